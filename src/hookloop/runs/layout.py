@@ -1,0 +1,164 @@
+"""The files of a run directory: their names, how a directory is claimed, and atomic writing.
+
+    runs/2026-01-31_09-30-00/
+      config.yaml        the effective config; can be run again as it is
+      metrics.jsonl      one JSON object per line
+      run.log            what the console said
+      summary.json       how the run ended (see ``write_summary``)
+      last_checkpoint    the name of the newest checkpoint
+      epoch_5.pth        checkpoints
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from hookloop.errors import RunExistsError
+from hookloop.runs.records import to_json, to_number
+
+__all__ = ["RunDir", "to_json", "write_text"]
+
+
+@dataclass(frozen=True)
+class RunDir:
+    """The directory of one run. Making the object touches no file; ``create`` and ``open`` do."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: str | Path | None = None, root: str | Path = "runs") -> RunDir:
+        """Claim a directory for a new run.
+
+        Args:
+            path: The directory to use. One that already holds a run is refused.
+            root: Where a directory named after the time is made when no ``path`` is given.
+        """
+        if path is None:
+            return cls(_claim(Path(root)))
+        run = cls(Path(path))
+        if run.path.exists() and not run.path.is_dir():
+            raise RunExistsError(f"'{path}' is a file: a run needs a directory of its own.")
+        if run.holds_run():
+            raise RunExistsError(
+                f"'{path}' already holds a run: resume it (--resume, or resume=True), "
+                "or choose another run directory."
+            )
+        run.path.mkdir(parents=True, exist_ok=True)
+        return run
+
+    @classmethod
+    def open(cls, path: str | Path) -> RunDir:
+        """Take the directory of an existing run, to resume or to read it; made when it is missing."""
+        run = cls(Path(path))
+        run.path.mkdir(parents=True, exist_ok=True)
+        return run
+
+    @property
+    def config_file(self) -> Path:
+        """The effective config."""
+        return self.path / "config.yaml"
+
+    @property
+    def metrics_file(self) -> Path:
+        """The records of all metrics, one JSON object per line."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def summary_file(self) -> Path:
+        """How the run ended, or how it stands."""
+        return self.path / "summary.json"
+
+    @property
+    def log_file(self) -> Path:
+        """What the console said."""
+        return self.path / "run.log"
+
+    @property
+    def last_checkpoint_file(self) -> Path:
+        """The text file that names the newest checkpoint."""
+        return self.path / "last_checkpoint"
+
+    @property
+    def last_checkpoint(self) -> Path | None:
+        """The newest checkpoint, or None when there is none yet."""
+        if not self.last_checkpoint_file.is_file():
+            return None
+        return self.path / self.last_checkpoint_file.read_text(encoding="utf-8").strip()
+
+    def holds_run(self) -> bool:
+        """Tell whether a run has left records or checkpoints here."""
+        if self.summary_file.exists() or self.metrics_file.exists():
+            return True
+        return self.path.is_dir() and any(self.path.glob("*.pth"))
+
+    def write_config(self, config: Mapping[str, object]) -> None:
+        """Write the effective config as plain YAML."""
+        # Local, so that a run can be found and read where PyYAML is not wanted (--help).
+        from hookloop.runs import plain_yaml
+
+        write_text(self.config_file, plain_yaml.dump(config))
+
+    def write_summary(self, summary: Mapping[str, object]) -> None:
+        """Write how the run ended; the keys are those that ``hookloop.runs.reader`` reads."""
+        write_text(self.summary_file, to_json(summary, indent=2) + "\n")
+
+    def read_summary(self) -> dict[str, object]:
+        """Return what ``write_summary`` wrote, numbers restored; nothing when it has not been written."""
+        if not self.summary_file.is_file():
+            return {}
+        summary = _numbers(json.loads(self.summary_file.read_text(encoding="utf-8")))
+        return summary if isinstance(summary, dict) else {}
+
+    def read_metrics(self) -> Iterator[dict[str, object]]:
+        """Yield the records of ``metrics.jsonl`` in order, NaN and infinities as floats.
+
+        A last line without its end is a record that is being written just now: it is left out.
+        """
+        if not self.metrics_file.is_file():
+            return
+        with self.metrics_file.open(encoding="utf-8") as lines:
+            for line in lines:
+                if line.endswith("\n") and line.strip():
+                    yield {name: to_number(value) for name, value in json.loads(line).items()}
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file or nothing: a crash leaves the old file, never half of the new one."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _claim(root: Path) -> Path:
+    """Make a directory named after the time; mkdir decides between two runs of one second."""
+    root.mkdir(parents=True, exist_ok=True)
+    name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    count = 1
+    while True:
+        path = root / (name if count == 1 else f"{name}-{count}")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            count += 1
+        else:
+            return path
+
+
+def _numbers(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_numbers(item) for item in value]
+    return to_number(value)

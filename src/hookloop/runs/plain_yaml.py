@@ -1,0 +1,64 @@
+"""YAML as configs are written and read: plain values only, and ``1e-3`` is a number.
+
+PyYAML follows YAML 1.1, in which a float needs a point: ``1e-3`` would be read as text, and text
+that looks like it would be written without quotes. Reading and writing share one rule here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import yaml
+
+FLOAT = re.compile(
+    r"""^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?
+    |[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+
+    |[-+]?\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?
+    |[-+]?\.(?:inf|Inf|INF)
+    |\.(?:nan|NaN|NAN))$""",
+    re.VERBOSE,
+)
+FLOAT_STARTS = list("-+0123456789.")
+
+
+class PlainDumper(yaml.SafeDumper):
+    """Writes dicts, lists and scalars without anchors; any other object as its text."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Write a value that occurs twice twice: anchors are for machines."""
+        return True
+
+
+def dump(value: Mapping[str, object]) -> str:
+    """Return ``value`` as YAML text.
+
+    >>> print(dump({"lr": 1e-3, "tag": "1e-3", "sizes": (8, 16)}), end="")
+    lr: 0.001
+    tag: '1e-3'
+    sizes:
+    - 8
+    - 16
+    """
+    text: str = yaml.dump(
+        dict(value), Dumper=PlainDumper, sort_keys=False, allow_unicode=True, width=100
+    )
+    return text
+
+
+def number_floats(target: type[yaml.SafeLoader] | type[yaml.SafeDumper]) -> None:
+    """Make a loader or dumper class take ``1e-3`` for a float, without touching its parents."""
+    target.yaml_implicit_resolvers = {
+        start: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:float"]
+        for start, known in target.yaml_implicit_resolvers.items()
+    }
+    target.add_implicit_resolver("tag:yaml.org,2002:float", FLOAT, FLOAT_STARTS)
+
+
+def _as_text(dumper: PlainDumper, value: object) -> yaml.Node:
+    return dumper.represent_str(str(value))
+
+
+number_floats(PlainDumper)
+PlainDumper.add_representer(tuple, yaml.SafeDumper.represent_list)
+PlainDumper.add_multi_representer(object, _as_text)

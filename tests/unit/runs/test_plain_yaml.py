@@ -1,0 +1,31 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hookloop.runs.plain_yaml import FLOAT, dump
+
+
+@pytest.mark.parametrize(
+    "text", ["1e-3", "1e5", ".5e-3", "1.5", "-2E+4", ".inf", ".nan", "1_000.0", "3."]
+)
+def test_numbers_in_every_usual_spelling_are_floats(text: str) -> None:
+    assert FLOAT.match(text)
+
+
+@pytest.mark.parametrize("text", ["1", "e5", "1e", ".", "v1e5", "1.2.3"])
+def test_other_text_is_not_a_float(text: str) -> None:
+    assert not FLOAT.match(text)
+
+
+def test_a_value_used_twice_is_written_without_anchors() -> None:
+    shared = {"lr": 0.1}
+    assert "&" not in dump({"a": shared, "b": shared})
+
+
+def test_an_object_that_is_not_plain_is_written_as_its_text() -> None:
+    assert yaml.safe_load(dump({"where": Path("a/b")})) == {"where": "a/b"}
+
+
+def test_writing_leaves_the_rules_of_pyyaml_itself_alone() -> None:
+    assert yaml.safe_load("1e-3") == "1e-3"
