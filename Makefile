@@ -1,0 +1,45 @@
+# Each target works from a fresh clone: the virtual environment is made once, and again only when
+# pyproject.toml or constraints.txt change.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check format bench docs clean
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+install: $(INSTALLED) ## Make the virtual environment with hookloop and its tools
+
+demo: $(INSTALLED) ## Train a small network on handwritten digits, end with its test accuracy
+	$(BIN)/hookloop train examples/digits/config.yaml
+
+test: check ## What CI runs, from nothing: style, types, layers and every test
+
+check: $(INSTALLED) ## Style, types, layers and every test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+format: $(INSTALLED) ## Format the code and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(INSTALLED) ## Write the generated pages of docs/ anew
+	$(BIN)/python scripts/make_docs.py
+
+bench: $(INSTALLED) ## Measure what a mount point and an iteration cost
+	$(BIN)/python bench/run.py
+
+clean: ## Remove the virtual environment and every cache
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
