@@ -1,0 +1,62 @@
+"""A generator and a discriminator in one module, and the two steps that train them in turn."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from hookloop import Run
+
+
+class Gan(nn.Module):
+    """Makes points of the plane from noise, and tells made points from real ones.
+
+    Args:
+        noise: Numbers that a point is made from.
+        width: Of the hidden layers of both networks.
+    """
+
+    def __init__(self, noise: int = 16, width: int = 128) -> None:
+        super().__init__()
+        self.noise = noise
+        self.generator = _perceptron(noise, width, 2)
+        self.discriminator = _perceptron(2, width, 1)
+
+    def generate(self, count: int) -> Tensor:
+        """Make points."""
+        device = next(self.parameters()).device
+        points: Tensor = self.generator(torch.randn(count, self.noise, device=device))
+        return points
+
+
+def discriminator_step(run: Run, batch: object) -> Tensor:
+    """Loss of the discriminator: real points score high, made ones low."""
+    model = _gan(run)
+    assert isinstance(batch, Tensor)
+    with torch.no_grad():
+        made = model.generate(len(batch))
+    real_loss = functional.softplus(-model.discriminator(batch)).mean()
+    return real_loss + functional.softplus(model.discriminator(made)).mean()
+
+
+def generator_step(run: Run, batch: object) -> Tensor:
+    """Loss of the generator: its points are taken for real."""
+    model = _gan(run)
+    assert isinstance(batch, Tensor)
+    return functional.softplus(-model.discriminator(model.generate(len(batch)))).mean()
+
+
+def _gan(run: Run) -> Gan:
+    assert isinstance(run.model, Gan)
+    return run.model
+
+
+def _perceptron(inputs: int, width: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(inputs, width),
+        nn.LeakyReLU(0.2),
+        nn.Linear(width, width),
+        nn.LeakyReLU(0.2),
+        nn.Linear(width, outputs),
+    )
