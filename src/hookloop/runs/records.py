@@ -1,18 +1,16 @@
-"""JSON as a run writes it: one line, and not-a-number spelled in a way every JSON reader accepts."""
+"""JSON as a run writes it: numbers that JSON lacks are spelled, so that every reader takes them."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Mapping
-from datetime import date
-from pathlib import PurePath
 
 _SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def to_json(value: object, *, indent: int | None = None) -> str:
-    """Write ``value`` as JSON; NaN and the infinities become strings, since JSON has no such number.
+    """Write ``value`` as JSON; NaN and the infinities become strings, since JSON lacks them.
 
     Numbers of other libraries (a numpy or torch scalar) are written as the Python number they hold,
     and what JSON cannot say at all as its text.
@@ -20,7 +18,7 @@ def to_json(value: object, *, indent: int | None = None) -> str:
     >>> to_json({"loss": float("nan"), "lr": 0.1})
     '{"loss": "NaN", "lr": 0.1}'
     """
-    return json.dumps(_plain(value), indent=indent, allow_nan=False, ensure_ascii=False)
+    return json.dumps(plain(value), indent=indent, allow_nan=False, ensure_ascii=False)
 
 
 def to_number(value: object) -> object:
@@ -32,21 +30,20 @@ def to_number(value: object) -> object:
     return _SPELLED.get(value, value) if isinstance(value, str) else value
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """Turn ``value`` into what JSON can say: mappings, lists, text and finite numbers."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else _spell(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in value]
-    if isinstance(value, PurePath | date):
-        return str(value)
+        return [plain(item) for item in value]
     # A numpy or torch scalar; an array of several numbers has no single value and becomes its text.
     item = getattr(value, "item", None)
     if callable(item) and getattr(value, "ndim", None) == 0:
-        return _plain(item())
+        return plain(item())
     return str(value)
 
 

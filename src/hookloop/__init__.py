@@ -1,0 +1,81 @@
+"""hookloop: a training engine for PyTorch built on hooks.
+
+The names below are imported when they are first used, so that ``import hookloop`` does not import
+torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from hookloop.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from hookloop.config.registry import (
+        DATA,
+        HOOKS,
+        LOSSES,
+        METRICS,
+        MODELS,
+        OPTIMIZERS,
+        SCHEDULES,
+    )
+    from hookloop.core.hook import Hook, every
+    from hookloop.core.points import Point
+    from hookloop.core.priority import Priority
+    from hookloop.core.run import Interrupted, Outcome, Progress, Run
+    from hookloop.core.schedule import Schedule
+    from hookloop.core.trainer import Trainer
+    from hookloop.errors import HookloopError
+    from hookloop.every import Every
+
+__all__ = [
+    "DATA",
+    "HOOKS",
+    "LOSSES",
+    "METRICS",
+    "MODELS",
+    "OPTIMIZERS",
+    "SCHEDULES",
+    "Every",
+    "Hook",
+    "HookloopError",
+    "Interrupted",
+    "Outcome",
+    "Point",
+    "Priority",
+    "Progress",
+    "Run",
+    "Schedule",
+    "Trainer",
+    "__version__",
+    "every",
+]
+
+_HOMES = {
+    "hookloop.config.registry": (
+        "DATA", "HOOKS", "LOSSES", "METRICS", "MODELS", "OPTIMIZERS", "SCHEDULES",
+    ),
+    "hookloop.core.hook": ("Hook", "every"),
+    "hookloop.core.points": ("Point",),
+    "hookloop.core.priority": ("Priority",),
+    "hookloop.core.run": ("Interrupted", "Outcome", "Progress", "Run"),
+    "hookloop.core.schedule": ("Schedule",),
+    "hookloop.core.trainer": ("Trainer",),
+    "hookloop.errors": ("HookloopError",),
+    "hookloop.every": ("Every",),
+}  # fmt: skip
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'hookloop' has no attribute '{name}'")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

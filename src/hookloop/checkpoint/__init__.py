@@ -1,0 +1,1 @@
+"""Checkpoints: what they hold and where they are kept. Knows nothing of hooks."""

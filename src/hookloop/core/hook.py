@@ -1,0 +1,142 @@
+"""`Hook`: one typed method per mount point.
+
+A subclass overrides the methods it needs and nothing else; a point that it does not override
+costs nothing. This module knows neither torch nor the loop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Literal, Self, TypeVar
+
+from hookloop.core.priority import Priority
+from hookloop.every import Every
+
+if TYPE_CHECKING:
+    from hookloop.checkpoint.store import Saved
+    from hookloop.core.run import Run
+
+OnError = Literal["raise", "disable"]
+
+
+class Hook:
+    """Something that acts at mount points of a run.
+
+    State that has to survive a resume goes through `state_dict` and `load_state_dict`; it is kept
+    in checkpoints under the hook's name, which is unique in a run.
+
+    Attributes:
+        name: Unique in a run; by default the class name in snake case.
+        priority: Order at a point, 0..100 or a name; the lower acts first, ties as given.
+        reads: Names in the metric store that the hook looks at; ``fnmatch`` patterns allowed.
+        writes: Names that it puts there. A reader before its only writer is refused.
+        every: Limits the methods at points of that clock, for example ``"50 iters"``.
+        on_error: ``"raise"`` ends the run, ``"disable"`` warns once and goes on without the hook.
+
+    >>> class CountNans(Hook):
+    ...     def after_train_iter(self, run):
+    ...         run.metrics.put("nans", float(run.loss != run.loss))
+    >>> CountNans().name
+    'count_nans'
+    """
+
+    name: str = "hook"
+    priority: Priority | int | str = Priority.NORMAL
+    reads: Sequence[str] = ()
+    writes: Sequence[str] = ()
+    every: Every | int | str | None = None
+    on_error: OnError = "raise"
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:
+            cls.name = re.sub(
+                r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", cls.__name__
+            ).lower()
+
+    def named(self, name: str) -> Self:
+        """Give this instance another name, so that two of a class fit in one run."""
+        self.name = name
+        return self
+
+    def state_dict(self) -> dict[str, object]:
+        """Return what a checkpoint has to hold: plain containers, numbers, text and tensors."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Take back what `state_dict` returned."""
+
+    # The mount points, in the order of the table in points.py.
+
+    def before_run(self, run: Run) -> None: ...
+    def after_load_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None: ...
+    def before_train(self, run: Run) -> None: ...
+    def before_epoch(self, run: Run) -> None: ...
+    def before_train_epoch(self, run: Run) -> None: ...
+    def before_train_iter(self, run: Run) -> None: ...
+    def after_forward(self, run: Run) -> None: ...
+    def after_loss(self, run: Run) -> None: ...
+    def after_backward(self, run: Run) -> None: ...
+    def before_update(self, run: Run) -> None: ...
+    def after_update(self, run: Run) -> None: ...
+    def after_train_iter(self, run: Run) -> None: ...
+    def after_train_epoch(self, run: Run) -> None: ...
+    def before_val(self, run: Run) -> None: ...
+    def before_val_epoch(self, run: Run) -> None: ...
+    def before_val_iter(self, run: Run) -> None: ...
+    def after_val_iter(self, run: Run) -> None: ...
+    def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None: ...
+    def after_val(self, run: Run) -> None: ...
+    def after_epoch(self, run: Run) -> None: ...
+    def after_epoch_profile(self, run: Run) -> None: ...
+    def after_train(self, run: Run) -> None: ...
+    def before_test(self, run: Run) -> None: ...
+    def before_test_epoch(self, run: Run) -> None: ...
+    def before_test_iter(self, run: Run) -> None: ...
+    def after_test_iter(self, run: Run) -> None: ...
+    def after_test_epoch(self, run: Run, metrics: Mapping[str, float]) -> None: ...
+    def after_test(self, run: Run) -> None: ...
+    def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None: ...
+    def after_save_checkpoint(self, run: Run, saved: Saved) -> None: ...
+    def on_stop(self, run: Run, reason: str) -> None: ...
+    def on_exception(self, run: Run, error: BaseException) -> None: ...
+    def after_run(self, run: Run) -> None: ...
+
+
+Method = TypeVar("Method", bound=Callable[..., None])
+
+
+def every(schedule: Every | int | str) -> Callable[[Method], Method]:
+    """Limit one method of a hook to a schedule.
+
+    >>> class Sample(Hook):
+    ...     @every("100 iters")
+    ...     def after_train_iter(self, run): ...
+    >>> str(Sample.after_train_iter.every)
+    '100 iters'
+    """
+    parsed = Every.parse(schedule)
+
+    def mark(method: Method) -> Method:
+        setattr(method, "every", parsed)  # noqa: B010 - functions carry no typed attributes
+        return method
+
+    return mark
+
+
+class FunctionHook(Hook):
+    """A function attached to one mount point."""
+
+    def __init__(
+        self,
+        function: Callable[..., None],
+        point: str,
+        *,
+        every: Every | int | str | None = None,
+        priority: Priority | int | str = Priority.NORMAL,
+    ) -> None:
+        self.name = f"{getattr(function, '__name__', 'function')}@{point}"
+        self.every = every
+        self.priority = priority
+        setattr(self, point, function)

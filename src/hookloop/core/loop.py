@@ -1,0 +1,277 @@
+"""The loop: training, validation and test, with every mount point at its place.
+
+Read from top to bottom it is the table of points.py, carried out. Hooks never run any of this; they
+ask through the run's verbs, and the loop obeys here, between iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from hookloop.core.contract import check_written
+from hookloop.core.plan import Calls, fire
+from hookloop.core.run import Phase, Run
+from hookloop.core.turn import Turn, output_of, targets_of
+from hookloop.core.validation import Validation
+from hookloop.data.batch import size_of, to_device
+from hookloop.data.source import Source
+from hookloop.errors import DataError
+from hookloop.metrics.meters import Meters, Metric
+
+Save = Callable[[Run, str | None], object]
+
+
+@dataclass(frozen=True)
+class Span:
+    """The points around one kind of evaluation."""
+
+    before: Calls
+    before_epoch: Calls
+    before_iter: Calls
+    after_iter: Calls
+    after_epoch: Calls
+    after: Calls
+
+
+class Loop:
+    """Drives one run.
+
+    Args:
+        run: The run; its counters and current values are written here and nowhere else.
+        turns: The work of an iteration.
+        metrics: What evaluations compute besides the loss.
+        validation: When to validate.
+        accumulate: Microbatches per iteration.
+        epoch_iters: Iterations per epoch, if not the data decides.
+        autocast: The context of forward and loss, or None for full precision.
+        save: Writes a checkpoint when one was asked for.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        turns: list[Turn],
+        *,
+        metrics: Mapping[str, Metric],
+        validation: Validation,
+        accumulate: int,
+        epoch_iters: int | None,
+        autocast: AbstractContextManager[None] | None,
+        save: Save,
+    ) -> None:
+        self.run = run
+        self.turns = turns
+        self.metrics = metrics
+        self.validation = validation
+        self.accumulate = accumulate
+        self.epoch_iters = epoch_iters
+        self.autocast = autocast
+        self.save = save
+        self._moves = run.device.type != "cpu"
+        self._groups: Iterator[list[object]] | None = None
+
+    def train(self) -> None:
+        """Train until a limit is reached or a stop is asked for."""
+        run, plan, progress = self.run, self.run.plan, self.run.progress
+        fire(plan.before_train, run)
+        if self.validation.due_at_start(progress):
+            self.validate()
+        while not (progress.is_done or run.requests.stop):
+            if not self._train_epoch():
+                break
+            if self.validation.due_after_epoch(progress):
+                run.validate()
+            self._obey()
+            fire(plan.after_epoch, run)
+            fire(plan.after_epoch_profile, run)
+            self._obey()
+        if self.validation.due_at_end(progress):
+            run.validate()
+            self._obey()
+        if run.requests.stop:
+            fire(plan.on_stop, run, run.requests.stop.reason)
+        fire(plan.after_train, run)
+        self._obey()
+
+    def _train_epoch(self) -> bool:
+        """Train one epoch; return whether its end was reached."""
+        run, plan, progress = self.run, self.run.plan, self.run.progress
+        progress.iter_in_epoch = 0
+        run.metrics.start_epoch("train")
+        fire(plan.before_epoch, run)
+        run.model.train()
+        fire(plan.before_train_epoch, run)
+        for batches in self._epoch_batches():
+            self._iterate(batches)
+            if self.validation.due_after_iter(progress):
+                run.validate()
+            if run.requests.any:
+                self._obey()
+            if run.requests.stop or progress.is_done:
+                break
+        else:
+            progress.epoch_iters = progress.iter_in_epoch
+        if progress.iter_in_epoch != progress.epoch_iters:
+            return False
+        if progress.iter_in_epoch == 0:
+            raise DataError(f"{self._source().name} is empty: it gave no batch.")
+        progress.epoch += 1
+        fire(plan.after_train_epoch, run)
+        return True
+
+    def _iterate(self, batches: list[object]) -> None:
+        """Make one iteration from a group of microbatches: an update per turn."""
+        run, plan = self.run, self.run.plan
+        if self._moves:
+            batches = [to_device(batch, run.device) for batch in batches]
+        run.batch = batches[0]
+        fire(plan.before_train_iter, run)
+        for turn in self.turns:
+            turn.zero_grad()
+            for batch in batches:
+                run.batch = batch
+                loss = self._compute(turn)
+                if loss is None:
+                    break  # The step has no use for this turn now.
+                turn.record(run, loss)
+                turn.backward(loss if len(batches) == 1 else loss / len(batches))
+                fire(plan.after_backward, run)
+            else:
+                turn.unscale()
+                fire(plan.before_update, run)
+                turn.update(run)
+                fire(plan.after_update, run)
+        run.progress.iter += 1
+        run.progress.iter_in_epoch += 1
+        fire(plan.after_train_iter, run)
+
+    def _compute(self, turn: Turn) -> Tensor | None:
+        """Compute output and loss of the microbatch at hand; hooks may replace either."""
+        if self.autocast is not None:
+            with self.autocast:
+                return self._forward(turn)
+        return self._forward(turn)
+
+    def _forward(self, turn: Turn) -> Tensor | None:
+        run = self.run
+        run.output = turn.forward(run)
+        fire(run.plan.after_forward, run)
+        run.loss = turn.loss_of(run)
+        fire(run.plan.after_loss, run)
+        return run.loss
+
+    def _obey(self) -> None:
+        """Do what hooks asked for: first save, so that a failing validation loses nothing."""
+        run, requests = self.run, self.run.requests
+        while requests.any:
+            requests.any = False
+            names, requests.saves = requests.saves, []
+            for name in names:
+                self.save(run, name)
+            if requests.validate and not run.is_interrupted:
+                self.validate()
+
+    def validate(self) -> dict[str, float]:
+        """Run every validation stream once."""
+        plan = self.run.plan
+        self.run.requests.validate = False
+        self.validation.note(self.run.progress)
+        span = Span(
+            plan.before_val,
+            plan.before_val_epoch,
+            plan.before_val_iter,
+            plan.after_val_iter,
+            plan.after_val_epoch,
+            plan.after_val,
+        )
+        return self._evaluate("val", self.run.val_data, span)
+
+    def test(self) -> dict[str, float]:
+        """Run every test stream once."""
+        plan = self.run.plan
+        span = Span(
+            plan.before_test,
+            plan.before_test_epoch,
+            plan.before_test_iter,
+            plan.after_test_iter,
+            plan.after_test_epoch,
+            plan.after_test,
+        )
+        return self._evaluate("test", self.run.test_data, span)
+
+    def _evaluate(
+        self, phase: Phase, streams: Mapping[str, Source], span: Span
+    ) -> dict[str, float]:
+        run = self.run
+        if not streams:
+            raise DataError(f"There is nothing to evaluate: give {phase}_data=.")
+        was_phase, was_training = run.phase, run.model.training
+        run.phase = phase
+        fire(span.before, run)
+        run.model.eval()
+        fire(span.before_epoch, run)
+        run.metrics.start_epoch(phase)
+        for name, source in streams.items():
+            run.stream = name or phase
+            with torch.no_grad():
+                results = self._evaluate_stream(source, span)
+            prefix = f"{phase}/{name}" if name else phase
+            for metric, value in results.items():
+                run.metrics.put(f"{prefix}/{metric}", value)
+        metrics = run.metrics.stream(phase)
+        if not run.is_interrupted:  # Otherwise they are those of a part of the data.
+            check_written(run.hooks, phase, run.metrics.names())
+            fire(span.after_epoch, run, metrics)
+        fire(span.after, run)
+        run.phase, run.stream = was_phase, was_phase
+        run.model.train(was_training)
+        return metrics
+
+    def _evaluate_stream(self, source: Source, span: Span) -> dict[str, Tensor | float]:
+        run = self.run
+        meters = Meters(self.metrics)
+        samples = 0
+        for batch in source:
+            run.batch = to_device(batch, run.device) if self._moves else batch
+            samples = size_of(run.batch)
+            fire(span.before_iter, run)
+            for turn in self.turns:
+                loss = self._compute(turn)
+                if loss is not None and loss.ndim == 0:
+                    meters.add(turn.loss_name, loss, samples)
+            meters.update(output_of(run.output), targets_of(run.batch), samples)
+            fire(span.after_iter, run)
+            if run.is_interrupted:
+                break
+        if not samples:
+            raise DataError(f"{source.name} is empty: it gave no batch.")
+        return meters.compute()
+
+    def _epoch_batches(self) -> Iterator[list[object]]:
+        """Yield the groups of microbatches of one epoch.
+
+        With a fixed number of iterations per epoch the data is read on across the borders of epochs
+        and begun again where it ends.
+        """
+        source = self._source()
+        if self.epoch_iters is None:
+            yield from source.groups(self.accumulate)
+            return
+        for _ in range(self.epoch_iters):
+            group = next(self._groups, None) if self._groups is not None else None
+            if group is None:
+                self._groups = source.groups(self.accumulate)
+                group = next(self._groups, None)
+            if group is None:
+                return
+            yield group
+
+    def _source(self) -> Source:
+        if self.run.train_data is None:
+            raise DataError("There is nothing to train on: give train_data=.")
+        return self.run.train_data

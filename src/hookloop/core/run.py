@@ -1,0 +1,224 @@
+"""The run in progress: what every hook receives.
+
+Hooks read its attributes and ask for things through its verbs; the loop alone writes the counters
+and obeys the requests, at the next safe place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from hookloop.core.plan import Plan, fire
+from hookloop.data.batch import size_of
+from hookloop.errors import ModelError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from hookloop.core.hook import Hook
+    from hookloop.core.schedule import Schedule
+    from hookloop.data.source import Source
+    from hookloop.metrics.store import MetricStore
+    from hookloop.parallel.world import World
+
+Phase = Literal["train", "val", "test"]
+Status = Literal["running", "completed", "stopped", "interrupted", "failed"]
+
+
+@dataclass(slots=True)
+class Progress:
+    """Counters of *completed* things, and where they lead.
+
+    In the first ``after_train_iter``, ``iter`` is 1; during the first epoch, ``epoch`` is 0.
+
+    Attributes:
+        iter: Optimizer updates done.
+        epoch: Epochs done.
+        iter_in_epoch: Updates done since the epoch began.
+        max_iters: The limit of ``iter``, if it is known.
+        max_epochs: The limit of ``epoch``, if there is one.
+        epoch_iters: Updates per epoch, if it is known.
+    """
+
+    iter: int = 0
+    epoch: int = 0
+    iter_in_epoch: int = 0
+    max_iters: int | None = None
+    max_epochs: int | None = None
+    epoch_iters: int | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether a limit is reached."""
+        return (self.max_iters is not None and self.iter >= self.max_iters) or (
+            self.max_epochs is not None and self.epoch >= self.max_epochs
+        )
+
+    @property
+    def total_iters(self) -> int | None:
+        """How many updates the whole run makes, if that can be told."""
+        by_epoch = None
+        if self.max_epochs is not None and self.epoch_iters is not None:
+            by_epoch = self.max_epochs * self.epoch_iters
+        limits = [limit for limit in (self.max_iters, by_epoch) if limit is not None]
+        return min(limits) if limits else None
+
+    def state_dict(self) -> dict[str, object]:
+        """Return the counters; the limits belong to the config."""
+        return {"iter": self.iter, "epoch": self.epoch, "iter_in_epoch": self.iter_in_epoch}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Take back what `state_dict` returned."""
+        self.iter = cast("int", state["iter"])
+        self.epoch = cast("int", state["epoch"])
+        self.iter_in_epoch = cast("int", state["iter_in_epoch"])
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A request to end the training: why, and by which signal if by one."""
+
+    reason: str
+    signal: int | None = None
+
+
+@dataclass(slots=True)
+class Requests:
+    """What hooks asked for and the loop has not done yet."""
+
+    stop: Stop | None = None
+    validate: bool = False
+    saves: list[str | None] = field(default_factory=list)
+    any: bool = False  # So that the loop looks at one attribute per iteration.
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    >>> Outcome("interrupted", "SIGTERM", signal=15).exit_code
+    143
+    """
+
+    status: Status
+    reason: str = ""
+    signal: int | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    run_dir: Path | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """What a process that did nothing but this run should return."""
+        if self.status == "interrupted":
+            return 128 + (self.signal or 2)
+        return 1 if self.status == "failed" else 0
+
+
+class Interrupted(SystemExit):
+    """Raised when a run that a signal ended has ended in order; carries the outcome.
+
+    It is a `SystemExit`, so that a script which does nothing about it exits with 128 + signal.
+    """
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.exit_code)
+        self.outcome = outcome
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """The run in progress, as hooks see it.
+
+    Attributes:
+        model: The module in training.
+        optimizers: By name; ``"default"`` when there is one.
+        schedules: By name of the optimizer they drive.
+        train_data: The training data.
+        val_data: The validation streams by name; ``""`` when there is one.
+        test_data: The test streams.
+        metrics: The metric store.
+        progress: Counters of completed things.
+        plan: The compiled calls, and through ``plan.hooks`` the hooks.
+        dir: The run's directory; it is made when a hook is there that could use it.
+        config: The effective config, or an empty mapping.
+        world: Rank and number of processes.
+        device: Where the model is.
+        seed: What the random numbers began with, if it was set.
+        phase: ``"train"``, ``"val"`` or ``"test"``.
+        stream: Name of the stream that is read; ``"train"`` in training.
+        batch: The microbatch at hand, on the device.
+        output: What the model, or the step, returned.
+        loss: The loss of the microbatch at hand.
+        outcome: How the run ended; ``running`` until then.
+        requests: What was asked for; write it through the verbs.
+    """
+
+    model: torch.nn.Module
+    optimizers: dict[str, torch.optim.Optimizer]
+    schedules: dict[str, Schedule]
+    train_data: Source | None
+    val_data: dict[str, Source]
+    test_data: dict[str, Source]
+    metrics: MetricStore
+    plan: Plan
+    dir: Path
+    config: Mapping[str, object]
+    world: World
+    device: torch.device
+    seed: int | None = None
+    progress: Progress = field(default_factory=Progress)
+    phase: Phase = "train"
+    stream: str = "train"
+    batch: object = None
+    output: object = None
+    loss: Tensor | None = None
+    outcome: Outcome = Outcome("running")
+    requests: Requests = field(default_factory=Requests)
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """The optimizer, when there is one only."""
+        if len(self.optimizers) != 1:
+            names = ", ".join(self.optimizers) or "none"
+            raise ModelError(f"run.optimizer needs a single optimizer, there are: {names}.")
+        return next(iter(self.optimizers.values()))
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """The hooks in their order."""
+        return self.plan.hooks
+
+    @property
+    def batch_size(self) -> int:
+        """Samples in the microbatch at hand."""
+        return size_of(self.batch)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a signal asked the run to end: whatever can wait for a resume should wait."""
+        return self.requests.stop is not None and self.requests.stop.signal is not None
+
+    def stop(self, reason: str, *, signal: int | None = None) -> None:
+        """Ask the loop to end the training after this iteration; the first reason given counts."""
+        if self.requests.stop is None:
+            self.requests.stop = Stop(reason, signal)
+            self.requests.any = True
+
+    def validate(self) -> None:
+        """Ask for a validation after this iteration."""
+        self.requests.validate = True
+        self.requests.any = True
+
+    def save(self, name: str | None = None) -> None:
+        """Ask for a checkpoint after this iteration, under a file name or the usual one."""
+        if name not in self.requests.saves:
+            self.requests.saves.append(name)
+            self.requests.any = True
+
+    def fire(self, point: str, *args: object) -> None:
+        """Fire a mount point that the project declared."""
+        fire(self.plan.calls(point), self, *args)

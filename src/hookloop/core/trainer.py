@@ -1,0 +1,284 @@
+"""`Trainer`: owns the parts of a run and drives the loop.
+
+prepare -> before_run -> restore -> loop -> after_run, whatever happened
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from signal import SIGINT
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from hookloop.checkpoint.rng import seed_all
+from hookloop.checkpoint.origin import Origin
+from hookloop.core.defaults import default_hooks as build_default_hooks
+from hookloop.core.defaults import own_hooks
+from hookloop.core.hook import FunctionHook, Hook
+from hookloop.core.loop import Loop
+from hookloop.core.plan import Plan, Row, fire, fire_all
+from hookloop.core.points import Point, PointTable
+from hookloop.core.prepare import (
+    check_trainable,
+    make_progress,
+    make_scaler,
+    named_optimizers,
+    place_model,
+    produced_names,
+)
+from hookloop.core.priority import Priority
+from hookloop.core.run import Interrupted, Outcome, Requests, Run, Status
+from hookloop.core.schedule import Schedule, named_schedules
+from hookloop.core.state import Checkpoints, load_model
+from hookloop.core.turn import Loss, Precision, Step, autocast, make_turns
+from hookloop.core.validation import Validation
+from hookloop.data.source import Batches, Source, open_streams
+from hookloop.every import Every
+from hookloop.metrics.meters import Metric
+from hookloop.metrics.store import MetricStore
+from hookloop.parallel.world import World, choose_device
+
+if TYPE_CHECKING:
+    import torch
+    from torch.optim.lr_scheduler import LRScheduler
+
+Result = TypeVar("Result")
+Function = TypeVar("Function", bound=Callable[..., None])
+
+
+class Trainer:
+    """Trains a model; everything beyond forward, loss, backward and update is a hook.
+
+    Args:
+        model: The module to train.
+        train_data: Any iterable of batches.
+        val_data: The same for validation; a mapping from names for several streams.
+        test_data: The same for `test`.
+        loss: ``loss(output, targets)`` for batches of (inputs, targets).
+        step: ``step(run, batch)`` instead, returning the loss or a mapping with ``"loss"``; a mapping
+            from optimizers' names to such functions makes each update its own optimizer in turn.
+            Without ``loss`` and ``step`` the model returns its loss, or a mapping with it.
+        optimizer: One, or a mapping from names.
+        schedule: One of torch's schedulers (stepped every iteration), a `Schedule`, or a mapping.
+        metrics: From names to ``metric(output, targets)`` or torchmetrics objects; for evaluations.
+        max_epochs: Epochs to train.
+        max_iters: Iterations to train; whichever limit comes first.
+        epoch_iters: Iterations per epoch, if not the data's length decides.
+        val_every: ``"1 epoch"``, ``500``, ``"10 min"``.
+        val_begin: First epoch or iteration after which to validate, in the unit of ``val_every``.
+        val_at_start: Whether to validate before training.
+        accumulate: Microbatches per iteration.
+        clip_norm: Limit of the gradients' norm.
+        precision: ``"fp32"``, ``"bf16"`` or ``"fp16"``.
+        device: ``"auto"``, ``"cpu"``, ``"cuda:1"``.
+        compile: Whether to compile the model, in place.
+        hooks: The project's hooks, or a mapping that names them.
+        default_hooks: Changes to the standard set by name, None removes; False for none at all.
+        points: Mount points of the project's own.
+        run_dir: The run's directory; by default a new one under ``runs/``.
+        seed: Seeds Python, NumPy and torch when training starts.
+        resume: True continues the run in ``run_dir``; a path continues that run or checkpoint.
+        load_from: A checkpoint whose weights to begin with.
+        config: The effective config, kept in the run directory and in checkpoints.
+
+    Example:
+        >>> import torch
+        >>> model = torch.nn.Linear(1, 1)
+        >>> data = [(torch.ones(4, 1), torch.zeros(4, 1))] * 8
+        >>> trainer = Trainer(
+        ...     model,
+        ...     train_data=data,
+        ...     loss=torch.nn.functional.mse_loss,
+        ...     optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        ...     max_epochs=2,
+        ...     default_hooks=False,
+        ... )
+        >>> trainer.train().status, trainer.run.progress.iter
+        ('completed', 16)
+    """
+
+    def __init__(  # noqa: PLR0913 - one name for each thing a user may bring
+        self,
+        model: torch.nn.Module,
+        *,
+        train_data: Batches | None = None,
+        val_data: Batches | Mapping[str, Batches] | None = None,
+        test_data: Batches | Mapping[str, Batches] | None = None,
+        loss: Loss | None = None,
+        step: Step | Mapping[str, Step] | None = None,
+        optimizer: torch.optim.Optimizer | Mapping[str, torch.optim.Optimizer] | None = None,
+        schedule: Schedule | LRScheduler | Mapping[str, Schedule | LRScheduler] | None = None,
+        metrics: Mapping[str, Metric] | None = None,
+        max_epochs: int | None = None,
+        max_iters: int | None = None,
+        epoch_iters: int | None = None,
+        val_every: Every | int | str = "1 epoch",
+        val_begin: int = 0,
+        val_at_start: bool = False,
+        accumulate: int = 1,
+        clip_norm: float | None = None,
+        precision: Precision = "fp32",
+        device: str | torch.device = "auto",
+        compile: bool = False,
+        hooks: Iterable[Hook] | Mapping[str, Hook | None] = (),
+        default_hooks: Mapping[str, Hook | None] | Literal[False] | None = None,
+        points: Iterable[Point | str] = (),
+        run_dir: str | Path | None = None,
+        seed: int | None = None,
+        resume: bool | str | Path | None = None,
+        load_from: str | Path | None = None,
+        config: Mapping[str, object] | None = None,
+    ) -> None:
+        self._hooks = [*build_default_hooks(default_hooks), *own_hooks(hooks)]
+        self._points = PointTable(points)
+        self._origin = Origin(run_dir, resume, load_from)
+        where = choose_device(device)
+        place_model(model, where, compile=compile)
+        source = None if train_data is None else Source(train_data, "train_data")
+        self.run = Run(
+            model=model,
+            optimizers=named_optimizers(optimizer, model),
+            schedules=named_schedules(schedule),
+            train_data=source,
+            val_data=open_streams(val_data, "val_data"),
+            test_data=open_streams(test_data, "test_data"),
+            metrics=MetricStore(),
+            plan=Plan([], self._points),
+            dir=Path(run_dir or "runs"),
+            config=config or {},
+            world=World.from_environment(),
+            device=where,
+            seed=seed,
+            progress=make_progress(source, max_epochs, max_iters, epoch_iters, accumulate),
+        )
+        scaler = make_scaler(precision, where)
+        self._checkpoints = Checkpoints(scaler)
+        self._loop = Loop(
+            self.run,
+            make_turns(loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=scaler),
+            metrics=metrics or {},
+            validation=Validation(
+                Every.parse(val_every), val_begin, val_at_start, bool(self.run.val_data)
+            ),
+            accumulate=accumulate,
+            epoch_iters=epoch_iters,
+            autocast=autocast(precision, where),
+            save=self._checkpoints.save,
+        )
+
+    def train(self) -> Outcome:
+        """Train until a limit, a request to stop, or a signal.
+
+        Raises:
+            Interrupted: When a signal ended the run; it has ended in order by then.
+        """
+        self._compile()
+        check_trainable(self.run)
+        self._execute(self._train)
+        if self.run.outcome.status == "interrupted":
+            raise Interrupted(self.run.outcome)
+        return self.run.outcome
+
+    def validate(self) -> dict[str, float]:
+        """Evaluate on the validation data, outside of any training."""
+        self._compile()
+        return self._execute(self._loop.validate)
+
+    def test(self) -> dict[str, float]:
+        """Evaluate on the test data."""
+        self._compile()
+        return self._execute(self._loop.test)
+
+    def check(self) -> None:
+        """Raise whatever `train` would refuse before its first iteration, and train nothing."""
+        self._compile()
+        if self.run.train_data is not None:
+            check_trainable(self.run)
+
+    def timetable(self) -> list[Row]:
+        """List which hook acts at which mount point, in order."""
+        self._compile()
+        return self.run.plan.timetable()
+
+    def on(
+        self,
+        point: str,
+        *,
+        every: Every | int | str | None = None,
+        priority: Priority | int | str = Priority.NORMAL,
+    ) -> Callable[[Function], Function]:
+        """Attach a function to a mount point: ``@trainer.on("after_train_iter", every=50)``."""
+        name = self._points[point].name
+
+        def attach(function: Function) -> Function:
+            hook = FunctionHook(function, name, every=every, priority=priority)
+            same = sum(other.name.split("#")[0] == hook.name for other in self._hooks)
+            self._hooks.append(hook.named(f"{hook.name}#{same + 1}") if same else hook)
+            return function
+
+        return attach
+
+    def _compile(self) -> None:
+        """Build the plan; hooks may have been attached since the last time."""
+        streams = {"val": self.run.val_data, "test": self.run.test_data}
+        turns, metrics = self._loop.turns, self._loop.metrics
+        self.run.plan = Plan(self._hooks, self._points, produced_names(turns, metrics, streams))
+
+    def _train(self) -> None:
+        run, checkpoint = self.run, self._origin.checkpoint
+        if run.seed is not None and run.progress.iter == 0:
+            seed_all(run.seed)
+        if checkpoint is not None:
+            self._checkpoints.load(run, checkpoint)
+        self._origin.forget()  # A second call goes on from where this one ends.
+        self._loop.train()
+
+    def _execute(self, work: Callable[[], Result]) -> Result:
+        """Do one piece of work between before_run and after_run."""
+        run = self.run
+        run.requests, run.outcome = Requests(), Outcome("running")
+        if self._hooks or self._origin.is_given:  # A run without hooks leaves nothing on disk.
+            run.dir = self._origin.open(run.config)
+        failure: BaseException | None = None
+        try:
+            fire(run.plan.before_run, run)
+            if self._origin.weights is not None:
+                load_model(run, self._origin.weights)
+            result = work()
+            run.outcome = self._outcome()
+            return result
+        except BaseException as error:
+            failure = error
+            run.outcome = self._outcome(error)
+            _attend(error, lambda: fire(run.plan.on_exception, run, error))
+            raise
+        finally:
+            _attend(failure, lambda: fire_all(run.plan.after_run, run))
+
+    def _outcome(self, error: BaseException | None = None) -> Outcome:
+        run = self.run
+        stop = run.requests.stop
+        if isinstance(error, KeyboardInterrupt):
+            ending = Outcome("interrupted", "KeyboardInterrupt", SIGINT)
+        elif error is not None:
+            ending = Outcome("failed", f"{type(error).__name__}: {error}")
+        elif stop is None:
+            ending = Outcome("completed")
+        else:
+            status: Status = "stopped" if stop.signal is None else "interrupted"
+            ending = Outcome(status, stop.reason, stop.signal)
+        return replace(ending, metrics=run.metrics.all_latest(), run_dir=run.dir)
+
+
+def _attend(failure: BaseException | None, fire_point: Callable[[], None]) -> None:
+    """Let hooks attend the end of a run; their own faults never hide why it ended."""
+    try:
+        fire_point()
+    except Exception as error:
+        if failure is None:
+            raise
+        notes = "; ".join(getattr(error, "__notes__", []))
+        failure.add_note(
+            f"besides, while ending the run: {type(error).__name__}: {error} ({notes})"
+        )

@@ -1,0 +1,254 @@
+"""Forward, loss, backward, update: the work of an iteration.
+
+A turn updates one group of optimizers from one loss. Ordinary training has a single turn; a GAN has
+one per optimizer, taken one after the other within an iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Literal, TypeGuard, cast
+
+import torch
+from torch import Tensor
+
+from hookloop.data.batch import is_pair
+from hookloop.errors import DataError, ModelError
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+    from hookloop.metrics.store import Series
+
+Precision = Literal["fp32", "bf16", "fp16"]
+Loss = Callable[[object, object], Tensor]
+Step = Callable[["Run", object], object]
+Forward = Callable[["Run"], object]
+LossOf = Callable[["Run"], Tensor | None]
+
+
+class Turn:
+    """One update: how its loss is computed and which optimizers step.
+
+    Args:
+        name: Prefix of its loss in the metrics; empty when it is the only turn.
+        forward: Computes ``run.output`` from ``run.batch``.
+        loss_of: Computes ``run.loss`` from ``run.output``; None skips the update.
+        optimizers: Those that step.
+        clip_norm: Limit of the gradients' norm, if any.
+        scaler: Scales the loss, with half precision.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        forward: Forward,
+        loss_of: LossOf,
+        optimizers: Sequence[torch.optim.Optimizer],
+        *,
+        clip_norm: float | None = None,
+        scaler: torch.amp.GradScaler | None = None,
+    ) -> None:
+        self.loss_name = f"{name}_loss" if name else "loss"
+        self.forward = forward
+        self.loss_of = loss_of
+        self.returns_loss = loss_of is _loss_in_output
+        self.optimizers = tuple(optimizers)
+        self.clip_norm = clip_norm
+        self.scaler = scaler
+        self._losses: Series | None = None
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of the last update."""
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+
+    def record(self, run: Run, loss: Tensor) -> None:
+        """Put the loss, and what else a step returned, into the metric store; nothing is read."""
+        if self._losses is None:
+            check_loss(loss, self.loss_name)
+            self._losses = run.metrics.series(f"train/{self.loss_name}")
+        self._losses.add(loss.detach())
+        if isinstance(run.output, Mapping):
+            for name, value in run.output.items():
+                if name != "loss" and is_scalar(value):
+                    run.metrics.put(f"train/{name}", value)
+
+    def backward(self, loss: Tensor) -> None:
+        """Add the gradients of one microbatch."""
+        if self.scaler is not None:
+            loss = self.scaler.scale(loss)
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    def unscale(self) -> None:
+        """Bring scaled gradients to their true size, so that hooks and clipping see that."""
+        if self.scaler is not None:
+            for optimizer in self.optimizers:
+                self.scaler.unscale_(optimizer)
+
+    def update(self, run: Run) -> None:
+        """Clip, and let the optimizers step."""
+        if self.clip_norm is not None:
+            norm = torch.nn.utils.clip_grad_norm_(self._parameters(), self.clip_norm)
+            run.metrics.series("train/grad_norm").add(norm)
+        if self.scaler is None:
+            for optimizer in self.optimizers:
+                optimizer.step()
+            return
+        for optimizer in self.optimizers:
+            self.scaler.step(optimizer)
+        self.scaler.update()
+
+    def _parameters(self) -> list[Tensor]:
+        return [
+            parameter
+            for optimizer in self.optimizers
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+        ]
+
+
+def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[None] | None:
+    """Return the context in which forward and loss are computed, or None for full precision."""
+    if precision == "fp32":
+        return None
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float16
+    return torch.autocast(device.type, dtype=dtype)
+
+
+def make_turns(
+    loss: Loss | None,
+    step: Step | Mapping[str, Step] | None,
+    optimizers: Mapping[str, torch.optim.Optimizer],
+    *,
+    clip_norm: float | None,
+    scaler: torch.amp.GradScaler | None,
+) -> list[Turn]:
+    """Decide how the loss is computed from what the user brought."""
+    if loss is not None and step is not None:
+        raise ModelError("loss= and step= are both given: a step computes the loss itself.")
+    everyone = list(optimizers.values())
+    if isinstance(step, Mapping):
+        if unknown := set(step) - set(optimizers):
+            raise ModelError(
+                f"step= names {', '.join(sorted(unknown))}, but the optimizers are "
+                f"{', '.join(optimizers) or 'none'}: the names must agree."
+            )
+        return [
+            Turn(
+                name,
+                _stepping(one),
+                _loss_in_output,
+                [optimizers[name]],
+                clip_norm=clip_norm,
+                scaler=scaler,
+            )
+            for name, one in step.items()
+        ]
+    forward: Forward
+    loss_of: LossOf
+    if step is not None:
+        forward, loss_of = _stepping(step), _loss_in_output
+    elif loss is not None:
+        forward, loss_of = _forward_inputs, _computing(loss)
+    else:
+        forward, loss_of = _forward_all, _loss_in_output
+    return [Turn("", forward, loss_of, everyone, clip_norm=clip_norm, scaler=scaler)]
+
+
+def check_loss(loss: object, loss_name: str) -> None:
+    """Refuse, at the first iteration, a loss that cannot be trained on."""
+    if not isinstance(loss, Tensor):
+        raise ModelError(f"The {loss_name} is {type(loss).__name__}: it must be a scalar tensor.")
+    if loss.ndim:
+        raise ModelError(
+            f"The {loss_name} has the shape {tuple(loss.shape)}: it must be a scalar. Reduce it, for "
+            "example with .mean(), or reduction='mean' in the loss."
+        )
+    if not loss.requires_grad:
+        raise ModelError(
+            f"The {loss_name} depends on no trainable parameter: it was detached, or computed "
+            "from something else than the model's output."
+        )
+
+
+def is_scalar(value: object) -> TypeGuard[Tensor | float]:
+    """Tell whether a value is one number."""
+    if isinstance(value, Tensor):
+        return value.ndim == 0
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def targets_of(batch: object) -> object:
+    """What metrics compare the output with: the targets of a pair, otherwise the whole batch."""
+    return batch[1] if is_pair(batch) else batch  # type: ignore[index]
+
+
+def output_of(output: object) -> object:
+    """What metrics look at: the ``output`` entry of a step's mapping, otherwise all of it."""
+    return output["output"] if isinstance(output, Mapping) and "output" in output else output
+
+
+def _forward_inputs(run: Run) -> object:
+    batch = run.batch
+    if is_pair(batch):
+        return run.model(cast("Sequence[object]", batch)[0])
+    if run.phase == "train":
+        raise DataError(
+            f"loss= needs batches of (inputs, targets), train_data gives {_describe(batch)}: "
+            "change the batches, or write step=."
+        )
+    return run.model(batch)
+
+
+def _forward_all(run: Run) -> object:
+    batch = run.batch
+    if isinstance(batch, Mapping):
+        return run.model(**batch)
+    return run.model(*batch) if isinstance(batch, tuple | list) else run.model(batch)
+
+
+def _stepping(step: Step) -> Forward:
+    def forward(run: Run) -> object:
+        return step(run, run.batch)
+
+    return forward
+
+
+def _computing(loss: Loss) -> LossOf:
+    def loss_of(run: Run) -> Tensor | None:
+        batch = run.batch
+        if not is_pair(batch):  # Test data without targets.
+            return None
+        return loss(run.output, cast("Sequence[object]", batch)[1])
+
+    return loss_of
+
+
+def _loss_in_output(run: Run) -> Tensor | None:
+    output = run.output
+    if isinstance(output, Mapping):
+        if "loss" in output:
+            return cast("Tensor", output["loss"])
+        if run.phase != "train":
+            return None
+        raise ModelError(
+            f"No 'loss' among what was returned: {', '.join(map(str, output)) or 'nothing'}."
+        )
+    if isinstance(output, Tensor) or output is None:
+        return output
+    loss = getattr(output, "loss", None)
+    if loss is None and run.phase == "train":
+        raise ModelError(
+            f"{type(output).__name__} holds no loss: return the loss, or a mapping with 'loss', or "
+            "give loss=."
+        )
+    return loss
+
+
+def _describe(batch: object) -> str:
+    if isinstance(batch, tuple | list):
+        return f"{type(batch).__name__}s of {len(batch)} parts"
+    if isinstance(batch, Mapping):
+        return f"mappings of {', '.join(map(str, batch))}"
+    return type(batch).__name__

@@ -1,0 +1,71 @@
+"""When to validate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
+
+from hookloop.core.run import Progress
+from hookloop.every import Every
+
+
+@dataclass
+class Validation:
+    """The times at which the loop validates.
+
+    A run that reaches its end validates there too, unless it just did.
+
+    Args:
+        every: Interval in iterations, epochs or time.
+        begin: The first iteration or epoch after which to validate, in the unit of ``every``.
+        at_start: Whether to validate before the first iteration.
+        enabled: Whether there is anything to validate on.
+    """
+
+    every: Every
+    begin: int = 0
+    at_start: bool = False
+    enabled: bool = True
+    last_iter: int = -1
+    last_time: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.last_time = monotonic()
+
+    def note(self, progress: Progress) -> None:
+        """Remember that a validation takes place now."""
+        self.last_iter = progress.iter
+        self.last_time = monotonic()
+
+    def due_at_start(self, progress: Progress) -> bool:
+        """Tell whether to validate before the first iteration."""
+        return self.enabled and self.at_start and progress.iter == 0
+
+    def due_after_iter(self, progress: Progress) -> bool:
+        """Tell whether the iteration just completed calls for a validation."""
+        if not self.enabled or self.every.unit == "epochs":
+            return False
+        if self.every.unit == "seconds":
+            return monotonic() - self.last_time >= self.every.count
+        return progress.iter % self.every.count == 0 and progress.iter >= self.begin
+
+    def due_after_epoch(self, progress: Progress) -> bool:
+        """Tell whether the epoch just completed calls for a validation."""
+        if progress.is_done:
+            return self.due_at_end(progress)
+        return (
+            self.enabled
+            and self.every.unit == "epochs"
+            and self.every.due(progress)
+            and progress.epoch >= self.begin
+        )
+
+    def due_at_end(self, progress: Progress) -> bool:
+        """Tell whether a run that reached its limit still lacks the validation of its last state."""
+        done = progress.epoch if self.every.unit == "epochs" else progress.iter
+        return (
+            self.enabled
+            and progress.is_done
+            and self.last_iter != progress.iter
+            and (done >= self.begin or self.every.unit == "seconds")
+        )

@@ -1,0 +1,1 @@
+"""Batches: where they come from, how they are moved, what they hold."""

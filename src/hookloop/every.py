@@ -1,0 +1,94 @@
+"""The one schedule value: every 50 iterations, every 2 epochs, every 10 minutes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Unit = Literal["iters", "epochs", "seconds"]
+
+_UNITS: dict[str, tuple[Unit, float]] = {
+    "it": ("iters", 1),
+    "iter": ("iters", 1),
+    "iters": ("iters", 1),
+    "iteration": ("iters", 1),
+    "iterations": ("iters", 1),
+    "ep": ("epochs", 1),
+    "epoch": ("epochs", 1),
+    "epochs": ("epochs", 1),
+    "s": ("seconds", 1),
+    "sec": ("seconds", 1),
+    "second": ("seconds", 1),
+    "seconds": ("seconds", 1),
+    "min": ("seconds", 60),
+    "minute": ("seconds", 60),
+    "minutes": ("seconds", 60),
+    "h": ("seconds", 3600),
+    "hour": ("seconds", 3600),
+    "hours": ("seconds", 3600),
+}
+_TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)?\s*([a-zA-Z]*)\s*")
+
+
+class Counters(Protocol):
+    """What a schedule looks at: the completed iterations and epochs."""
+
+    iter: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Every:
+    """A schedule: every ``count`` iterations, epochs or seconds.
+
+    ``due`` answers for iterations and epochs, which can be told from the counters alone;
+    a schedule in seconds needs a clock and a memory, which its owner keeps.
+
+    >>> Every.parse("2 epochs")
+    Every(count=2, unit='epochs')
+    >>> str(Every.parse(50)), str(Every.parse("10 min"))
+    ('50 iters', '10 min')
+    """
+
+    count: float
+    unit: Unit
+
+    @classmethod
+    def parse(cls, value: Every | int | str) -> Every:
+        """Read ``50``, ``"50 iters"``, ``"2 epochs"``, ``"10 min"``; a bare number is iterations."""
+        if isinstance(value, Every):
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise ValueError(f"{value!r} is no schedule: write {_FORMS}.")
+        match = _TEXT.fullmatch(str(value))
+        number, word = match.groups() if match else (None, "")
+        unit = _UNITS.get(word.lower()) if word else _UNITS["iters"]
+        if match is None or unit is None or not (number or word):
+            raise ValueError(f"{value!r} is no schedule: write {_FORMS}.")
+        name, factor = unit
+        count = float(number or 1) * factor
+        if count <= 0 or (name != "seconds" and count != int(count)):
+            raise ValueError(
+                f"{value!r} is no schedule: its count must be a positive whole number."
+            )
+        return cls(count if name == "seconds" else int(count), name)
+
+    def due(self, progress: Counters) -> bool:
+        """Tell whether the iteration or epoch just completed is one of the schedule's."""
+        if self.unit == "iters":
+            return progress.iter % self.count == 0
+        if self.unit == "epochs":
+            return progress.epoch % self.count == 0
+        raise ValueError(f"'{self}' is a schedule in time: it needs a clock, not counters.")
+
+    def __str__(self) -> str:
+        if self.unit != "seconds":
+            return f"{self.count} {self.unit if self.count != 1 else self.unit[:-1]}"
+        for word, factor in (("h", 3600), ("min", 60)):
+            if self.count % factor == 0:
+                return f"{int(self.count / factor)} {word}"
+        return f"{self.count:g} s"
+
+
+_FORMS = "a number of iterations (50), or '50 iters', '2 epochs', '10 min'"

@@ -1,0 +1,88 @@
+"""Metrics of an evaluation: a callable per batch, or an object that accumulates.
+
+A callable is averaged over samples, so that a short last batch counts for what it is. An object
+with ``update``, ``compute`` and ``reset`` (torchmetrics) is asked once, at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, cast, runtime_checkable
+
+from torch import Tensor
+
+from hookloop.errors import MetricError
+from hookloop.metrics.store import Series, Value
+
+MetricFunction = Callable[[object, object], Value]
+
+
+@runtime_checkable
+class Accumulating(Protocol):
+    """What torchmetrics objects offer."""
+
+    def update(self, output: object, targets: object, /) -> None:
+        """Take one batch."""
+
+    def compute(self) -> object:
+        """Return a scalar, or a mapping from names to scalars."""
+
+    def reset(self) -> None:
+        """Begin anew."""
+
+
+Metric = MetricFunction | Accumulating
+
+
+class Meters:
+    """The metrics of one stream, from its first batch to its last."""
+
+    def __init__(self, metrics: Mapping[str, Metric]) -> None:
+        self._metrics = metrics
+        self._means: dict[str, Series] = {}
+        for metric in metrics.values():
+            if isinstance(metric, Accumulating):
+                metric.reset()
+
+    def update(self, output: object, targets: object, samples: int) -> None:
+        """Take the output and targets of one batch."""
+        for name, metric in self._metrics.items():
+            if isinstance(metric, Accumulating):
+                metric.update(output, targets)
+            else:
+                self.add(name, metric(output, targets), samples)
+
+    def add(self, name: str, value: object, samples: int) -> None:
+        """Take a number of one batch, to be averaged over samples."""
+        if isinstance(value, Tensor):
+            if value.numel() != 1:
+                raise MetricError(
+                    f"The metric '{name}' returned a tensor of shape {tuple(value.shape)}: "
+                    "return one number per batch."
+                )
+            value = value.detach().reshape(())
+        elif not isinstance(value, int | float):
+            raise MetricError(
+                f"The metric '{name}' returned {value!r}: return one number per batch."
+            )
+        self._means.setdefault(name, Series()).add(value, samples)
+
+    def compute(self) -> dict[str, Value]:
+        """Return every metric of the stream; tensors are not read yet."""
+        results: dict[str, Value] = {name: mean.mean() for name, mean in self._means.items()}
+        for name, metric in self._metrics.items():
+            if isinstance(metric, Accumulating):
+                results |= _named(name, metric.compute())
+        return results
+
+
+def _named(name: str, result: object) -> dict[str, Value]:
+    """Spread a metric that computes several numbers over several names."""
+    if isinstance(result, Mapping):
+        return {f"{name}/{key}": cast("Value", value) for key, value in result.items()}
+    if isinstance(result, Tensor) and result.numel() != 1:
+        raise MetricError(
+            f"The metric '{name}' computed a tensor of shape {tuple(result.shape)}: choose an "
+            "average that yields one number, for example average='macro'."
+        )
+    return {name: cast("Value", result)}

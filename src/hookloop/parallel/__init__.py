@@ -1,0 +1,1 @@
+"""Everything that touches several processes and devices."""

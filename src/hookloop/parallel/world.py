@@ -1,0 +1,56 @@
+"""Which process this is among those that train together, and on what device it works."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import torch
+
+from hookloop.errors import HookloopError
+
+
+@dataclass(frozen=True)
+class World:
+    """Rank and number of the processes of a run.
+
+    >>> World().is_main
+    True
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes files and talks to the user."""
+        return self.rank == 0
+
+    @classmethod
+    def from_environment(cls) -> World:
+        """Read what a launcher such as torchrun has set."""
+        world = cls(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
+        if world.size > 1:
+            raise HookloopError(
+                f"WORLD_SIZE is {world.size}, but this version trains in one process: "
+                "start it without the launcher."
+            )
+        return world
+
+
+def choose_device(wanted: str | torch.device) -> torch.device:
+    """Resolve ``"auto"`` to the best device that is there.
+
+    >>> choose_device("cpu")
+    device(type='cpu')
+    """
+    if wanted != "auto":
+        try:
+            return torch.device(wanted)
+        except RuntimeError as error:
+            raise HookloopError(f"device={wanted!r}: {error}") from error
+    if torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device())
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")
