@@ -1,5 +1,7 @@
 """The files of a run directory: their names, how a directory is claimed, and atomic writing.
 
+Laid out like this::
+
     runs/2026-01-31_09-30-00/
       config.yaml        the effective config; can be run again as it is
       metrics.jsonl      one JSON object per line
@@ -21,7 +23,10 @@ from pathlib import Path
 from hookloop.errors import RunExistsError
 from hookloop.runs.records import to_json, to_number
 
-__all__ = ["RunDir", "to_json", "write_text"]
+__all__ = ["TIME", "RunDir", "to_json", "write_text"]
+
+TIME = "{time}"
+"""Stands for the time in the path of a run that is to be made."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +40,14 @@ class RunDir:
         """Claim a directory for a new run.
 
         Args:
-            path: The directory to use. One that already holds a run is refused.
+            path: The directory to use; one that already holds a run is refused. ``{time}`` in its
+                last part stands for the time, and a number is added when that is taken.
             root: Where a directory named after the time is made when no ``path`` is given.
         """
         if path is None:
-            return cls(_claim(Path(root)))
+            path = Path(root) / TIME
+        if TIME in Path(path).name:
+            return cls(_claim(Path(path)))
         run = cls(Path(path))
         if run.path.exists() and not run.path.is_dir():
             raise RunExistsError(f"'{path}' is a file: a run needs a directory of its own.")
@@ -53,7 +61,7 @@ class RunDir:
 
     @classmethod
     def open(cls, path: str | Path) -> RunDir:
-        """Take the directory of an existing run, to resume or to read it; made when it is missing."""
+        """Take the directory of an existing run, to resume it; made when it is missing."""
         run = cls(Path(path))
         run.path.mkdir(parents=True, exist_ok=True)
         return run
@@ -108,7 +116,7 @@ class RunDir:
         write_text(self.summary_file, to_json(summary, indent=2) + "\n")
 
     def read_summary(self) -> dict[str, object]:
-        """Return what ``write_summary`` wrote, numbers restored; nothing when it has not been written."""
+        """Return what ``write_summary`` wrote, numbers restored; empty before that."""
         if not self.summary_file.is_file():
             return {}
         summary = _numbers(json.loads(self.summary_file.read_text(encoding="utf-8")))
@@ -141,13 +149,13 @@ def write_text(path: Path, text: str) -> None:
         raise
 
 
-def _claim(root: Path) -> Path:
+def _claim(template: Path) -> Path:
     """Make a directory named after the time; mkdir decides between two runs of one second."""
-    root.mkdir(parents=True, exist_ok=True)
-    name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    template.parent.mkdir(parents=True, exist_ok=True)
+    name = template.name.replace(TIME, datetime.now().strftime("%Y-%m-%d_%H-%M-%S"))
     count = 1
     while True:
-        path = root / (name if count == 1 else f"{name}-{count}")
+        path = template.with_name(name if count == 1 else f"{name}-{count}")
         try:
             path.mkdir()
         except FileExistsError:

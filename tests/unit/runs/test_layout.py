@@ -87,3 +87,9 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_draft(tmp_path: Path) -> 
         write_text(file, "new \ud800")
     assert file.read_text() == "old"
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_the_time_can_stand_anywhere_in_the_name_of_a_run(tmp_path: Path) -> None:
+    first, second = (RunDir.create(tmp_path / "{time}_digits") for _ in range(2))
+    assert re.fullmatch(r"\d{4}-.*_digits(-\d+)?", first.path.name)
+    assert first.path != second.path
