@@ -1,0 +1,119 @@
+"""From a config file to a `Config`: its bases merged, overrides applied, references resolved."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hookloop.config.interpolate import interpolate
+from hookloop.config.overrides import override
+from hookloop.config.read_python import read_python
+from hookloop.config.read_yaml import read_yaml
+from hookloop.config.schema import KEYS
+from hookloop.config.tree import REPLACE, Config, Tree
+from hookloop.errors import ConfigError, Fault, nearest
+from hookloop.runs.layout import RunDir
+
+BASE = "_base_"
+
+
+def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a config file, and say nothing yet about what its names mean.
+
+    A file that cannot be read at all is refused at once. Faults that leave the rest readable are
+    kept in the result, and raised by `build` together with all others.
+
+    Args:
+        path: A YAML or Python file, or a run directory, whose written config is taken.
+        overrides: ``a.b=value`` each; the last of one key wins.
+    """
+    config = _read(_find(Path(path), None), ())
+    for text in overrides:
+        override(config, text)
+    interpolate(config)
+    return config
+
+
+def show(path: Path) -> str:
+    """Write a path as a user would: relative to the working directory when it lies below it."""
+    full = Path(os.path.abspath(path))
+    here = Path.cwd()
+    return str(full.relative_to(here)) if full.is_relative_to(here) else str(full)
+
+
+def extend_import_path(directories: Sequence[Path]) -> None:
+    """Let modules in these directories be imported, the first directory first.
+
+    They stay for the life of the process, as a script's own directory does: training may import
+    a module as late as it likes.
+    """
+    for directory in reversed(directories):
+        if str(directory) not in sys.path:
+            sys.path.insert(0, str(directory))
+
+
+def _read(path: Path, open_files: tuple[Path, ...]) -> Config:
+    config = _read_file(path)
+    bases = config.tree.pop(BASE, [])
+    result = Config({}, path)
+    for base in bases if isinstance(bases, list) else [bases]:
+        where = config.where((BASE,))
+        if not isinstance(base, str):
+            raise ConfigError([Fault(f"'{BASE}' names a file or a list of files.", where)])
+        found = _find(path.parent / base, where)
+        chain = (*open_files, path)
+        if found in chain:
+            circle = " -> ".join(show(file) for file in (*chain[chain.index(found) :], found))
+            raise ConfigError([Fault(f"'{BASE}' goes round in a circle: {circle}.", where)])
+        result.absorb(_read(found, chain))
+    result.absorb(config)
+    _strip_marks_of_merging(result.tree)
+    return result
+
+
+def _read_file(path: Path) -> Config:
+    shown = show(path)
+    try:
+        if path.suffix == ".py":
+            extend_import_path([path.parent, Path.cwd()])
+            return read_python(path, shown, KEYS)
+        return read_yaml(path, shown)
+    except UnicodeDecodeError as error:
+        raise ConfigError([Fault(f"not a text file in UTF-8: {error.reason}.", shown)]) from error
+    except PermissionError as error:
+        raise ConfigError([Fault("permission to read this file is denied.", shown)]) from error
+
+
+def _find(path: Path, where: str | None) -> Path:
+    """Return the absolute path of a config file, or refuse with what there is instead."""
+    if path.is_dir():
+        written = RunDir(path).config_file
+        if not written.is_file():
+            raise ConfigError([Fault(f"the directory '{show(path)}' has no config.yaml.", where)])
+        path = written
+    if not path.is_file():
+        options = (
+            []
+            if not path.parent.is_dir()
+            else [entry.name for entry in path.parent.iterdir() if entry.suffix in SUFFIXES]
+        )
+        hint = nearest(path.name, options)
+        raise ConfigError([Fault(f"there is no config file '{show(path)}'.{hint}", where)])
+    if path.suffix not in SUFFIXES:
+        kinds = ", ".join(SUFFIXES)
+        raise ConfigError([Fault(f"'{show(path)}' is no config file: it must be {kinds}.", where)])
+    return Path(os.path.abspath(path))
+
+
+def _strip_marks_of_merging(tree: Tree) -> None:
+    for value in [tree, *tree.values()]:
+        if isinstance(value, dict):
+            value.pop(REPLACE, None)
+    for value in tree.values():
+        if isinstance(value, dict):
+            _strip_marks_of_merging(value)
+
+
+SUFFIXES = (".yaml", ".yml", ".json", ".py")

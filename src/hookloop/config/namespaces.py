@@ -1,0 +1,89 @@
+"""The built-in names of each kind: our hooks, and what torch itself offers.
+
+Each function imports what it lists, so it is called only when a name has to be looked up.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+
+
+class LazyNames(Mapping[str, object]):
+    """The names of a package's ``__all__``, each imported when it is asked for."""
+
+    def __init__(self, package: str) -> None:
+        self._package = importlib.import_module(package)
+        self._names = sorted(self._package.__all__)
+
+    def __getitem__(self, name: str) -> object:
+        if name not in self._names:
+            raise KeyError(name)
+        return getattr(self._package, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def hooks() -> Mapping[str, object]:
+    """The hooks that come with hookloop."""
+    return LazyNames("hookloop.hooks")
+
+
+def optimizers() -> Mapping[str, object]:
+    """The optimizers of ``torch.optim``."""
+    import torch.optim
+
+    return _subclasses(torch.optim, torch.optim.Optimizer)
+
+
+def schedules() -> Mapping[str, object]:
+    """The schedulers of ``torch.optim.lr_scheduler``."""
+    from torch.optim import lr_scheduler
+
+    return _subclasses(lr_scheduler, lr_scheduler.LRScheduler)
+
+
+def data() -> Mapping[str, object]:
+    """The loader and the composable data sets of ``torch.utils.data``."""
+    import torch.utils.data
+
+    public = ("ChainDataset", "ConcatDataset", "DataLoader", "StackDataset", "Subset")
+    return {name: getattr(torch.utils.data, name) for name in public}
+
+
+def losses() -> Mapping[str, object]:
+    """The loss modules of ``torch.nn`` and the loss functions of ``torch.nn.functional``."""
+    import torch.nn
+    from torch.nn import functional
+
+    modules = {name: loss for name, loss in vars(torch.nn).items() if name.endswith("Loss")}
+    functions = {
+        name: loss
+        for name, loss in vars(functional).items()
+        if name.endswith(("_loss", "cross_entropy", "kl_div")) and not name.startswith("_")
+    }
+    return {**modules, **functions}
+
+
+def metrics() -> Mapping[str, object]:
+    """The metrics of torchmetrics, when it is installed."""
+    try:
+        import torchmetrics
+    except ModuleNotFoundError as error:
+        if error.name != "torchmetrics":
+            raise
+        return {}
+    return _subclasses(torchmetrics, torchmetrics.Metric)
+
+
+def _subclasses(module: ModuleType, base: type) -> dict[str, object]:
+    return {
+        name: found
+        for name, found in vars(module).items()
+        if isinstance(found, type) and issubclass(found, base) and found is not base
+    }

@@ -1,0 +1,119 @@
+"""A Python file to a tree: its module-level names are the keys.
+
+The file is run as a module of its own name, so that a function defined in it has a path
+(``config.my_step``) by which the written config can find it again.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+from hookloop.config.tree import Config, Key
+from hookloop.errors import ConfigError, Fault
+
+BASE = "_base_"
+
+
+def read_python(path: Path, shown: str, known: Collection[str]) -> Config:
+    """Run a Python config file and collect what it defines.
+
+    Names with an underscore, modules, functions and classes are the file's own, except a function
+    or class under the name of a config key (``def step(run, batch)``).
+
+    Args:
+        path: The file.
+        shown: How messages call it.
+        known: The keys that a config may have.
+    """
+    source = path.read_text(encoding="utf-8-sig")
+    try:
+        module_ast = ast.parse(source, filename=str(path))
+    except SyntaxError as error:
+        fault = Fault(f"not valid Python: {error.msg}.", f"{shown}:{error.lineno}")
+        raise ConfigError([fault]) from error
+    namespace = vars(_run(path))
+    config = Config({}, path)
+    for name, value in namespace.items():
+        if name == BASE or _is_key(name, value, known):
+            config.tree[name] = _plain(value)
+    for name, line, node in _assignments(module_ast):
+        if name in config.tree:
+            config.forget((name,))
+            _mark(config, (name,), node, shown, line)
+    return config
+
+
+def _run(path: Path) -> ModuleType:
+    name = re.sub(r"\W", "_", path.stem)
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "__file__", None) != str(path):
+        name = f"{name}_config"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        error.add_note(f"while reading the config file {path}")
+        raise
+    return module
+
+
+def _is_key(name: str, value: object, known: Collection[str]) -> bool:
+    if name.startswith("_") or isinstance(value, ModuleType):
+        return False
+    return name in known or not isinstance(value, FunctionType | type)
+
+
+def _plain(value: object) -> object:
+    """Copy containers into dicts and lists, which is what a YAML file would give."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return [_plain(item) for item in value]  # type: ignore[attr-defined]
+    if isinstance(value, Path):
+        return str(value)
+    return value
+
+
+def _assignments(module: ast.Module) -> list[tuple[str, int, ast.expr | None]]:
+    """Find what is assigned at module level, also inside `if`, `for` and `with`."""
+    found: list[tuple[str, int, ast.expr | None]] = []
+    waiting: list[ast.AST] = [module]
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.append((node.name, node.lineno, None))
+            continue
+        if isinstance(node, ast.Assign):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            found += [(name, node.lineno, node.value) for name in names]
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.append((node.target.id, node.lineno, node.value))
+        waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+    return found
+
+
+def _mark(config: Config, key: Key, node: ast.expr | None, shown: str, line: int) -> None:
+    """Note the line of a node, and of what is inside it as far as it is written out."""
+    config.marks[key] = f"{shown}:{line}"
+    if isinstance(node, ast.List | ast.Tuple):
+        for index, item in enumerate(node.elts):
+            _mark(config, (*key, index), item, shown, item.lineno)
+    elif isinstance(node, ast.Dict):
+        for name, value in zip(node.keys, node.values, strict=True):
+            if isinstance(name, ast.Constant) and isinstance(name.value, str | int):
+                _mark(config, (*key, name.value), value, shown, name.lineno)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+        for keyword in node.keywords:
+            if keyword.arg is not None:
+                _mark(config, (*key, keyword.arg), keyword.value, shown, keyword.lineno)

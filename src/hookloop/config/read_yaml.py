@@ -1,0 +1,141 @@
+"""YAML text to a tree with the line of every node. A config can name objects, not make them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from hookloop.config.tree import Config, Key, spell
+from hookloop.errors import ConfigError, Fault
+from hookloop.runs.plain_yaml import number_floats
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, for which ``1e-3`` is a number."""
+
+
+number_floats(_Loader)
+
+MERGE = "<<"
+
+
+def read_yaml(path: Path, shown: str) -> Config:
+    """Read a YAML file.
+
+    Args:
+        path: The file.
+        shown: How messages call it.
+    """
+    text = path.read_text(encoding="utf-8-sig")
+    config = Config({}, path)
+    loader = _Loader(text)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            return config
+        if not isinstance(root, yaml.MappingNode):
+            raise ConfigError(
+                [Fault("a config is a mapping of keys to values.", f"{shown}:{_line(root)}")]
+            )
+        tree = _Walk(loader, config, shown).value(root, ())
+        assert isinstance(tree, dict)
+        config.tree = tree
+    except yaml.YAMLError as error:
+        raise ConfigError([_syntax_fault(error, text, shown)]) from error
+    finally:
+        loader.dispose()
+    return config
+
+
+def parse_value(text: str) -> object:
+    """Read one value as a YAML file would: ``3``, ``1e-3``, ``null``, ``[1, 2]``, ``{a: 1}``.
+
+    >>> parse_value("1e-3"), parse_value("[a, 2]"), parse_value("")
+    (0.001, ['a', 2], None)
+    """
+    loader = _Loader(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
+
+
+class _Walk:
+    """One pass over the composed nodes, which know their lines."""
+
+    def __init__(self, loader: _Loader, config: Config, shown: str) -> None:
+        self.loader = loader
+        self.config = config
+        self.shown = shown
+        self.open: list[yaml.Node] = []
+
+    def value(self, node: yaml.Node, key: Key) -> object:
+        self.config.marks.setdefault(key, f"{self.shown}:{_line(node)}")
+        if node in self.open:
+            raise yaml.MarkedYAMLError(
+                problem="a value contains itself", problem_mark=node.start_mark
+            )
+        self.open.append(node)
+        try:
+            if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
+                return self.mapping(node, key)
+            if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
+                return [self.value(item, (*key, index)) for index, item in enumerate(node.value)]
+            return self.loader.construct_object(node, deep=True)
+        finally:
+            self.open.pop()
+
+    def mapping(self, node: yaml.MappingNode, key: Key) -> dict[str | int, object]:
+        self._note_duplicates(node, key)
+        self.loader.flatten_mapping(node)  # `<<: *other` becomes the other's keys, before our own.
+        result: dict[str | int, object] = {}
+        for name_node, value_node in node.value:
+            name = self.name(name_node)
+            # The line of an entry is the line of its key, also when the value starts below it.
+            self.config.marks[(*key, name)] = f"{self.shown}:{_line(name_node)}"
+            result[name] = self.value(value_node, (*key, name))
+        return result
+
+    def name(self, node: yaml.Node) -> str | int:
+        if node.tag == "tag:yaml.org,2002:merge":
+            return MERGE
+        name = self.loader.construct_object(node, deep=True)
+        if isinstance(name, str) or (isinstance(name, int) and not isinstance(name, bool)):
+            return name
+        # YAML takes `on:` and `no:` for booleans; as a key, the text is meant.
+        return str(node.value)
+
+    def _note_duplicates(self, node: yaml.MappingNode, key: Key) -> None:
+        first: dict[str | int, int] = {}
+        for name_node, _ in node.value:
+            name = self.name(name_node)
+            if name in first and name != MERGE:
+                where = f"{self.shown}:{_line(name_node)}"
+                message = f"'{spell((*key, name))}' is given twice, first in line {first[name]}."
+                self.config.faults.append(Fault(message, where))
+            first.setdefault(name, _line(name_node))
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _syntax_fault(error: yaml.YAMLError, text: str, shown: str) -> Fault:
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return Fault(f"not valid YAML: {str(error).splitlines()[0]}.", shown)
+    lines = text.splitlines()
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    problem = getattr(error, "problem", None) or "it cannot be read"
+    return Fault(f"not valid YAML: {problem}.{_hint(line, problem)}", f"{shown}:{mark.line + 1}")
+
+
+def _hint(line: str, problem: str) -> str:
+    if "\\t" in problem or "\t" in line[: len(line) - len(line.lstrip())]:
+        return " Indent with spaces, not with tabs."
+    if "${" in line and "{" in line.replace("${", ""):
+        return ' Inside {...} an interpolation needs quotes: "${name}".'
+    if "mapping values are not allowed" in problem:
+        return " Check the indentation, and quote text that contains ': '."
+    return ""

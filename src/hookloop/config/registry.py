@@ -1,0 +1,165 @@
+"""Names for classes and functions, so that a config can say ``type: StopAfter``.
+
+A name is looked up among what was registered here, then among installed plugins (entry points of
+the group ``hookloop.hooks``, ``hookloop.models``, ...), then in the built-in namespace of its kind.
+A dotted path (``pkg.module.Class`` or ``pkg.module:Class``) always works, without registration.
+
+Importing this module imports no torch; looking a name up may.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from importlib import metadata
+from types import FunctionType
+from typing import TYPE_CHECKING, Generic, TypeVar, overload
+
+from hookloop.config import namespaces
+from hookloop.config.locate import describe, locate
+from hookloop.errors import ConfigError, Fault, HookError, HookloopError, nearest
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.optim import Optimizer
+    from torch.optim.lr_scheduler import LRScheduler
+
+    from hookloop.core.hook import Hook
+
+T = TypeVar("T")
+Factory = TypeVar("Factory", bound=Callable[..., object])
+
+
+class Registry(Generic[T]):
+    """Names of one kind of thing.
+
+    Args:
+        kind: What the names stand for, in the singular, as messages say it.
+        group: The entry point group of installed plugins.
+        builtin: Returns the built-in names; called when the first of them is needed.
+
+    >>> SHAPES: Registry[object] = Registry("shape", group="example.shapes")
+    >>> @SHAPES.register()
+    ... class Square: ...
+    >>> SHAPES.get("Square") is Square
+    True
+    >>> SHAPES.get("Sqare")
+    Traceback (most recent call last):
+    hookloop.errors.ConfigError: no shape is named 'Sqare'. Did you mean 'Square'?
+    """
+
+    def __init__(
+        self, kind: str, group: str, *, builtin: Callable[[], Mapping[str, object]] = dict
+    ) -> None:
+        self.kind = kind
+        self.group = group
+        self._builtin_names = builtin
+        self._registered: dict[str, Callable[..., object]] = {}
+
+    @overload
+    def register(self, name: Factory) -> Factory: ...
+    @overload
+    def register(self, name: str | None = None) -> Callable[[Factory], Factory]: ...
+    def register(self, name: Factory | str | None = None) -> Factory | Callable[[Factory], Factory]:
+        """Register the decorated class or function, under its own name if none is given.
+
+        A module that is reloaded may register its classes again; another class of a name that is
+        taken is refused.
+        """
+        if name is not None and not isinstance(name, str):
+            return self._add(name.__name__, name)
+
+        def decorate(factory: Factory) -> Factory:
+            return self._add(name or factory.__name__, factory)
+
+        return decorate
+
+    def get(self, name: str) -> Callable[..., T]:
+        """Return what ``name`` stands for; an unknown name is refused with the nearest one."""
+        try:
+            found = self._find(name)
+        except HookloopError:
+            raise
+        except Exception as error:
+            problem = f"{self.kind} '{name}' could not be imported: {describe(error)}"
+            raise self._refusal(problem) from error
+        if not callable(found):
+            raise self._refusal(f"'{name}' is no {self.kind}: it is {found!r}.")
+        return found
+
+    def names(self) -> list[str]:
+        """Return all names but dotted paths, sorted."""
+        return sorted({*self._registered, *self._plugins, *self._builtin})
+
+    def _find(self, name: str) -> object:
+        if name in self._registered:
+            return self._registered[name]
+        if name in self._plugins:
+            return self._plugins[name].load()
+        if name in self._builtin:
+            return self._builtin[name]
+        if "." in name or ":" in name:
+            return locate(name)
+        hint = nearest(name, self.names()) or (
+            f" Write a registered name, or the path of one: 'package.module:{name}'."
+        )
+        raise self._refusal(f"no {self.kind} is named '{name}'.{hint}")
+
+    def _add(self, name: str, factory: Factory) -> Factory:
+        taken = self._registered.get(name)
+        if taken is not None and not _is_same(taken, factory):
+            raise self._refusal(
+                f"two {self.group.rpartition('.')[2]} are registered as '{name}': "
+                f"{_name(taken)} and {_name(factory)}. Give one of them another name: "
+                f"register('other_name')."
+            )
+        self._registered[name] = factory
+        return factory
+
+    @cached_property
+    def _plugins(self) -> dict[str, metadata.EntryPoint]:
+        return {point.name: point for point in metadata.entry_points(group=self.group)}
+
+    @cached_property
+    def _builtin(self) -> Mapping[str, object]:
+        return self._builtin_names()
+
+    def _refusal(self, message: str) -> HookloopError:
+        return HookError(message) if self.kind == "hook" else ConfigError([Fault(message)])
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Tell whether two classes are one, loaded twice: by a reload or under a second module name."""
+    if getattr(one, "__qualname__", None) != getattr(other, "__qualname__", ""):
+        return False
+    same_module = getattr(one, "__module__", None) == getattr(other, "__module__", "")
+    return same_module or (_source(one) is not None and _source(one) == _source(other))
+
+
+def _name(factory: object) -> str:
+    name = f"{getattr(factory, '__module__', '?')}.{getattr(factory, '__qualname__', factory)}"
+    source = _source(factory)
+    return f"{name} ({source})" if source else name
+
+
+def _source(factory: object) -> str | None:
+    if not isinstance(factory, type | FunctionType):
+        return None
+    try:
+        return f"{inspect.getsourcefile(factory)}:{inspect.getsourcelines(factory)[1]}"
+    except (OSError, TypeError):  # Typed at a prompt, or not written in Python.
+        return None
+
+
+HOOKS: Registry[Hook] = Registry("hook", "hookloop.hooks", builtin=namespaces.hooks)
+MODELS: Registry[nn.Module] = Registry("model", "hookloop.models")
+OPTIMIZERS: Registry[Optimizer] = Registry(
+    "optimizer", "hookloop.optimizers", builtin=namespaces.optimizers
+)
+SCHEDULES: Registry[LRScheduler] = Registry(
+    "schedule", "hookloop.schedules", builtin=namespaces.schedules
+)
+DATA: Registry[Iterable[object]] = Registry("data set", "hookloop.data", builtin=namespaces.data)
+LOSSES: Registry[object] = Registry("loss", "hookloop.losses", builtin=namespaces.losses)
+METRICS: Registry[object] = Registry("metric", "hookloop.metrics", builtin=namespaces.metrics)

@@ -1,0 +1,86 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from hookloop.config.read_python import read_python
+from hookloop.config.schema import KEYS
+from hookloop.config.tree import Config
+from hookloop.errors import ConfigError
+
+
+def read(tmp_path: Path, text: str, name: str = "read_python_case.py") -> Config:
+    file = tmp_path / name
+    file.write_text(text)
+    return read_python(file, name, KEYS)
+
+
+def test_module_level_names_form_the_tree(tmp_path: Path) -> None:
+    config = read(
+        tmp_path,
+        "import os\n"
+        "from collections import OrderedDict\n"
+        "_private = 3\n"
+        "max_epochs = _private\n"
+        "custom_hooks = [dict(type='A', priority='LOW')]\n"
+        "def helper(): ...\n",
+    )
+    assert config.tree == {"max_epochs": 3, "custom_hooks": [{"type": "A", "priority": "LOW"}]}
+
+
+def test_a_function_under_the_name_of_a_key_is_its_value(tmp_path: Path) -> None:
+    config = read(
+        tmp_path,
+        "def step(run, batch): ...\nclass Net: ...\nmodel = dict(type=Net)\n",
+        "own_step.py",
+    )
+    step = config.tree["step"]
+    assert callable(step)
+    assert step.__module__ == "own_step"
+    assert sys.modules["own_step"].step is step  # type: ignore[attr-defined]
+    assert isinstance(config.tree["model"]["type"], type)  # type: ignore[index]
+
+
+def test_places_reach_into_what_is_written_out(tmp_path: Path) -> None:
+    config = read(
+        tmp_path,
+        "if True:\n"
+        "    max_epochs = 3\n"
+        "default_hooks = dict(\n"
+        "    a=dict(type='A'),\n"
+        "    b={'type': 'B',\n"
+        "       'n': 3},\n"
+        ")\n"
+        "hooks = [\n"
+        "    'A',\n"
+        "    dict(type='B'),\n"
+        "]\n"
+        "def loss(output, targets):\n"
+        "    hooks = 3\n",
+        "a.py",
+    )
+    assert config.where(("max_epochs",)) == "a.py:2"
+    assert config.where(("default_hooks",)) == "a.py:3"
+    assert config.where(("default_hooks", "a", "type")) == "a.py:4"
+    assert config.where(("default_hooks", "b", "n")) == "a.py:6"
+    assert config.where(("hooks", 1)) == "a.py:10"
+    assert config.where(("loss",)) == "a.py:12"
+
+
+def test_tuples_and_paths_become_what_yaml_would_give(tmp_path: Path) -> None:
+    config = read(
+        tmp_path, "from pathlib import Path\nrun_dir = Path('a')\noptimizer = {'betas': (1, 2)}\n"
+    )
+    assert config.tree == {"run_dir": "a", "optimizer": {"betas": [1, 2]}}
+
+
+def test_a_syntax_error_has_its_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"b\.py:2: not valid Python: "):
+        read(tmp_path, "a = 1\nb = = 2\n", "b.py")
+
+
+def test_an_error_of_the_file_itself_stays_whole_with_a_note(tmp_path: Path) -> None:
+    with pytest.raises(NameError) as caught:
+        read(tmp_path, "max_epochs = unknown_name\n", "c.py")
+    assert caught.value.__notes__ == [f"while reading the config file {tmp_path / 'c.py'}"]
+    assert "c" not in sys.modules
