@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hookloop.config.interpolate import interpolate
-from hookloop.config.overrides import override
-from hookloop.config.read_python import read_python
-from hookloop.config.read_yaml import read_yaml
+from hookloop.config.reading.interpolate import interpolate
+from hookloop.config.reading.overrides import override
+from hookloop.config.reading.python_file import read_python
+from hookloop.config.reading.yaml_file import read_yaml
 from hookloop.config.schema import KEYS
 from hookloop.config.tree import REPLACE, Config, Tree
 from hookloop.errors import ConfigError, Fault, nearest

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from hookloop.core.hook import Hook
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Factory = TypeVar("Factory", bound=Callable[..., object])
 
 
-class Registry(Generic[T]):
+class Registry(Generic[T_co]):
     """Names of one kind of thing.
 
     Args:
@@ -75,7 +75,7 @@ class Registry(Generic[T]):
 
         return decorate
 
-    def get(self, name: str) -> Callable[..., T]:
+    def get(self, name: str) -> Callable[..., T_co]:
         """Return what ``name`` stands for; an unknown name is refused with the nearest one."""
         try:
             found = self._find(name)
@@ -87,6 +87,9 @@ class Registry(Generic[T]):
         if not callable(found):
             raise self._refusal(f"'{name}' is no {self.kind}: it is {found!r}.")
         return found
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._registered or name in self._plugins or name in self._builtin
 
     def names(self) -> list[str]:
         """Return all names but dotted paths, sorted."""

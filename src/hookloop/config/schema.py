@@ -30,7 +30,7 @@ SETTINGS: dict[str, object] = {
     "max_epochs": int | None,
     "max_iters": int | None,
     "epoch_iters": int | None,
-    "val_every": Every | int | str | None,
+    "val_every": Every | int | str,
     "val_begin": int,
     "val_at_start": bool,
     "accumulate": int,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +24,7 @@ from pathlib import Path
 from hookloop.errors import RunExistsError
 from hookloop.runs.records import to_json, to_number
 
-__all__ = ["TIME", "RunDir", "to_json", "write_text"]
+__all__ = ["TIME", "RunDir", "default_path", "to_json", "write_text"]
 
 TIME = "{time}"
 """Stands for the time in the path of a run that is to be made."""
@@ -133,6 +134,16 @@ class RunDir:
             for line in lines:
                 if line.endswith("\n") and line.strip():
                     yield {name: to_number(value) for name, value in json.loads(line).items()}
+
+
+def default_path(name: str | None = None) -> Path:
+    """Return where a run goes when nobody says where: named after the time, and after itself.
+
+    >>> str(default_path("digits"))
+    'runs/{time}_digits'
+    """
+    words = re.sub(r"[^\w.=+-]+", "-", name or "").strip("-.")
+    return Path("runs") / (f"{TIME}_{words}" if words else TIME)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.config.read_python import read_python
+from hookloop.config.reading.python_file import read_python
 from hookloop.config.schema import KEYS
 from hookloop.config.tree import Config
 from hookloop.errors import ConfigError

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.config.read_yaml import parse_value, read_yaml
+from hookloop.config.reading.yaml_file import parse_value, read_yaml
 from hookloop.config.tree import Config
 from hookloop.errors import ConfigError
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.config.overrides import override
+from hookloop.config.reading.overrides import override
 from hookloop.config.tree import Config
 
 

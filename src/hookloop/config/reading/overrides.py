@@ -6,7 +6,7 @@ import re
 
 import yaml
 
-from hookloop.config.read_yaml import parse_value
+from hookloop.config.reading.yaml_file import parse_value
 from hookloop.config.tree import Config, Key, spell
 from hookloop.errors import Fault, nearest
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.config.interpolate import escape, interpolate
+from hookloop.config.reading.interpolate import escape, interpolate
 from hookloop.config.tree import Config
 
 

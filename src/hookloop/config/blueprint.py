@@ -1,0 +1,193 @@
+"""A config, checked as far as it can be without building anything."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, cast
+
+from hookloop.config import registry as registries
+from hookloop.config.load import extend_import_path
+from hookloop.config.locate import describe
+from hookloop.config.parts.hooks import read_default_hooks, read_hooks
+from hookloop.config.parts.optimizers import is_named, read_optimizers, read_schedules
+from hookloop.config.parts.part import TYPE, PartReader
+from hookloop.config.parts.signature import Signature
+from hookloop.config.registry import Registry
+from hookloop.config.schema import ABOUT, KEYS, SETTINGS
+from hookloop.config.tree import Config, Key
+from hookloop.core.points import Point
+from hookloop.errors import HookloopError, nearest
+
+
+@dataclass
+class Blueprint:
+    """What is to be built, by the keys of the config; parts stand where objects will be.
+
+    Attributes:
+        parts: Model, data, loss, step and metrics.
+        optimizers: By name.
+        schedules: By name of their optimizer.
+        hooks: In order.
+        default_hooks: Changes to the standard set.
+        points: Mount points of the project.
+        settings: Plain values for the Trainer.
+    """
+
+    parts: dict[str, object] = field(default_factory=dict)
+    optimizers: dict[str, object] = field(default_factory=dict)
+    schedules: dict[str, object] = field(default_factory=dict)
+    hooks: list[object] = field(default_factory=list)
+    default_hooks: dict[str, object] | Literal[False] | None = None
+    points: list[object] = field(default_factory=list)
+    settings: dict[str, object] = field(default_factory=dict)
+
+
+def draw(config: Config) -> Blueprint:
+    """Resolve every name in a config and check every argument.
+
+    Raises:
+        ConfigError: With all faults that were found, those of reading included.
+    """
+    extend_import_path(import_path(config))
+    reader = PartReader(config)
+    _import_modules(reader)
+    _check_keys(reader)
+    tree = config.tree
+    blueprint = Blueprint(parts=_parts(reader))
+    blueprint.optimizers = read_optimizers(reader, ("optimizer",), tree.get("optimizer"))
+    blueprint.schedules = read_schedules(
+        reader, ("schedule",), tree.get("schedule"), blueprint.optimizers
+    )
+    for name in ("hooks", "custom_hooks"):
+        blueprint.hooks += read_hooks(reader, (name,), tree.get(name))
+    blueprint.default_hooks = read_default_hooks(
+        reader, ("default_hooks",), tree.get("default_hooks")
+    )
+    blueprint.points = _points(reader, ("points",), tree.get("points"))
+    blueprint.settings = {
+        name: reader.plain((name,), tree[name], annotation)
+        for name, annotation in SETTINGS.items()
+        if name in tree
+    }
+    reader.raise_faults()
+    return blueprint
+
+
+def import_path(config: Config) -> list[Path]:
+    """List the directories in which the config's modules are looked for, the first one first."""
+    home = config.path.parent
+    given = config.tree.get("import_path")
+    if given is None:
+        return _distinct([home, Path.cwd()])
+    entries = given if isinstance(given, list) else [given]
+    return _distinct([*((home / str(entry)).resolve() for entry in entries), Path.cwd()])
+
+
+def _distinct(paths: list[Path]) -> list[Path]:
+    return list(dict.fromkeys(paths))
+
+
+def _import_modules(reader: PartReader) -> None:
+    """Import what the config wants imported, so that its registrations take effect."""
+    tree = reader.config.tree
+    wanted: list[tuple[Key, object]] = [(("imports",), tree.get("imports"))]
+    foreign = tree.get("custom_imports")
+    if isinstance(foreign, dict):
+        wanted.append((("custom_imports", "imports"), foreign.get("imports")))
+    for key, names in wanted:
+        for index, name in enumerate(names if isinstance(names, list) else [names]):
+            at = (*key, index) if isinstance(names, list) else key
+            if isinstance(name, str):
+                _import_module(reader, at, name)
+
+
+def _import_module(reader: PartReader, key: Key, name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except HookloopError as error:
+        reader.fault(key, str(error))
+    except Exception as error:  # noqa: BLE001 - reported with its cause
+        reader.fault(key, f"'{name}' could not be imported: {describe(error)}", error)
+
+
+def _check_keys(reader: PartReader) -> None:
+    tree = reader.config.tree
+    for name in tree:
+        if name not in KEYS:
+            own = f"_{name}" if reader.config.path.suffix == ".py" else f"vars.{name}"
+            hint = nearest(str(name), KEYS) or f" A value of your own goes by the name {own}."
+            reader.fault((name,), f"there is no such key.{hint}")
+    for name, annotation in ABOUT.items():
+        if name in tree:
+            reader.plain((name,), tree[name], annotation)
+    if tree.get("model") is None:
+        reader.fault((), "a config needs 'model'.")
+
+
+def _parts(reader: PartReader) -> dict[str, object]:
+    tree = reader.config.tree
+    data = registries.DATA
+    parts: dict[str, object] = {}
+    if tree.get("model") is not None:
+        models = registries.MODELS
+        parts["model"] = reader.part(("model",), tree["model"], models)
+    for name in ("train_data", "val_data", "test_data"):
+        value = tree.get(name)
+        if name != "train_data" and is_named(value):
+            streams = cast("dict[str, object]", value).items()
+            parts[name] = {
+                stream: reader.part((name, stream), item, data)
+                for stream, item in streams
+                if item is not None
+            }
+        elif value is not None:
+            parts[name] = reader.part((name,), value, data)
+    for name, home in (
+        ("loss", registries.LOSSES),
+        ("step", registries.LOSSES),
+        ("metrics", registries.METRICS),
+    ):
+        value = tree.get(name)
+        if value is not None:
+            parts[name] = _functions(reader, name, value, home)
+    return parts
+
+
+def _functions(reader: PartReader, name: str, value: object, home: Registry[object]) -> object:
+    """Read a loss or step, or the mapping from names that ``step`` may be and ``metrics`` is."""
+    if name != "loss" and isinstance(value, dict) and TYPE not in value:
+        return {
+            inner: reader.function((name, inner), item, home)
+            for inner, item in value.items()
+            if item is not None
+        }
+    if name == "metrics":
+        reader.fault((name,), "expected a mapping from names to metrics.")
+        return None
+    return reader.function((name,), value, home)
+
+
+def _points(reader: PartReader, key: Key, value: object) -> list[object]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        reader.fault(key, f"expected a list of mount points, got {value!r}.")
+        return []
+    points: list[object] = []
+    signature = Signature.of(Point)
+    for index, item in enumerate(value):
+        at = (*key, index)
+        fields = dict(item) if isinstance(item, dict) else {"name": item}
+        for name in fields:
+            unknown = signature.unknown(str(name))
+            if unknown:
+                reader.fault((*at, name), unknown)
+        read = {
+            name: reader.plain((*at, name), fields[name], annotation)
+            for name, annotation in signature.annotations.items()
+            if name in fields
+        }
+        points.append(item if isinstance(item, Point) else read)
+    return points

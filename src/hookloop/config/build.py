@@ -1,0 +1,226 @@
+"""The one place that constructs: from a checked config to a `Trainer`.
+
+Parts are built in a fixed order (model, data, loss, step, metrics, optimizers, schedules, hooks)
+after the seed is set, so that a config draws the random numbers of a script that does the same.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from hookloop.checkpoint.rng import seed_all
+from hookloop.config.blueprint import Blueprint, draw
+from hookloop.config.dump import effective
+from hookloop.config.parts.optimizers import ONLY, OptimizerPart
+from hookloop.config.parts.parameters import select_parameters
+from hookloop.config.parts.part import AUTO, LENGTHS, Part
+from hookloop.config.tree import Config, spell
+from hookloop.core.points import Point
+from hookloop.core.prepare import make_progress
+from hookloop.core.schedule import Schedule
+from hookloop.core.trainer import Trainer
+from hookloop.data.source import Source
+from hookloop.errors import ConfigError, Fault
+from hookloop.every import Every
+from hookloop.runs.layout import RunDir, default_path
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.optim.lr_scheduler import LRScheduler
+
+    from hookloop.core.run import Progress
+
+
+def build(
+    config: Config, run_dir: str | Path | None = None, resume: bool | str | Path | None = None
+) -> Trainer:
+    """Construct all that a config describes, and a Trainer with it.
+
+    Args:
+        config: What `load` returned.
+        run_dir: The run's directory, instead of the one that the config names.
+        resume: As for `Trainer`, instead of what the config says.
+
+    Raises:
+        ConfigError: With every fault of the config, before anything is constructed.
+    """
+    return Trainer(**arguments(config, run_dir, resume))  # type: ignore[arg-type]
+
+
+def arguments(
+    config: Config, run_dir: str | Path | None = None, resume: bool | str | Path | None = None
+) -> dict[str, object]:
+    """Return what `build` gives to the Trainer."""
+    blueprint = draw(config)
+    settings = dict(blueprint.settings)
+    if run_dir is not None:
+        settings["run_dir"] = run_dir
+    if resume is not None:
+        settings["resume"] = resume
+    if settings.get("run_dir") is None and config.tree.get("name"):
+        settings["run_dir"] = default_path(str(config.tree["name"]))
+    return Builder(config, blueprint, settings).build()
+
+
+class Builder:
+    """Builds the parts of one blueprint, each once."""
+
+    def __init__(self, config: Config, blueprint: Blueprint, settings: dict[str, object]) -> None:
+        self.config = config
+        self.blueprint = blueprint
+        self.settings = settings
+
+    def build(self) -> dict[str, object]:
+        """Return the arguments of the Trainer."""
+        if self.settings.get("seed") is not None:
+            seed_all(cast("int", self.settings["seed"]))
+        built = {name: self._make(part, {}) for name, part in self.blueprint.parts.items()}
+        model = cast("nn.Module", built["model"])
+        optimizers = {
+            name: self._optimizer(part, model) for name, part in self.blueprint.optimizers.items()
+        }
+        schedules = self._schedules(optimizers, built.get("train_data"))
+        hooks, default_hooks = self._hooks(built)
+        return {
+            **built,
+            "optimizer": _single(optimizers),
+            "schedule": _single(schedules),
+            "hooks": hooks,
+            "default_hooks": default_hooks,
+            "points": [Point(**p) if isinstance(p, dict) else p for p in self.blueprint.points],
+            **self.settings,
+            "config": effective(self.config, cast("str | None", self.settings.get("run_dir"))),
+        }
+
+    def _optimizer(self, part: object, model: nn.Module) -> object:
+        if not isinstance(part, OptimizerPart):
+            return part
+        supply: dict[str, object] = {"model": model}
+        if "params" in part.part.supplied:
+            supply["params"] = select_parameters(model, part, self.config)
+        return self._make(part.part, supply)
+
+    def _schedules(self, optimizers: Mapping[str, object], data: object) -> dict[str, object]:
+        if not self.blueprint.schedules:
+            return {}
+        limits = [
+            cast("int | None", self.settings.get(name))
+            for name in ("max_epochs", "max_iters", "epoch_iters")
+        ]
+        accumulate = cast("int", self.settings.get("accumulate", 1))
+        source = None if data is None else Source(data, "train_data")  # type: ignore[arg-type]
+        progress = make_progress(source, limits[0], limits[1], limits[2], accumulate)
+        return {
+            name: self._schedule(part, optimizers.get(name), progress)
+            for name, part in self.blueprint.schedules.items()
+        }
+
+    def _schedule(self, part: object, optimizer: object, progress: Progress) -> object:
+        if not isinstance(part, Part):
+            return part
+        every = Every.parse(cast("int | str", part.settings.get("every", 1)))
+        self._fill_lengths(part, every, progress)
+        scheduler = cast("LRScheduler", self._make(part, {"optimizer": optimizer}))
+        metric = cast("str | None", part.settings.get("metric"))
+        return Schedule(scheduler, every, metric)
+
+    def _fill_lengths(self, part: Part, every: Every, progress: Progress) -> None:
+        """Replace ``auto`` by the number of times that the schedule will step."""
+        for name, value in part.arguments.items():
+            if name in LENGTHS and value == AUTO:
+                length = _length(name, every, progress)
+                if length is None:
+                    at = (*part.key, name)
+                    message = (
+                        f"{spell(at)}: the length of the run is not known, so 'auto' cannot be "
+                        "computed: give the number, or max_iters, or max_epochs with epoch_iters."
+                    )
+                    raise ConfigError([Fault(message, self.config.where(at))])
+                part.arguments[name] = length
+            for inner in value if isinstance(value, list) else [value]:
+                if isinstance(inner, Part):
+                    self._fill_lengths(inner, every, progress)
+
+    def _hooks(self, built: Mapping[str, object]) -> tuple[list[object], object]:
+        data = built.get("train_data")
+        supply = {"model": built["model"], "dataset": getattr(data, "dataset", data)}
+        defaults = self.blueprint.default_hooks
+        changed = list(defaults.values()) if isinstance(defaults, dict) else []
+        for part in [*self.blueprint.hooks, *changed]:
+            if isinstance(part, Part) and "output_dir" in part.supplied:
+                supply["output_dir"] = supply.get("output_dir") or self._claim_directory()
+        hooks = [self._make(part, supply) for part in self.blueprint.hooks]
+        if isinstance(defaults, dict):
+            return hooks, {name: self._make(part, supply) for name, part in defaults.items()}
+        return hooks, defaults
+
+    def _claim_directory(self) -> str:
+        """Take the run's directory now, because a hook wants to know it when it is constructed."""
+        run_dir = cast("str | Path | None", self.settings.get("run_dir"))
+        resume = self.settings.get("resume")
+        if resume and resume is not True:
+            home = Path(str(resume))
+            run_dir = run_dir or (home.parent if home.is_file() else home)
+        made = RunDir.open(run_dir) if resume and run_dir else RunDir.create(run_dir)
+        self.settings["run_dir"] = made.path
+        return str(made.path)
+
+    def _make(self, part: object, supply: Mapping[str, object]) -> object:
+        """Build a part and all parts inside it; whatever is no part is kept as it is."""
+        if isinstance(part, dict):
+            return {name: self._make(item, supply) for name, item in part.items()}
+        if isinstance(part, list):
+            return [self._make(item, supply) for item in part]
+        if not isinstance(part, Part):
+            return part
+        given = {name: self._make(item, supply) for name, item in part.arguments.items()}
+        given |= {name: supply[name] for name in part.supplied}
+        try:
+            made = _call(part, given)
+        except Exception as error:
+            where = self.config.where(part.key)
+            error.add_note(
+                f"while building {spell(part.key)} ({part.signature.name})"
+                + (f", {where}" if where else "")
+            )
+            raise
+        for name, value in part.settings.items():
+            setattr(made, name, value)
+        return made
+
+
+def _call(part: Part, given: dict[str, object]) -> object:
+    if part.way == "use":
+        return part.make
+    if part.way == "bind":
+        return partial(part.make, **given)
+    if part.signature.star in given:
+        bound = inspect.signature(part.make).bind_partial()
+        star = cast("list[object]", given[part.signature.star])
+        bound.arguments = {**given, part.signature.star: tuple(star)}
+        return part.make(*bound.args, **bound.kwargs)
+    return part.make(**given)
+
+
+def _single(by_name: dict[str, object]) -> object:
+    if not by_name:
+        return None
+    return by_name.get(ONLY, by_name)
+
+
+def _length(name: str, every: Every, progress: Progress) -> int | None:
+    total = progress.total_iters
+    if name == "steps_per_epoch":
+        return progress.epoch_iters
+    if name == "epochs":
+        return progress.max_epochs
+    if every.unit == "epochs":
+        epochs = progress.max_epochs
+        if total is not None and progress.epoch_iters is not None:
+            epochs = -(-total // progress.epoch_iters)
+        total = epochs
+    return None if total is None else max(1, int(total // every.count))

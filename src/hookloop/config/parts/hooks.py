@@ -1,0 +1,105 @@
+"""The hooks of a config, in all the ways in which they can be written.
+
+A list: ``Name``, ``{Name: {arguments}}`` or ``{type: Name, ...}`` each. A mapping from names of
+hooks: ``ema: {type: AverageWeights, ...}``. In both, null stands for a hook that was taken away.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+from hookloop.config.parts.part import TYPE, Description, Part, PartReader
+from hookloop.config.registry import HOOKS
+from hookloop.config.tree import Key
+from hookloop.core.defaults import DEFAULT_HOOKS
+from hookloop.core.priority import Priority
+from hookloop.errors import HookError, nearest
+from hookloop.every import Every
+
+INJECTED = ("model", "dataset", "output_dir")
+"""What a hook gets when its constructor asks for it and the config does not say it."""
+
+SETTINGS: dict[str, object] = {
+    "name": str,
+    "priority": object,
+    "every": Every | int | str | None,
+    "on_error": Literal["raise", "disable"],
+}
+"""What can be said of every hook, beside the arguments of its constructor."""
+
+
+def read_hooks(reader: PartReader, key: Key, value: object) -> list[object]:
+    """Read a list or a mapping of hooks; the result holds parts, or hooks of a Python config."""
+    if value is None:
+        return []
+    if isinstance(value, dict):
+        found = [_named(reader, (*key, name), name, item) for name, item in value.items()]
+    elif isinstance(value, list):
+        found = [_listed(reader, (*key, index), item) for index, item in enumerate(value)]
+    else:
+        reader.fault(key, f"expected a list or a mapping of hooks, got {value!r}.")
+        return []
+    return [hook for hook in found if hook is not None]
+
+
+def read_default_hooks(
+    reader: PartReader, key: Key, value: object
+) -> dict[str, object] | Literal[False] | None:
+    """Read changes to the standard set; an entry without a type changes the standard hook's own."""
+    if value is None or value is False:
+        return value
+    if not isinstance(value, dict):
+        reader.fault(key, f"expected a mapping from names to hooks, or false, got {value!r}.")
+        return None
+    changes: dict[str, object] = {}
+    for name, item in value.items():
+        at = (*key, name)
+        if item is None and name not in DEFAULT_HOOKS:
+            known = ", ".join(DEFAULT_HOOKS)
+            hint = nearest(name, DEFAULT_HOOKS)
+            reader.fault(at, f"there is no '{name}' to remove.{hint} There are: {known}.")
+        elif isinstance(item, dict) and TYPE not in item and name not in DEFAULT_HOOKS:
+            hint = nearest(name, DEFAULT_HOOKS) or f" There are: {', '.join(DEFAULT_HOOKS)}."
+            reader.fault(at, f"no default hook is named '{name}', and it has no 'type'.{hint}")
+        elif isinstance(item, dict) and TYPE not in item:
+            written = Description(at, DEFAULT_HOOKS[name], at, dict(item), at)
+            changes[name] = _read(reader, written)
+        else:
+            changes[name] = item if item is None else _listed(reader, at, item)
+    return changes
+
+
+def _listed(reader: PartReader, key: Key, item: object) -> object:
+    if isinstance(item, dict) and TYPE not in item and len(item) == 1:
+        ((name, arguments),) = item.items()
+        at = (*key, name)
+        if arguments is not None and not isinstance(arguments, dict):
+            reader.fault(at, f"expected a mapping of arguments for {name}, got {arguments!r}.")
+            return None
+        return _read(reader, Description(key, name, at, dict(arguments or {}), at))
+    if not isinstance(item, str | dict | type) and not callable(item):
+        return item  # A hook object of a Python config, or null.
+    written = reader.describe(key, item)
+    return written and _read(reader, written)
+
+
+def _named(reader: PartReader, key: Key, name: str, item: object) -> object:
+    if isinstance(item, dict) and TYPE not in item:  # `StopAfter: {epochs: 3}`
+        return _read(reader, Description(key, name, key, dict(item), key))
+    part = _listed(reader, key, item)
+    if isinstance(part, Part):
+        part.settings.setdefault("name", name)
+    elif part is not None:
+        named = getattr(part, "named", None)
+        return named(name) if callable(named) else part
+    return part
+
+
+def _read(reader: PartReader, written: Description) -> Part | None:
+    part = reader.read(written, HOOKS, supplied=INJECTED, settings=SETTINGS)
+    if part is not None and "priority" in part.settings:
+        try:
+            Priority.parse(cast("int | str", part.settings["priority"]))
+        except HookError as error:
+            reader.fault((*written.arguments_key, "priority"), str(error))
+    return part

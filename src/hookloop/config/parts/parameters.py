@@ -1,0 +1,97 @@
+"""Which parameters of a model an optimizer gets, and in which groups."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from hookloop.config.parts.optimizers import Group, OptimizerPart
+from hookloop.config.tree import Config, Key, spell
+from hookloop.errors import ConfigError, Fault, ModelError, nearest
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.nn import Parameter
+
+    Named = dict[str, Parameter]
+
+
+def select_parameters(
+    model: nn.Module, optimizer: OptimizerPart, config: Config
+) -> list[dict[str, object]]:
+    """Return an optimizer's parameter groups: those of the config in order, then the rest.
+
+    The first group that matches a parameter gets it. Frozen parameters are left out.
+
+    Raises:
+        ConfigError: If a pattern matches nothing, which is what a misspelt one does.
+    """
+    everything = dict(model.named_parameters())
+    if not any(parameter.requires_grad for parameter in everything.values()):
+        raise ModelError("The model has no trainable parameters: every requires_grad is False.")
+    free = everything
+    if optimizer.params is not None:
+        key = (*optimizer.part.key, "params")
+        free = _matching(everything, optimizer.params, key, config)
+    norms = _of_norms(model)
+    chosen: list[dict[str, object]] = []
+    for group in optimizer.groups:
+        mine = _members(group, everything, norms, config)
+        taken = {name: free[name] for name in mine if name in free}
+        if not taken:
+            _refuse_empty(group, mine, config)
+        free = {name: parameter for name, parameter in free.items() if name not in taken}
+        chosen.append({"params": _trainable(taken), **group.options})
+    chosen.append({"params": _trainable(free)})
+    return [group for group in chosen if group["params"]]
+
+
+def _members(group: Group, everything: Named, norms: Collection[str], config: Config) -> list[str]:
+    names = set(norms) if group.norms else set()
+    if group.match:
+        names |= set(_matching(everything, group.match, (*group.key, "match"), config))
+    return [name for name in everything if name in names]
+
+
+def _matching(everything: Named, patterns: list[str], key: Key, config: Config) -> Named:
+    found: set[str] = set()
+    for pattern in patterns:
+        names = [name for name in everything if fnmatchcase(name, pattern)]
+        if not names:
+            hint = nearest(pattern, everything) or f" It has {_some(everything)}."
+            message = f"{spell(key)}: '{pattern}' matches no parameter of the model.{hint}"
+            raise ConfigError([Fault(message, config.where(key))])
+        found.update(names)
+    return {name: parameter for name, parameter in everything.items() if name in found}
+
+
+def _refuse_empty(group: Group, names: list[str], config: Config) -> None:
+    """Refuse a group that gets nothing, unless the model has no norms at all."""
+    if not names:
+        return
+    message = (
+        f"{spell(group.key)}: every parameter that it matches ({_some(names)}) is in an earlier "
+        "group, or not among this optimizer's params: the first match wins, so put the narrower "
+        "group first."
+    )
+    raise ConfigError([Fault(message, config.where(group.key))])
+
+
+def _some(names: Collection[str]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:6]) + (f" and {len(listed) - 6} more" if len(listed) > 6 else "")
+
+
+def _trainable(parameters: Named) -> list[Parameter]:
+    return [parameter for parameter in parameters.values() if parameter.requires_grad]
+
+
+def _of_norms(model: nn.Module) -> set[str]:
+    """Name the parameters of normalization layers; a class of one's own counts by its name."""
+    return {
+        f"{prefix}.{name}" if prefix else name
+        for prefix, module in model.named_modules()
+        if "Norm" in type(module).__name__
+        for name, _ in module.named_parameters(recurse=False)
+    }

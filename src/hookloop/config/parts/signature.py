@@ -1,0 +1,191 @@
+"""Arguments held against a signature before anything is called: unknown, missing, wrong type."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import json
+import types
+import typing
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from hookloop.errors import nearest
+from hookloop.every import Every
+
+if typing.TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+Unknown = inspect.Parameter.empty
+"""The annotation of a parameter that says nothing about its type."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a class or function can be called with.
+
+    Attributes:
+        name: Of the class or function, as messages say it.
+        annotations: Of the parameters that can be given by name.
+        required: The names without which a call fails.
+        star: The name of ``*args``, if there is one; a config gives it as a list.
+        is_open: Whether any other name is accepted (``**kwargs``, or a signature nobody knows).
+    """
+
+    name: str
+    annotations: Mapping[str, object]
+    required: tuple[str, ...] = ()
+    star: str | None = None
+    is_open: bool = False
+
+    @classmethod
+    def of(cls, factory: Callable[..., object]) -> Signature:
+        """Read a signature; a callable that has none accepts everything."""
+        name = getattr(factory, "__name__", type(factory).__name__)
+        try:
+            parameters = inspect.signature(factory).parameters
+        except (TypeError, ValueError):
+            return cls(name, {}, is_open=True)
+        by_kind: dict[object, list[inspect.Parameter]] = {}
+        for parameter in parameters.values():
+            by_kind.setdefault(parameter.kind, []).append(parameter)
+        named = [
+            *by_kind.get(inspect.Parameter.POSITIONAL_OR_KEYWORD, []),
+            *by_kind.get(inspect.Parameter.KEYWORD_ONLY, []),
+        ]
+        star = by_kind.get(inspect.Parameter.VAR_POSITIONAL)
+        return cls(
+            name,
+            {parameter.name: _evaluate(parameter.annotation, factory) for parameter in named},
+            tuple(parameter.name for parameter in named if parameter.default is Unknown),
+            star[0].name if star else None,
+            inspect.Parameter.VAR_KEYWORD in by_kind,
+        )
+
+    def accepts(self, name: str) -> bool:
+        """Tell whether a parameter of this name is written in the signature."""
+        return name in self.annotations
+
+    def unknown(self, name: str) -> str | None:
+        """Return what is wrong with giving an argument, or None when it can be given."""
+        if self.is_open or name in self.annotations or name == self.star:
+            return None
+        options = [*self.annotations, *([self.star] if self.star else [])]
+        takes = f" It takes {', '.join(options)}." if options else " It takes none."
+        return f"{self.name} has no argument '{name}'.{nearest(name, options) or takes}"
+
+    def missing(self, given: Collection[str]) -> list[str]:
+        """Return the required names that are not given."""
+        return [name for name in self.required if name not in given]
+
+
+def convert(value: object, annotation: object) -> object:
+    """Check a plain value against an annotation and return it in that type.
+
+    A whole number fits a float, ``1e5`` fits an int, a list fits a tuple; text never fits a number
+    and a boolean is no number. What the annotation does not tell is let through.
+
+    >>> convert([0.9, 1], tuple[float, float])
+    (0.9, 1.0)
+    >>> convert("3", int)
+    Traceback (most recent call last):
+    ValueError: expected int, got '3'.
+    """
+    if annotation is Unknown or not _is_plain(value):
+        return value
+    members = _members(annotation)
+    if Every in members and value is not None:
+        Every.parse(typing.cast("str", value))
+        return value
+    for candidate in (value, int(value) if _is_whole(value) else value):
+        text = json.dumps(candidate)
+        for member in members:
+            if len(members) > 1 and _is_object_type(member):
+                continue  # `float | Tensor`: a config can only mean the float.
+            fits, converted = _fits(member, text)
+            if fits:
+                return converted if converted is not _UNTOLD else value
+    raise ValueError(f"expected {spell_type(annotation)}, got {value!r}.")
+
+
+def spell_type(annotation: object) -> str:
+    """Write an annotation as its author would.
+
+    >>> spell_type(int | None), spell_type(typing.Optional[typing.List[int]])
+    ('int | None', 'list[int] | None')
+    """
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return " | ".join(spell_type(member) for member in typing.get_args(annotation))
+    if typing.get_origin(annotation) is typing.Literal:
+        return " or ".join(repr(choice) for choice in typing.get_args(annotation))
+    if annotation in (None, types.NoneType):
+        return "None"
+    text = inspect.formatannotation(annotation)
+    for prefix in ("typing.", "collections.abc.", "pathlib."):
+        text = text.replace(prefix, "")
+    return text.replace("List[", "list[").replace("Tuple[", "tuple[").replace("Dict[", "dict[")
+
+
+def _evaluate(annotation: object, factory: Callable[..., object]) -> object:
+    """Turn the text that ``from __future__ import annotations`` leaves into the type, if it can."""
+    if not isinstance(annotation, str):
+        return annotation
+    holder = factory.__init__ if isinstance(factory, type) else factory  # type: ignore[misc]
+    space = {**vars(builtins), **getattr(inspect.unwrap(holder), "__globals__", {})}
+    try:
+        hints = typing.get_type_hints(
+            types.SimpleNamespace(__annotations__={"it": annotation}), globalns=space
+        )
+    except (NameError, TypeError, AttributeError, SyntaxError):  # Known to type checkers only.
+        return Unknown
+    return hints["it"]
+
+
+def _members(annotation: object) -> tuple[object, ...]:
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return tuple(inner for member in typing.get_args(annotation) for inner in _members(member))
+    return (annotation,)
+
+
+def _fits(annotation: object, text: str) -> tuple[bool, object]:
+    """Tell whether JSON text is a value of a type; as JSON, because a config is plain data too."""
+    from pydantic import ValidationError
+
+    adapter = _adapter(annotation)
+    if adapter is None:
+        return True, _UNTOLD
+    try:
+        return True, adapter.validate_json(text, strict=True)
+    except ValidationError:
+        return False, None
+
+
+def _is_object_type(annotation: object) -> bool:
+    """Tell whether a type has no plain values, as a tensor or a module has none."""
+    return isinstance(annotation, type) and _adapter(annotation) is None
+
+
+def _adapter(annotation: object) -> TypeAdapter[object] | None:
+    """Make a validator, or None for a type that plain data cannot be checked against."""
+    from pydantic import PydanticUserError, TypeAdapter
+    from pydantic.errors import PydanticUndefinedAnnotation
+
+    try:
+        return TypeAdapter(annotation)  # type: ignore[arg-type]
+    except (PydanticUserError, PydanticUndefinedAnnotation, TypeError, NameError):
+        return None
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(_is_plain(item) for item in value)
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _is_whole(value: object) -> typing.TypeGuard[float]:
+    return isinstance(value, float) and value.is_integer()
+
+
+_UNTOLD = object()

@@ -1,0 +1,1 @@
+"""From files and the command line to a tree of plain values."""
