@@ -8,6 +8,7 @@
       MetricError       a metric that nothing produces
       CheckpointError   a checkpoint that cannot be written, found or loaded
       RunExistsError    a run directory that already holds another run
+      ScheduleError     a schedule that cannot be read; also a ValueError
 
 An exception raised by the user's own code is never wrapped in one of these.
 """
@@ -45,6 +46,10 @@ class CheckpointError(HookloopError):
 
 class RunExistsError(HookloopError):
     """A run directory that already holds another run."""
+
+
+class ScheduleError(HookloopError, ValueError):
+    """A schedule that cannot be read."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from hookloop.errors import ScheduleError
+
 Unit = Literal["iters", "epochs", "seconds"]
 
 _UNITS: dict[str, tuple[Unit, float]] = {
@@ -56,16 +58,16 @@ class Every:
 
     @classmethod
     def parse(cls, value: Every | int | str) -> Every:
-        """Read ``50``, ``"50 iters"``, ``"2 epochs"``, ``"10 min"``; a bare number is iterations."""
+        """Read ``50``, ``"50 iters"``, ``"2 epochs"``, ``"10 min"``; a bare number counts iters."""
         if isinstance(value, Every):
             return value
         if isinstance(value, bool) or not isinstance(value, int | str):
-            raise ValueError(f"{value!r} is no schedule: write {_FORMS}.")
+            raise ScheduleError(f"{value!r} is no schedule: write {_FORMS}.")
         match = _TEXT.fullmatch(str(value))
         number, word = match.groups() if match else (None, "")
         unit = _UNITS.get(word.lower()) if word else _UNITS["iters"]
         if match is None or unit is None or not (number or word):
-            raise ValueError(f"{value!r} is no schedule: write {_FORMS}.")
+            raise ScheduleError(f"{value!r} is no schedule: write {_FORMS}.")
         name, factor = unit
         count = float(number or 1) * factor
         if count <= 0 or (name != "seconds" and count != int(count)):
@@ -80,7 +82,7 @@ class Every:
             return progress.iter % self.count == 0
         if self.unit == "epochs":
             return progress.epoch % self.count == 0
-        raise ValueError(f"'{self}' is a schedule in time: it needs a clock, not counters.")
+        raise ScheduleError(f"'{self}' is a schedule in time: it needs a clock, not counters.")
 
     def __str__(self) -> str:
         if self.unit != "seconds":

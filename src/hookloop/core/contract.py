@@ -33,25 +33,33 @@ def check_contract(acting: Acting, produced: Collection[str]) -> None:
         produced: Names and patterns that the engine itself writes.
     """
     for place, (reader, points) in enumerate(acting):
+        before = [name for hook, _ in acting[:place] for name in hook.writes]
         for name in reader.reads:
-            if any(matches(name, own) for own in produced):
-                continue
-            writers = [
-                (index, hook, set(points) & set(theirs))
-                for index, (hook, theirs) in enumerate(acting)
-                if hook is not reader and any(matches(name, written) for written in hook.writes)
-            ]
-            if not writers:
-                known = [*produced, *(w for hook, _ in acting for w in hook.writes)]
-                raise MetricError(_unknown(reader.name, name, known))
-            if all(index > place and shared for index, _, shared in writers):
-                _, writer, shared = writers[0]
-                raise HookError(
-                    f"The hook '{reader.name}' reads '{name}' at {min(shared)} before "
-                    f"'{writer.name}', its only writer, has written it: list '{writer.name}' "
-                    f"before '{reader.name}', or give '{reader.name}' a higher priority number "
-                    f"than {Priority.parse(writer.priority)}."
-                )
+            _check_exists(reader, name, acting, produced)
+            for writer, theirs in acting[place + 1 :]:
+                shared = [point for point in points if point in theirs]
+                late = _only_written_by(writer, name, [*produced, *before])
+                if late and shared:
+                    raise HookError(
+                        f"The hook '{reader.name}' reads '{late}' at {shared[0]} before "
+                        f"'{writer.name}', its only writer, has written it: list '{writer.name}' "
+                        f"before '{reader.name}', or give '{reader.name}' a priority number above "
+                        f"{Priority.parse(writer.priority)}."
+                    )
+
+
+def _check_exists(reader: Hook, name: str, acting: Acting, produced: Collection[str]) -> None:
+    known = [*produced, *(w for hook, _ in acting if hook is not reader for w in hook.writes)]
+    if not any(matches(name, other) for other in known):
+        raise MetricError(_unknown(reader.name, name, known))
+
+
+def _only_written_by(writer: Hook, name: str, others: Collection[str]) -> str | None:
+    """Return what a hook writes under a name that is read, if nobody else writes it before."""
+    for written in writer.writes:
+        if matches(written, name) and not any(matches(written, other) for other in others):
+            return written
+    return None
 
 
 def check_written(hooks: Sequence[Hook], phase: str, recorded: Collection[str]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 from hookloop.core.priority import Priority
+from hookloop.errors import HookError
 from hookloop.every import Every
 
 if TYPE_CHECKING:
@@ -123,6 +124,17 @@ def every(schedule: Every | int | str) -> Callable[[Method], Method]:
         return method
 
     return mark
+
+
+def interval_of(hook: Hook, schedule: Every | int | str) -> Every:
+    """Read a hook's interval within epochs: iterations or time."""
+    try:
+        parsed = Every.parse(schedule)
+    except ValueError as error:
+        raise HookError(f"{type(hook).__name__}: {error}") from error
+    if parsed.unit == "epochs":
+        raise HookError(f"{type(hook).__name__}: give iterations or time, not '{parsed}'.")
+    return parsed
 
 
 class FunctionHook(Hook):

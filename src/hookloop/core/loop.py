@@ -52,7 +52,7 @@ class Loop:
         save: Writes a checkpoint when one was asked for.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the Trainer prepared
         self,
         run: Run,
         turns: list[Turn],
@@ -84,6 +84,8 @@ class Loop:
         while not (progress.is_done or run.requests.stop):
             if not self._train_epoch():
                 break
+            if self._source().is_one_pass and not progress.is_done:
+                run.stop(f"{self._source().name} ended after {progress.iter} iterations")
             if self.validation.due_after_epoch(progress):
                 run.validate()
             self._obey()

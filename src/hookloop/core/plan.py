@@ -10,6 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -79,7 +80,7 @@ def fire_all(calls: Calls, run: Run) -> None:
     for index in range(len(calls)):
         try:
             fire(calls.only(index), run)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised again below
             failures.append(error)
     if failures:
         raise failures[0]
@@ -89,7 +90,7 @@ class Plan:
     """The calls of every point, as attributes named after the points: ``plan.before_run``.
 
     Raises:
-        HookError: If a hook is misspelt, has a wrong signature, is out of order, or shares its name.
+        HookError: If a hook is misspelt, out of order, shares its name or has a wrong signature.
     """
 
     if TYPE_CHECKING:  # The attributes are set from the table, which alone lists the names.
@@ -258,15 +259,10 @@ def _check_methods(hook: Hook, points: PointTable) -> None:
 
 
 def _looks_like_point(name: str, points: PointTable) -> bool:
-    if name.startswith(("before_", "after_", "on_")):
-        return True
-    # `befor_run`, `aftre_train`: a misspelt prefix would otherwise pass for a method of the hook's.
-    return bool(nearest(name, points)) and name.split("_")[0] in {
-        "befor",
-        "aftre",
-        "afer",
-        "beforre",
-    }
+    # `befor_run`, `aftertrain_iter`: a misspelt prefix would else pass for a method of the hook's.
+    return name.startswith(("before_", "after_", "on_")) or bool(
+        get_close_matches(name, points, 1, 0.85)
+    )
 
 
 def _check_signature(hook: Hook, point: Point) -> None:

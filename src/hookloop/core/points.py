@@ -26,7 +26,7 @@ A point's name stands here once, once as a method of `Hook`, and once where it i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -117,29 +117,19 @@ POINTS: tuple[Point, ...] = (
 )
 
 
-class PointTable(Mapping[str, Point]):
+class PointTable(dict[str, Point]):
     """The points of one run: the engine's and those that the project declared."""
 
     def __init__(self, own: Iterable[Point | str] = ()) -> None:
-        self._points = {point.name: point for point in POINTS}
+        super().__init__({point.name: point for point in POINTS})
         for declared in own:
             point = Point(declared) if isinstance(declared, str) else declared
-            if point.name in self._points:
+            if point.name in self:
                 raise HookError(f"The mount point '{point.name}' is declared twice.")
-            self._points[point.name] = point
+            self[point.name] = point
 
-    def __getitem__(self, name: str) -> Point:
-        try:
-            return self._points[name]
-        except KeyError:
-            raise HookError(
-                f"'{name}' is no mount point.{nearest(name, self._points)} "
-                f"'hookloop points' lists all {len(POINTS)}; a point of your own is declared "
-                f"with Trainer(points=[Point('{name}')])."
-            ) from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._points)
-
-    def __len__(self) -> int:
-        return len(self._points)
+    def __missing__(self, name: str) -> Point:
+        raise HookError(
+            f"'{name}' is no mount point.{nearest(name, self)} 'hookloop points' lists all "
+            f"{len(POINTS)}; one of your own is declared with Trainer(points=['{name}'])."
+        )

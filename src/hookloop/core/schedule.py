@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hookloop.errors import ModelError
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from torch.optim.lr_scheduler import LRScheduler
 
 
-@dataclass
 class Schedule:
     """One of torch's schedulers, stepped every iteration unless told otherwise.
 
@@ -24,14 +22,17 @@ class Schedule:
             each validation.
     """
 
-    scheduler: LRScheduler
-    every: Every | int | str = 1
-    metric: str | None = None
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        scheduler: LRScheduler,
+        every: Every | int | str = 1,
+        metric: str | None = None,
+    ) -> None:
         from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-        self.every = Every.parse(self.every)
+        self.scheduler = scheduler
+        self.every = Every.parse(every)
+        self.metric = metric
         if self.every.unit == "seconds":
             raise ModelError(f"A schedule steps by iterations or epochs, not every '{self.every}'.")
         if isinstance(self.scheduler, ReduceLROnPlateau) and self.metric is None:
@@ -40,10 +41,18 @@ class Schedule:
                 "Schedule(scheduler, metric='val/loss')."
             )
 
-    def is_due(self, counter: str, count: int) -> bool:
-        """Tell whether to step when a counter (``iters`` or ``epochs``) has reached a count."""
-        every = Every.parse(self.every)
-        return self.metric is None and every.unit == counter and count % every.count == 0
+    def counts(self, unit: str) -> bool:
+        """Tell whether it steps by ``"iters"`` or ``"epochs"``, and not on a metric."""
+        return self.metric is None and self.every.unit == unit
+
+    def step(self, count: int) -> None:
+        """Step if the counter that it counts has reached a multiple of its interval."""
+        if count % self.every.count == 0:
+            self.scheduler.step()
+
+    def step_on(self, value: float) -> None:
+        """Step with the value of its metric."""
+        self.scheduler.step(value)  # type: ignore[arg-type]
 
     def state_dict(self) -> dict[str, object]:
         """Return torch's own state of the scheduler."""

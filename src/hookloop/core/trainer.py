@@ -11,13 +11,13 @@ from pathlib import Path
 from signal import SIGINT
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from hookloop.checkpoint.rng import seed_all
 from hookloop.checkpoint.origin import Origin
+from hookloop.checkpoint.rng import seed_all
 from hookloop.core.defaults import default_hooks as build_default_hooks
 from hookloop.core.defaults import own_hooks
 from hookloop.core.hook import FunctionHook, Hook
 from hookloop.core.loop import Loop
-from hookloop.core.plan import Plan, Row, fire, fire_all
+from hookloop.core.plan import Calls, Plan, Row, fire, fire_all
 from hookloop.core.points import Point, PointTable
 from hookloop.core.prepare import (
     check_trainable,
@@ -56,7 +56,7 @@ class Trainer:
         val_data: The same for validation; a mapping from names for several streams.
         test_data: The same for `test`.
         loss: ``loss(output, targets)`` for batches of (inputs, targets).
-        step: ``step(run, batch)`` instead, returning the loss or a mapping with ``"loss"``; a mapping
+        step: ``step(run, batch)`` instead, returning the loss or a mapping with it; a mapping
             from optimizers' names to such functions makes each update its own optimizer in turn.
             Without ``loss`` and ``step`` the model returns its loss, or a mapping with it.
         optimizer: One, or a mapping from names.
@@ -251,10 +251,10 @@ class Trainer:
         except BaseException as error:
             failure = error
             run.outcome = self._outcome(error)
-            _attend(error, lambda: fire(run.plan.on_exception, run, error))
+            _attend(error, fire, run.plan.on_exception, run, error)
             raise
         finally:
-            _attend(failure, lambda: fire_all(run.plan.after_run, run))
+            _attend(failure, fire_all, run.plan.after_run, run)
 
     def _outcome(self, error: BaseException | None = None) -> Outcome:
         run = self.run
@@ -271,10 +271,12 @@ class Trainer:
         return replace(ending, metrics=run.metrics.all_latest(), run_dir=run.dir)
 
 
-def _attend(failure: BaseException | None, fire_point: Callable[[], None]) -> None:
+def _attend(
+    failure: BaseException | None, firing: Callable[..., None], calls: Calls, *args: object
+) -> None:
     """Let hooks attend the end of a run; their own faults never hide why it ended."""
     try:
-        fire_point()
+        firing(calls, *args)
     except Exception as error:
         if failure is None:
             raise

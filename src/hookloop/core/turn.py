@@ -162,8 +162,8 @@ def check_loss(loss: object, loss_name: str) -> None:
         raise ModelError(f"The {loss_name} is {type(loss).__name__}: it must be a scalar tensor.")
     if loss.ndim:
         raise ModelError(
-            f"The {loss_name} has the shape {tuple(loss.shape)}: it must be a scalar. Reduce it, for "
-            "example with .mean(), or reduction='mean' in the loss."
+            f"The {loss_name} has the shape {tuple(loss.shape)}: it must be a scalar. Reduce it, "
+            "for example with .mean(), or reduction='mean' in the loss."
         )
     if not loss.requires_grad:
         raise ModelError(

@@ -61,7 +61,7 @@ class Validation:
         )
 
     def due_at_end(self, progress: Progress) -> bool:
-        """Tell whether a run that reached its limit still lacks the validation of its last state."""
+        """Tell whether a run at its limit still lacks the validation of its last state."""
         done = progress.epoch if self.every.unit == "epochs" else progress.iter
         return (
             self.enabled

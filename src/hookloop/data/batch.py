@@ -42,7 +42,7 @@ def _first_tensor(value: object) -> Tensor | None:
     return None
 
 
-def to_device(value: object, device: torch.device) -> object:
+def to_device(value: object, device: torch.device) -> object:  # noqa: PLR0911 - one per form
     """Move the tensors of a batch, whatever they are nested in; other parts stay as they are."""
     if isinstance(value, Tensor):
         # Only from pinned memory is this asynchronous; elsewhere torch ignores the wish.

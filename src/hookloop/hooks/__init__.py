@@ -1,0 +1,45 @@
+"""The built-in hooks, one file each; a name is imported when it is first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hookloop.hooks.compute_stats import ComputeStats
+    from hookloop.hooks.log_variables import LogVariables
+    from hookloop.hooks.record_times import RecordTimes
+    from hookloop.hooks.save_checkpoint import SaveCheckpoint
+    from hookloop.hooks.set_sampler_epoch import SetSamplerEpoch
+    from hookloop.hooks.show_progress import ShowProgress
+    from hookloop.hooks.step_schedules import StepSchedules
+    from hookloop.hooks.stop_after import StopAfter
+    from hookloop.hooks.stop_on_signal import StopOnSignal
+    from hookloop.hooks.write_metrics import WriteMetrics
+
+__all__ = [
+    "ComputeStats",
+    "LogVariables",
+    "RecordTimes",
+    "SaveCheckpoint",
+    "SetSamplerEpoch",
+    "ShowProgress",
+    "StepSchedules",
+    "StopAfter",
+    "StopOnSignal",
+    "WriteMetrics",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'hookloop.hooks' has no attribute '{name}'")
+    # A hook's file is its class name in snake case; tests/test_shape.py holds that.
+    file = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+    value = getattr(import_module(f"hookloop.hooks.{file}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

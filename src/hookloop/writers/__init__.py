@@ -1,0 +1,1 @@
+"""Writers: each sends records to one backend. Knows nothing of hooks."""

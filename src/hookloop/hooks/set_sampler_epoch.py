@@ -1,0 +1,25 @@
+"""`SetSamplerEpoch`: lets samplers shuffle anew in every epoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hookloop.core.hook import Hook
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class SetSamplerEpoch(Hook):
+    """Call ``set_epoch`` of the training data's sampler, if it has one, before each epoch.
+
+    The number is that of the epochs completed: 0 before the first.
+
+    Example:
+        >>> SetSamplerEpoch().name
+        'set_sampler_epoch'
+    """
+
+    def before_train_epoch(self, run: Run) -> None:
+        if run.train_data is not None:
+            run.train_data.set_epoch(run.progress.epoch)

@@ -1,0 +1,45 @@
+"""`StepSchedules`: moves learning rates and other parameters along their schedules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hookloop.core.hook import Hook
+from hookloop.core.priority import Priority
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hookloop.core.run import Run
+
+
+class StepSchedules(Hook):
+    """Step every schedule of the run when it is due: by iterations, epochs, or on a metric.
+
+    At ``after_train_iter``, hooks before this one see the learning rate that was used, and those
+    after it (a checkpoint, for example) the next one.
+
+    Example:
+        >>> StepSchedules().writes
+        ('lr',)
+    """
+
+    priority = Priority.LOW
+    writes = ("lr",)
+
+    def before_train(self, run: Run) -> None:
+        self._by_iter = [s for s in run.schedules.values() if s.counts("iters")]
+        self._by_epoch = [s for s in run.schedules.values() if s.counts("epochs")]
+        self._by_metric = [s for s in run.schedules.values() if s.metric is not None]
+
+    def after_train_iter(self, run: Run) -> None:
+        for schedule in self._by_iter:
+            schedule.step(run.progress.iter)
+
+    def after_train_epoch(self, run: Run) -> None:
+        for schedule in self._by_epoch:
+            schedule.step(run.progress.epoch)
+
+    def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
+        for schedule in self._by_metric:
+            schedule.step_on(run.metrics.latest(schedule.metric or ""))

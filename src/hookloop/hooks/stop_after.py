@@ -1,0 +1,74 @@
+"""`StopAfter`: ends the run after so many epochs, iterations or minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, cast
+
+from hookloop.core.hook import Hook
+from hookloop.errors import HookError
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class StopAfter(Hook):
+    """Stop the run once any of the given limits is reached.
+
+    Minutes count over all parts of a run that was resumed.
+
+    Args:
+        epochs: Completed epochs after which to stop.
+        iterations: Completed iterations after which to stop.
+        minutes: Training time after which to stop, looked at after each iteration.
+
+    Example:
+        >>> StopAfter(epochs=100).epochs
+        100
+        >>> StopAfter()
+        Traceback (most recent call last):
+        hookloop.errors.HookError: StopAfter needs a limit: give epochs, iterations or minutes.
+    """
+
+    writes = ("stop",)
+
+    def __init__(
+        self,
+        epochs: int | None = None,
+        iterations: int | None = None,
+        minutes: float | None = None,
+    ) -> None:
+        given = {"epochs": epochs, "iterations": iterations, "minutes": minutes}
+        if all(value is None for value in given.values()):
+            raise HookError("StopAfter needs a limit: give epochs, iterations or minutes.")
+        for name, value in given.items():
+            if value is not None and value <= 0:
+                raise HookError(f"StopAfter: {name} must be positive, not {value}.")
+        self.epochs = epochs
+        self.iterations = iterations
+        self.minutes = minutes
+        self._seconds_before = 0.0
+        self._began = monotonic()
+
+    def state_dict(self) -> dict[str, object]:
+        return {"seconds": self._seconds()}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        self._seconds_before = cast("float", state["seconds"])
+
+    def before_train(self, run: Run) -> None:
+        self._began = monotonic()
+
+    def after_train_iter(self, run: Run) -> None:
+        if self.iterations is not None and run.progress.iter >= self.iterations:
+            run.stop(f"{self.iterations} iterations are done")
+        if self.minutes is not None and self._seconds() >= 60 * self.minutes:
+            run.stop(f"{self.minutes:g} minutes have passed")
+
+    def after_train_epoch(self, run: Run) -> None:
+        if self.epochs is not None and run.progress.epoch >= self.epochs:
+            run.stop(f"{self.epochs} epochs are done")
+
+    def _seconds(self) -> float:
+        return self._seconds_before + monotonic() - self._began

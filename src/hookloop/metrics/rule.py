@@ -1,0 +1,52 @@
+"""Whether a metric is better when it is greater or when it is less, told from its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+Rule = Literal["greater", "less"]
+
+GREATER_KEYS = (
+    "acc", "top", "AR@", "auc", "precision", "mAP", "mDice", "mIoU", "mAcc", "aAcc", "recall", "f1",
+)  # fmt: skip
+LESS_KEYS = ("loss", "error", "perplexity", "mse", "mae")
+
+
+def infer_rule(
+    name: str,
+    greater_keys: Sequence[str] = GREATER_KEYS,
+    less_keys: Sequence[str] = LESS_KEYS,
+) -> Rule | None:
+    """Infer the rule from a metric's name, or return None when the name tells nothing.
+
+    A key that equals the name decides before one that is part of it, and greater before less.
+
+    >>> infer_rule("val/accuracy"), infer_rule("val/loss"), infer_rule("val/zebra")
+    ('greater', 'less', None)
+    """
+    plain = name.split("/")[-1].lower()
+    greater = [key.lower() for key in greater_keys]
+    less = [key.lower() for key in less_keys]
+    if plain in greater:
+        return "greater"
+    if plain in less:
+        return "less"
+    if any(key in plain for key in greater):
+        return "greater"
+    return "less" if any(key in plain for key in less) else None
+
+
+def is_better(new: float, old: float | None, rule: Rule) -> bool:
+    """Tell whether a value beats the best so far; ties keep the older, NaN never wins.
+
+    >>> (
+    ...     is_better(0.5, None, "less"),
+    ...     is_better(0.5, 0.5, "less"),
+    ...     is_better(float("nan"), None, "less"),
+    ... )
+    (True, False, False)
+    """
+    if new != new:
+        return False
+    return old is None or (new > old if rule == "greater" else new < old)
