@@ -18,7 +18,7 @@ from hookloop.config.registry import Registry
 from hookloop.config.schema import ABOUT, KEYS, SETTINGS
 from hookloop.config.tree import Config, Key
 from hookloop.core.points import Point
-from hookloop.errors import HookloopError, nearest
+from hookloop.errors import HookError, HookloopError, nearest
 
 
 @dataclass
@@ -189,5 +189,10 @@ def _points(reader: PartReader, key: Key, value: object) -> list[object]:
             for name, annotation in signature.annotations.items()
             if name in fields
         }
-        points.append(item if isinstance(item, Point) else read)
+        try:
+            points.append(item if isinstance(item, Point) else Point(**read))  # type: ignore[arg-type]
+        except HookError as error:
+            reader.fault(at, str(error))
+        except TypeError:
+            reader.fault(at, "a mount point needs 'name'.")
     return points

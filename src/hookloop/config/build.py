@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from hookloop.checkpoint.rng import seed_all
 from hookloop.config.blueprint import Blueprint, draw
@@ -19,12 +19,11 @@ from hookloop.config.parts.optimizers import ONLY, OptimizerPart
 from hookloop.config.parts.parameters import select_parameters
 from hookloop.config.parts.part import AUTO, LENGTHS, Part
 from hookloop.config.tree import Config, spell
-from hookloop.core.points import Point
 from hookloop.core.prepare import make_progress
 from hookloop.core.schedule import Schedule
 from hookloop.core.trainer import Trainer
 from hookloop.data.source import Source
-from hookloop.errors import ConfigError, Fault
+from hookloop.errors import ConfigError, Fault, HookloopError
 from hookloop.every import Every
 from hookloop.runs.layout import RunDir, default_path
 
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
     from torch.optim.lr_scheduler import LRScheduler
 
     from hookloop.core.run import Progress
+
+T = TypeVar("T")
 
 
 def build(
@@ -91,7 +92,7 @@ class Builder:
             "schedule": _single(schedules),
             "hooks": hooks,
             "default_hooks": default_hooks,
-            "points": [Point(**p) if isinstance(p, dict) else p for p in self.blueprint.points],
+            "points": self.blueprint.points,
             **self.settings,
             "config": effective(self.config, cast("str | None", self.settings.get("run_dir"))),
         }
@@ -153,10 +154,26 @@ class Builder:
         for part in [*self.blueprint.hooks, *changed]:
             if isinstance(part, Part) and "output_dir" in part.supplied:
                 supply["output_dir"] = supply.get("output_dir") or self._claim_directory()
-        hooks = [self._make(part, supply) for part in self.blueprint.hooks]
+        hooks, faults = self._make_all(dict(enumerate(self.blueprint.hooks)), supply)
         if isinstance(defaults, dict):
-            return hooks, {name: self._make(part, supply) for name, part in defaults.items()}
-        return hooks, defaults
+            changes, further = self._make_all(defaults, supply)
+            faults += further
+        if faults:
+            raise ConfigError(faults)
+        return list(hooks.values()), changes if isinstance(defaults, dict) else defaults
+
+    def _make_all(
+        self, parts: Mapping[T, object], supply: Mapping[str, object]
+    ) -> tuple[dict[T, object], list[Fault]]:
+        """Build several parts and go on past those that refuse their arguments, to report all."""
+        made: dict[T, object] = {}
+        faults: list[Fault] = []
+        for name, part in parts.items():
+            try:
+                made[name] = self._make(part, supply)
+            except ConfigError as error:
+                faults += error.faults
+        return made, faults
 
     def _claim_directory(self) -> str:
         """Take the run's directory now, because a hook wants to know it when it is constructed."""
@@ -179,14 +196,16 @@ class Builder:
             return part
         given = {name: self._make(item, supply) for name, item in part.arguments.items()}
         given |= {name: supply[name] for name in part.supplied}
+        where = self.config.where(part.key)
         try:
             made = _call(part, given)
+        except ConfigError:
+            raise
+        except HookloopError as error:  # A value that the constructor itself refuses.
+            raise ConfigError([Fault(f"{spell(part.key)}: {error}", where)]) from error
         except Exception as error:
-            where = self.config.where(part.key)
-            error.add_note(
-                f"while building {spell(part.key)} ({part.signature.name})"
-                + (f", {where}" if where else "")
-            )
+            place = f", {where}" if where else ""
+            error.add_note(f"while building {spell(part.key)} ({part.signature.name}){place}")
             raise
         for name, value in part.settings.items():
             setattr(made, name, value)

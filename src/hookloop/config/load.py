@@ -30,6 +30,7 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         overrides: ``a.b=value`` each; the last of one key wins.
     """
     config = _read(_find(Path(path), None), ())
+    config.marks[()] = show(config.path)
     for text in overrides:
         override(config, text)
     interpolate(config)

@@ -13,7 +13,7 @@ from typing import Literal, cast
 
 from hookloop.config import registry as registries
 from hookloop.config.locate import describe, locate
-from hookloop.config.parts.signature import Signature, Unknown, convert
+from hookloop.config.parts.signature import Signature, Unknown, convert, members
 from hookloop.config.registry import Registry
 from hookloop.config.tree import Config, Key, spell
 from hookloop.errors import ConfigError, Fault, HookloopError, nearest
@@ -110,10 +110,8 @@ class PartReader:
             registry: Where its name is looked up.
             supplied: Arguments that building gives, so that they may be missing.
         """
-        if not isinstance(value, str | dict | list) and value is not None and not callable(value):
+        if _is_object(value):
             return value
-        if not isinstance(value, str | dict | type | FunctionType) and callable(value):
-            return value  # A module or another object with __call__.
         written = self.describe(key, value)
         return written and self.read(written, registry, supplied=supplied)
 
@@ -266,10 +264,18 @@ def _home(named: object, owner: Registry[object]) -> Registry[object]:
     return owner
 
 
+def _is_object(value: object) -> bool:
+    """Tell whether a value of a Python config is the thing itself, rather than its description."""
+    if isinstance(value, list | tuple):
+        return any(_is_object(item) for item in value)
+    plain = (bool, int, float, str, dict, type, FunctionType)
+    return value is not None and not isinstance(value, plain)
+
+
 def _wants_mapping(annotation: object) -> bool:
     """Tell whether a parameter asks for a mapping as it is, rather than for what it describes."""
-    origin = getattr(annotation, "__origin__", annotation)
-    return isinstance(origin, type) and issubclass(origin, Mapping)
+    origins = [getattr(member, "__origin__", member) for member in members(annotation)]
+    return any(isinstance(origin, type) and issubclass(origin, Mapping) for origin in origins)
 
 
 def _holds_parts(value: object) -> bool:

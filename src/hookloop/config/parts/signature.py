@@ -93,19 +93,20 @@ def convert(value: object, annotation: object) -> object:
     """
     if annotation is Unknown or not _is_plain(value):
         return value
-    members = _members(annotation)
-    if Every in members and value is not None:
+    # `float | Tensor`: of the alternatives, a config can only mean the float.
+    candidates = members(annotation)
+    candidates = tuple(one for one in candidates if not _is_object_type(one)) or candidates
+    if Every in candidates and value is not None:
         Every.parse(typing.cast("str", value))
         return value
-    for candidate in (value, int(value) if _is_whole(value) else value):
-        text = json.dumps(candidate)
-        for member in members:
-            if len(members) > 1 and _is_object_type(member):
-                continue  # `float | Tensor`: a config can only mean the float.
+    for attempt in (value, int(value) if _is_whole(value) else value):
+        text = json.dumps(attempt)
+        for member in candidates:
             fits, converted = _fits(member, text)
             if fits:
                 return converted if converted is not _UNTOLD else value
-    raise ValueError(f"expected {spell_type(annotation)}, got {value!r}.")
+    expected = " | ".join(spell_type(one) for one in candidates)
+    raise ValueError(f"expected {expected}, got {value!r}.")
 
 
 def spell_type(annotation: object) -> str:
@@ -141,9 +142,10 @@ def _evaluate(annotation: object, factory: Callable[..., object]) -> object:
     return hints["it"]
 
 
-def _members(annotation: object) -> tuple[object, ...]:
+def members(annotation: object) -> tuple[object, ...]:
+    """Return the alternatives of a union, or the annotation alone."""
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        return tuple(inner for member in typing.get_args(annotation) for inner in _members(member))
+        return tuple(inner for member in typing.get_args(annotation) for inner in members(member))
     return (annotation,)
 
 

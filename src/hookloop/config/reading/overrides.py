@@ -30,32 +30,66 @@ def override(config: Config, text: str) -> None:
         return
     try:
         value = parse_value(value_text)
-        node, last, key = _walk(config.tree, path.strip().split("."))
-        _put(node, last, value)
+        walk = _Walk(config.tree)
+        walk.to(path.strip().split("."))
+        walk.put(value)
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or error
         config.faults.append(Fault(f"the value is not valid YAML: {problem}.", place))
     except _Refused as refusal:
         config.faults.append(Fault(str(refusal), place))
     else:
-        config.forget(key)
-        config.marks[key] = place
+        config.forget(walk.key)
+        config.marks.update(dict.fromkeys((*walk.made, walk.key), place))
 
 
-def _walk(root: dict[str, object], steps: list[str]) -> tuple[Container, str | int, Key]:
-    """Go to the container of the last step; return it, the step in it, and the whole key."""
-    node: Container = root
-    key: Key = ()
-    while True:
-        step, steps = _next_step(node, steps, key)
-        key = (*key, step)
-        if not steps:
-            return node, step, key
-        node = _enter(node, step, key)
-        inner = _single(node)
-        # `- StopAfter: {epochs: 3}`: the arguments are one level below.
-        if inner and isinstance(key[-1], int) and steps[0] not in node:
-            node, key = _enter(node, inner, (*key, inner)), (*key, inner)
+class _Walk:
+    """The way from the root to the container of a value, making what is missing."""
+
+    def __init__(self, root: dict[str, object]) -> None:
+        self.node: Container = root
+        self.key: Key = ()
+        self.made: list[Key] = []
+
+    def to(self, steps: list[str]) -> None:
+        """Go so far that `key` is the value's, and `node` what holds it."""
+        while True:
+            step, steps = _next_step(self.node, steps, self.key)
+            self.key = (*self.key, step)
+            if not steps:
+                return
+            self.enter()
+            inner = _single(self.node)
+            # `- StopAfter: {epochs: 3}`: the arguments are one level below.
+            if inner and isinstance(step, int) and steps[0] not in self.node:
+                self.key = (*self.key, inner)
+                self.enter()
+
+    def enter(self) -> None:
+        """Step into the value at `key`; a bare type becomes a mapping that can hold arguments."""
+        value = self.get()
+        if isinstance(value, dict | list):
+            self.node = value
+            return
+        if value is not None and not isinstance(value, str) and not callable(value):
+            raise _Refused(f"'{spell(self.key)}' is {value!r}: there is nothing below it to set.")
+        entered: dict[str, object] = {"type": value}
+        if value is None:
+            entered = {}
+            self.made.append(self.key)
+        self.put(entered)
+        self.node = entered
+
+    def get(self) -> object:
+        step = self.key[-1]
+        return self.node[int(step)] if isinstance(self.node, list) else self.node.get(str(step))
+
+    def put(self, value: object) -> None:
+        step = self.key[-1]
+        if isinstance(self.node, list):
+            self.node[int(step)] = value
+        else:
+            self.node[str(step)] = value
 
 
 def _next_step(node: Container, steps: list[str], key: Key) -> tuple[str | int, list[str]]:
@@ -106,19 +140,3 @@ def _single(node: object) -> str | None:
     if isinstance(node, dict) and len(node) == 1 and "type" not in node:
         return str(next(iter(node)))
     return None
-
-
-def _enter(node: Container, step: str | int, key: Key) -> Container:
-    value = node[step] if isinstance(node, list) else node.get(str(step))  # type: ignore[index]
-    if isinstance(value, dict | list):
-        return value
-    if value is not None and not isinstance(value, str) and not callable(value):
-        raise _Refused(f"'{spell(key)}' is {value!r}: there is nothing below it to set.")
-    # A bare type (`- StopAfter`) becomes a mapping that can hold arguments.
-    made: dict[str, object] = {} if value is None else {"type": value}
-    _put(node, step, made)
-    return made
-
-
-def _put(node: Container, step: str | int, value: object) -> None:
-    node[step] = value  # type: ignore[index]

@@ -78,11 +78,18 @@ def _plain(value: object) -> object:
     """Copy containers into dicts and lists, which is what a YAML file would give."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
-    if type(value) in (list, tuple):
-        return [_plain(item) for item in value]  # type: ignore[attr-defined]
+    if isinstance(value, list | tuple):
+        items = [_plain(item) for item in value]
+        # A list of batches is data, not config: it stays the object that it is.
+        return items if all(_is_config(item) for item in items) else value
     if isinstance(value, Path):
         return str(value)
     return value
+
+
+def _is_config(value: object) -> bool:
+    plain = (bool, int, float, str, dict, list, FunctionType, type)
+    return value is None or isinstance(value, plain)
 
 
 def _assignments(module: ast.Module) -> list[tuple[str, int, ast.expr | None]]:

@@ -1,0 +1,403 @@
+"""What a config constructs: the arguments that the Trainer gets."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from hookloop.checkpoint.rng import seed_all
+from hookloop.config.build import arguments, build
+from hookloop.config.tree import Config
+from hookloop.core.trainer import Trainer
+from hookloop.errors import ConfigError, ModelError
+
+Write = Callable[..., Config]
+
+MODEL = "model: proj.Net\n"
+SGD = "optimizer: {type: SGD, lr: 0.1}\n"
+
+
+def built(config: Config, **options: Any) -> dict[str, Any]:
+    return arguments(config, **options)
+
+
+def fault(config: Config) -> str:
+    with pytest.raises(ConfigError) as caught:
+        arguments(config)
+    return str(caught.value)
+
+
+def names_in(model: torch.nn.Module, group: dict[str, Any]) -> list[str]:
+    chosen = {id(parameter) for parameter in group["params"]}
+    return [name for name, parameter in model.named_parameters() if id(parameter) in chosen]
+
+
+def test_objects_are_built_recursively(write: Write) -> None:
+    given = built(
+        write(
+            "model: {type: proj.Wrapper, inner: {type: torch.nn.Sequential, args: ["
+            "{type: torch.nn.Linear, in_features: 2, out_features: 3}, "
+            "{type: torch.nn.ReLU}]}}\n"
+            "train_data:\n"
+            "  type: DataLoader\n"
+            "  dataset: {type: proj.Pairs, count: 6}\n"
+            "  batch_size: 4\n"
+            "  collate_fn: {ref: torch.utils.data:default_collate}\n"
+        )
+    )
+    assert [type(layer).__name__ for layer in given["model"].inner] == ["Linear", "ReLU"]
+    assert len(given["train_data"].dataset) == 6
+    assert given["train_data"].collate_fn is torch.utils.data.default_collate
+
+
+def test_a_parameter_that_asks_for_a_mapping_gets_it_as_it_is(write: Write) -> None:
+    given = built(
+        write("model: {type: proj.Wrapper, inner: {type: proj.Net}, options: {type: x, a: 1}}\n")
+    )
+    assert given["model"].options == {"type": "x", "a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("proj.difference", 2.0),
+        ("'proj:difference'", 2.0),
+        ("L1Loss", 2.0),
+        ("l1_loss", 2.0),
+        ("{type: L1Loss, reduction: sum}", 4.0),
+        ("{type: l1_loss, reduction: sum}", 4.0),
+        ("{type: proj.scaled, scale: 3}", 6.0),
+        ("{type: proj.make_loss, scale: 3}", 6.0),
+    ],
+)
+def test_a_loss_is_a_class_a_function_or_what_a_factory_returns(
+    write: Write, text: str, result: float
+) -> None:
+    loss = built(write(f"{MODEL}loss: {text}\n"))["loss"]
+    assert float(loss(torch.tensor([1.0, 3.0]), torch.tensor([3.0, 5.0]))) == result
+
+
+def test_steps_and_metrics_are_functions_by_name(write: Write) -> None:
+    given = built(
+        write(
+            f"{MODEL}step: {{one: proj.step, two: 'proj:step'}}\n"
+            "metrics: {mae: proj.difference, mse: MeanSquaredError, gone: null}\n"
+        )
+    )
+    assert given["step"]["one"] is given["step"]["two"]
+    assert type(given["metrics"]["mse"]).__name__ == "MeanSquaredError"
+    assert set(given["metrics"]) == {"mae", "mse"}
+    assert callable(built(write(f"{MODEL}step: proj.step\n"))["step"])
+
+
+def test_an_optimizer_gets_the_parameters_in_groups(write: Write) -> None:
+    given = built(
+        write(
+            MODEL + "optimizer:\n"
+            "  type: AdamW\n"
+            "  lr: 1e-3\n"
+            "  groups:\n"
+            "    - {norms: true, weight_decay: 0}\n"
+            "    - {match: '*.bias', weight_decay: 0, lr: 1e-4}\n"
+            "    - {match: ['body.*'], lr: 1e-5, name: body}\n"
+        )
+    )
+    groups = given["optimizer"].param_groups
+    model = given["model"]
+    assert [names_in(model, group) for group in groups] == [
+        ["norm.weight", "norm.bias"],
+        ["body.bias", "head.bias"],
+        ["body.weight"],
+        ["head.weight"],
+    ]
+    assert [group["lr"] for group in groups] == [1e-3, 1e-4, 1e-5, 1e-3]
+    assert [group["weight_decay"] for group in groups] == [0, 0, 0.01, 0.01]
+
+
+def test_frozen_parameters_are_left_out(write: Write, project: Path) -> None:
+    (project / "frozen.py").write_text(
+        "from proj import Net\n"
+        "def frozen():\n"
+        "    net = Net()\n"
+        "    net.body.requires_grad_(False)\n"
+        "    return net\n"
+        "def all_frozen():\n"
+        "    return Net().requires_grad_(False)\n"
+    )
+    given = built(
+        write(
+            "model: frozen.frozen\n"
+            "optimizer: {type: SGD, lr: 1, groups: [{match: 'body.*', lr: 2}]}\n"
+        )
+    )
+    (group,) = given["optimizer"].param_groups
+    assert "body.weight" not in names_in(given["model"], group)
+    with pytest.raises(ModelError, match="no trainable parameters"):
+        built(write(f"model: frozen.all_frozen\n{SGD}"))
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (
+            "[{match: 'bdoy.weight', lr: 1}]",
+            "a.yaml:2: optimizer.groups[0].match: 'bdoy.weight' matches no parameter of the model. "
+            "Did you mean 'body.weight'?",
+        ),
+        (
+            "[{match: 'zebra.*', lr: 1}]",
+            "matches no parameter of the model. It has body.weight, body.bias, norm.weight",
+        ),
+        (
+            "[{match: '*.weight', lr: 1}, {match: 'body.weight', lr: 2}]",
+            "optimizer.groups[1]: every parameter that it matches (body.weight) is in an earlier",
+        ),
+    ],
+)
+def test_a_group_that_gets_nothing_is_refused(write: Write, groups: str, message: str) -> None:
+    config = write(f"{MODEL}optimizer: {{type: SGD, lr: 1, groups: {groups}}}\n")
+    assert message in fault(config)
+
+
+def test_several_optimizers_share_the_model_by_pattern(write: Write) -> None:
+    given = built(
+        write(
+            MODEL + "train_data: proj.batches\nmax_epochs: 2\n"
+            "optimizer:\n"
+            "  lower: {type: SGD, lr: 1, params: ['body.*', 'norm.*']}\n"
+            "  upper: {type: Adam, lr: 2, params: 'head.*'}\n"
+            "schedule:\n"
+            "  upper: {type: StepLR, step_size: 1, every: 1 epoch}\n"
+        )
+    )
+    lower, upper = given["optimizer"]["lower"], given["optimizer"]["upper"]
+    assert names_in(given["model"], upper.param_groups[0]) == ["head.weight", "head.bias"]
+    assert len(lower.param_groups[0]["params"]) == 4
+    assert given["schedule"]["upper"].scheduler.optimizer is upper
+    assert str(given["schedule"]["upper"].every) == "1 epoch"
+
+
+def test_an_optimizer_can_be_made_by_a_function_of_the_model(write: Write, project: Path) -> None:
+    (project / "maker.py").write_text(
+        "import torch\n"
+        "def make(model, rate: float):\n"
+        "    return torch.optim.SGD(model.head.parameters(), lr=rate)\n"
+    )
+    given = built(write(f"{MODEL}optimizer: {{type: maker.make, rate: 0.5}}\n"))
+    assert len(given["optimizer"].param_groups[0]["params"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("run", "every", "steps"),
+    [
+        ("max_epochs: 3", "1", 12),
+        ("max_iters: 7", "1", 7),
+        ("max_epochs: 3\nmax_iters: 5", "1", 5),
+        ("max_epochs: 3\naccumulate: 3", "1", 6),
+        ("max_epochs: 3\nepoch_iters: 10", "1", 30),
+        ("max_epochs: 3", "1 epoch", 3),
+        ("max_epochs: 6", "2 epochs", 3),
+        ("max_epochs: 3", "4 iters", 3),
+    ],
+)
+def test_the_length_of_a_schedule_can_follow_from_the_run(
+    write: Write, run: str, every: str, steps: int
+) -> None:
+    given = built(
+        write(
+            f"{MODEL}{SGD}{run}\ntrain_data: {{type: proj.batches, count: 4}}\n"
+            f"schedule: {{type: CosineAnnealingLR, T_max: auto, every: {every}}}\n"
+        )
+    )
+    assert given["schedule"].scheduler.T_max == steps
+
+
+def test_a_length_that_nobody_knows_is_refused(write: Write, project: Path) -> None:
+    (project / "stream.py").write_text("def stream():\n    yield 1\n")
+    config = write(
+        f"{MODEL}{SGD}train_data: stream.stream\nmax_epochs: 1\n"
+        "schedule: {type: CosineAnnealingLR, T_max: auto}\n"
+    )
+    assert "a.yaml:5: schedule.T_max: the length of the run is not known" in fault(config)
+
+
+def test_schedules_made_of_schedules_drive_one_optimizer(write: Write) -> None:
+    given = built(
+        write(
+            f"{MODEL}{SGD}max_iters: 10\nschedule:\n"
+            "  type: SequentialLR\n"
+            "  schedulers:\n"
+            "    - {type: LinearLR, start_factor: 0.1, total_iters: 3}\n"
+            "    - {type: CosineAnnealingLR, T_max: auto}\n"
+            "  milestones: [3]\n"
+        )
+    )
+    scheduler = given["schedule"].scheduler
+    assert scheduler._schedulers[1].T_max == 10
+    assert scheduler.optimizer is given["optimizer"]
+
+
+def test_hooks_can_be_written_in_every_way(write: Write) -> None:
+    hooks = built(
+        write(
+            MODEL + "hooks:\n"
+            "  - proj.Plain\n"
+            "  - StopAfter: {epochs: 100}\n"
+            "  - proj.Watch: {metric: val/loss, patience: 10}\n"
+            "  - {type: 'proj:Plain', name: second, priority: low, every: 50, on_error: disable}\n"
+            "  - null\n"
+            "custom_hooks:\n"
+            "  - {type: proj.Plain, priority: 5, name: third}\n"
+        )
+    )["hooks"]
+    assert [hook.name for hook in hooks] == ["plain", "stop_after", "watch", "second", "third"]
+    assert hooks[1].epochs == 100
+    assert hooks[2].patience == 10
+    assert (hooks[3].priority, hooks[3].every, hooks[3].on_error) == ("low", 50, "disable")
+    assert hooks[4].priority == 5
+
+
+def test_named_hooks_take_their_names_from_the_mapping(write: Write) -> None:
+    config = write(
+        MODEL + "hooks:\n"
+        "  early: {type: proj.Watch, metric: val/loss}\n"
+        "  plain: proj.Plain\n"
+        "  StopAfter: {epochs: 3}\n"
+        "  gone: proj.Plain\n",
+        "hooks.early.patience=7",
+        "hooks.gone=null",
+    )
+    hooks = built(config)["hooks"]
+    assert [hook.name for hook in hooks] == ["early", "plain", "stop_after"]
+    assert hooks[0].patience == 7
+
+
+def test_settings_that_are_parameters_go_to_the_constructor(write: Write) -> None:
+    given = built(write(MODEL + "hooks: [{type: SaveCheckpoint, every: 5 iters}]\n"))
+    assert str(given["hooks"][0].every) == "5 iters"
+
+
+def test_default_hooks_are_changed_removed_and_replaced(write: Write) -> None:
+    given = built(
+        write(
+            MODEL + "default_hooks:\n"
+            "  console: null\n"
+            "  checkpoint: {every: 2 epochs, priority: 95}\n"
+            "  timing: {type: proj.Plain}\n"
+        )
+    )
+    changes = given["default_hooks"]
+    assert changes["console"] is None
+    assert str(changes["checkpoint"].every) == "2 epochs"
+    assert changes["checkpoint"].priority == 95
+    assert type(changes["timing"]).__name__ == "Plain"
+    assert built(write(f"{MODEL}default_hooks: false\n"))["default_hooks"] is False
+
+
+def test_a_hook_that_asks_for_model_dataset_or_directory_gets_them(
+    write: Write, project: Path
+) -> None:
+    data = "train_data: {type: DataLoader, dataset: {type: proj.Pairs}}\n"
+    given = built(write(f"{MODEL}{data}hooks: [proj.Nosy]\n"))
+    (hook,) = given["hooks"]
+    assert hook.model is given["model"]
+    assert hook.dataset is given["train_data"].dataset
+    assert Path(hook.output_dir).is_dir()
+    assert str(given["run_dir"]) == hook.output_dir
+
+    given = built(
+        write(f"{MODEL}train_data: proj.batches\nhooks: [proj.Nosy: {{output_dir: here}}]\n")
+    )
+    assert given["hooks"][0].dataset is given["train_data"]
+    assert given["hooks"][0].output_dir == "here"
+    assert "run_dir" not in given
+
+
+def test_no_directory_is_made_when_nobody_asks(write: Write, project: Path) -> None:
+    built(write(f"{MODEL}hooks: [proj.Plain]\n"))
+    assert not (project / "runs").exists()
+
+
+def test_a_constructor_that_fails_keeps_its_traceback_and_says_where(write: Write) -> None:
+    config = write(f"{MODEL}hooks:\n  - proj.Plain\n  - proj.Picky: {{value: 3}}\n")
+    with pytest.raises(RuntimeError, match="no such value") as caught:
+        arguments(config)
+    assert caught.value.__notes__ == ["while building hooks[1] (Picky), a.yaml:4"]
+    assert caught.traceback[-1].path.name == "proj.py"
+
+
+def test_values_that_constructors_refuse_are_faults_told_together(write: Write) -> None:
+    config = write(
+        f"{MODEL}hooks:\n  - StopAfter: {{epochs: 0}}\n  - StopAfter\n"
+        "default_hooks: {checkpoint: {keep: 0}}\n"
+    )
+    assert fault(config).splitlines() == [
+        "a.yaml:3: hooks[0]: StopAfter: epochs must be positive, not 0.",
+        "a.yaml:4: hooks[1]: StopAfter needs a limit: give epochs, iterations or minutes.",
+        "a.yaml:5: default_hooks.checkpoint: SaveCheckpoint: keep must be at least 1, or None for "
+        "all, not 0.",
+    ]
+
+
+def test_a_python_config_may_hold_classes_functions_and_objects(write: Write) -> None:
+    given = built(
+        write(
+            "import torch\n"
+            "from hookloop.hooks import StopAfter\n"
+            "from proj import Net, Plain, batches, difference as _difference\n"
+            "model = dict(type=Net, width=3)\n"
+            "train_data = batches(2)\n"
+            "loss = _difference\n"
+            "hooks = [Plain, StopAfter(epochs=2)]\n"
+            "custom_hooks = [dict(type='proj.Plain', name='other', priority='VERY_LOW')]\n",
+            name="python_objects.py",
+        )
+    )
+    assert given["model"].body.out_features == 3
+    assert len(given["train_data"]) == 2
+    assert given["loss"].__name__ == "difference"
+    assert [hook.name for hook in given["hooks"]] == ["plain", "stop_after", "other"]
+
+
+def test_building_draws_the_random_numbers_of_a_script(write: Write) -> None:
+    given = built(
+        write(
+            f"seed: 7\n{MODEL}val_data: proj.batches\n"
+            "train_data: {type: DataLoader, dataset: {type: proj.Pairs}}\n"
+        )
+    )
+    import proj  # type: ignore[import-not-found]
+
+    seed_all(7)
+    model, pairs, val_data = proj.Net(), proj.Pairs(), proj.batches()
+    assert torch.equal(given["model"].head.weight, model.head.weight)
+    assert torch.equal(given["train_data"].dataset.inputs, pairs.inputs)
+    assert torch.equal(given["val_data"][0][0], val_data[0][0])
+
+
+def test_settings_of_the_call_win_over_the_config(write: Write) -> None:
+    config = write(f"{MODEL}run_dir: a\nname: digits run\n")
+    assert built(config)["run_dir"] == "a"
+    assert built(config, run_dir="b", resume=True)["run_dir"] == "b"
+    assert built(config, run_dir="b", resume=True)["resume"] is True
+    named = built(write(f"{MODEL}name: digits/run 1\n"))
+    assert str(named["run_dir"]) == "runs/{time}_digits-run-1"
+
+
+def test_the_trainer_trains(write: Write, project: Path) -> None:
+    trainer = build(
+        write(
+            f"{MODEL}{SGD}train_data: proj.batches\nval_data: proj.batches\nloss: mse_loss\n"
+            "metrics: {mae: proj.difference}\nmax_epochs: 2\nseed: 1\nname: small\n"
+            "default_hooks: {console: null}\nhooks: [proj.Nosy]\n"
+        )
+    )
+    assert isinstance(trainer, Trainer)
+    outcome = trainer.train()
+    assert outcome.status == "completed"
+    assert "val/mae" in outcome.metrics
+    (directory,) = (project / "runs").iterdir()
+    assert directory.name.endswith("_small")
+    assert (directory / "config.yaml").is_file()
