@@ -1,0 +1,177 @@
+"""Measure what the engine costs over a hand-written loop: ``make bench``.
+
+The same model (a perceptron 16-16-1), data (a DataLoader over a TensorDataset, batch 8) and
+optimizer (SGD) are trained by a hand-written loop and by a `Trainer`, in segments that take turns,
+on one CPU thread. The clock runs from the request for the first batch to the end of the data, so
+neither building the Trainer nor closing the run is counted. At the end the weights of all must
+agree bit for bit; otherwise the loops did not do the same work and nothing is reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import sys
+import tempfile
+import timeit
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from hookloop import Hook, Trainer
+from hookloop.core.plan import Plan, fire
+from hookloop.core.points import PointTable
+
+Train = Callable[["Racer"], None]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured line of the table."""
+
+    what: str
+    value: float
+    unit: str
+    note: str = ""
+
+
+class TimedBatches:
+    """Batches that note how long one pass over them took, with all that was done to them."""
+
+    def __init__(self, batches: int) -> None:
+        generator = torch.Generator().manual_seed(0)
+        inputs = torch.randn(8 * batches, 16, generator=generator)
+        targets = inputs.sum(dim=1, keepdim=True)
+        self.loader = DataLoader(TensorDataset(inputs, targets), batch_size=8)
+        self.seconds = 0.0
+
+    def __iter__(self) -> Iterator[list[Tensor]]:
+        begin = perf_counter()
+        yield from self.loader
+        self.seconds = perf_counter() - begin
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+
+class Racer:
+    """One way to train, with a model and optimizer that live through all its segments."""
+
+    def __init__(self, name: str, train: Train, batches: int) -> None:
+        torch.manual_seed(0)
+        self.name = name
+        self.train = train
+        self.model = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
+        self.batches = TimedBatches(batches)
+        self.times: list[float] = []
+
+    def run_segment(self) -> None:
+        """Train over the data once and keep the microseconds per iteration."""
+        self.train(self)
+        self.times.append(self.batches.seconds / len(self.batches) * 1e6)
+
+
+def by_hand(racer: Racer) -> None:
+    """Train one epoch with the loop that everybody writes."""
+    loss_of, model, optimizer = nn.functional.mse_loss, racer.model, racer.optimizer
+    model.train()
+    for inputs, targets in racer.batches:
+        optimizer.zero_grad()
+        loss = loss_of(model(inputs), targets)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+
+def without_hooks(racer: Racer) -> None:
+    """Train one epoch with a Trainer and no hook at all."""
+    with tempfile.TemporaryDirectory() as folder:
+        _trainer(racer, folder, False).train()
+
+
+def with_default_hooks(racer: Racer) -> None:
+    """Train one epoch with the standard set of hooks, as a user who changes nothing."""
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+        _trainer(racer, folder, None).train()
+
+
+def _trainer(racer: Racer, folder: str, default_hooks: Literal[False] | None) -> Trainer:
+    return Trainer(
+        model=racer.model,
+        train_data=racer.batches,
+        loss=nn.functional.mse_loss,
+        optimizer=racer.optimizer,
+        max_epochs=1,
+        device="cpu",
+        default_hooks=default_hooks,
+        run_dir=Path(folder) / "run",
+    )
+
+
+def race(segments: int, batches: int) -> list[Figure]:
+    """Let the ways to train take turns, and compare each segment with its neighbour by hand."""
+    racers = [
+        Racer("hand-written loop", by_hand, batches),
+        Racer("Trainer, no hooks", without_hooks, batches),
+        Racer("Trainer, default hooks", with_default_hooks, batches),
+    ]
+    for _ in range(segments + 1):
+        for racer in racers:
+            racer.run_segment()
+    hand, *others = racers
+    for other in others:
+        for mine, theirs in zip(hand.model.parameters(), other.model.parameters(), strict=True):
+            if not torch.equal(mine, theirs):
+                raise SystemExit(f"{other.name}: the weights differ from the hand-written loop's.")
+    base = hand.times[1:]  # The first segment warms up.
+    figures = [Figure(hand.name, median(base), "us/iter")]
+    for other in others:
+        extra = [theirs - mine for theirs, mine in zip(other.times[1:], base, strict=True)]
+        note = f"{median(extra):+.2f} us over the hand-written loop"
+        figures.append(Figure(other.name, median(other.times[1:]), "us/iter", note))
+    return figures
+
+
+def empty_point(repeats: int = 21, number: int = 200_000) -> Figure:
+    """Measure firing a point at which no hook acts, though the plan has a hook."""
+
+    class Elsewhere(Hook):
+        def after_epoch(self, run: object) -> None: ...
+
+    plan = Plan([Elsewhere()], PointTable())
+    names = {"fire": fire, "plan": plan, "run": None}
+    times = timeit.repeat(
+        "fire(plan.after_train_iter, run)", globals=names, repeat=repeats, number=number
+    )
+    return Figure("empty mount point", median(times) / number * 1e9, "ns")
+
+
+def main() -> None:
+    """Measure, print the table, and write it as JSON if asked to."""
+    parser = argparse.ArgumentParser(description="Measure what the engine costs.")
+    parser.add_argument("--segments", type=int, default=80, help="turns of each loop")
+    parser.add_argument("--batches", type=int, default=250, help="iterations in a turn")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    figures = [empty_point(), *race(options.segments, options.batches)]
+    print(f"torch {torch.__version__}, Python {sys.version.split()[0]}, one thread, medians")
+    for figure in figures:
+        print(f"{figure.what:24} {figure.value:9.2f} {figure.unit:8} {figure.note}".rstrip())
+    print("weights: equal, bit for bit")
+    if options.json:
+        content = {"torch": torch.__version__, "figures": [asdict(figure) for figure in figures]}
+        options.json.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

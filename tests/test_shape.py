@@ -1,0 +1,217 @@
+"""The shape of the repository: sizes, names, and documents that cannot drift from the code."""
+
+import ast
+import importlib
+import importlib.util
+import io
+import re
+import subprocess
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import hookloop.hooks
+from hookloop.core.points import POINTS
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "hookloop"
+MODULES = sorted(SOURCE.rglob("*.py"))
+CORE = sorted((SOURCE / "core").glob("*.py"))
+
+MAX_FUNCTION_LINES = 50
+MAX_CLASS_LINES = 250
+MAX_MODULE_LINES = 400
+MAX_CORE_CODE_LINES = 1600
+
+
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def lines_of(path):
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def has_docstring(node):
+    return ast.get_docstring(node, clean=False) is not None
+
+
+def body_lengths(*kinds):
+    """Lines of each definition's body, without its signature and docstring."""
+    sizes = {}
+    for path in MODULES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, kinds):
+                body = node.body[1:] if has_docstring(node) else node.body
+                where = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+                sizes[where] = body[-1].end_lineno - body[0].lineno + 1 if body else 0
+    return sizes
+
+
+def code_lines_of(path):
+    """Lines that hold code: no blank line, comment or docstring."""
+    text = path.read_text(encoding="utf-8")
+    silent = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    lines = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in silent and token.string:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        if isinstance(node, documented) and has_docstring(node):
+            lines -= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    return len(lines)
+
+
+def too_long(sizes, limit):
+    return {name: size for name, size in sizes.items() if size > limit}
+
+
+def test_modules_stay_short():
+    sizes = {str(path.relative_to(ROOT)): lines_of(path) for path in MODULES}
+    assert not too_long(sizes, MAX_MODULE_LINES)
+
+
+def test_functions_stay_short():
+    assert not too_long(body_lengths(ast.FunctionDef, ast.AsyncFunctionDef), MAX_FUNCTION_LINES)
+
+
+def test_classes_stay_short():
+    assert not too_long(body_lengths(ast.ClassDef), MAX_CLASS_LINES)
+
+
+def test_the_core_can_be_read_in_one_sitting():
+    assert sum(code_lines_of(path) for path in CORE) <= MAX_CORE_CODE_LINES
+
+
+def test_no_module_is_a_drawer():
+    drawers = {"utils", "util", "helpers", "common", "misc", "manager"}
+    assert not [path for path in MODULES if path.stem in drawers]
+
+
+@pytest.mark.parametrize("package", ["hookloop", "hookloop.hooks"])
+def test_public_names_are_importable(package):  # That they are sorted, ruff holds.
+    module = importlib.import_module(package)
+    assert len(set(module.__all__)) == len(module.__all__)
+    assert set(module.__all__) <= set(dir(module))
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+
+
+def test_a_hook_stands_in_the_file_of_its_name():
+    for name in hookloop.hooks.__all__:
+        file = re.sub("(?<!^)(?=[A-Z])", "_", name).lower()
+        assert getattr(hookloop.hooks, name).__module__ == f"hookloop.hooks.{file}"
+
+
+# --- mount points ------------------------------------------------------------------------------
+
+
+def test_each_point_stands_once_in_the_table():
+    names = Counter(
+        call.args[0].value
+        for call in ast.walk(tree_of(SOURCE / "core" / "points.py"))
+        if isinstance(call, ast.Call)
+        and getattr(call.func, "id", "") == "Point"
+        and isinstance(call.args[0], ast.Constant)
+    )
+    assert names == Counter(point.name for point in POINTS)
+
+
+def test_each_point_is_one_method_of_hook():
+    methods = Counter(
+        node.name
+        for node in ast.walk(tree_of(SOURCE / "core" / "hook.py"))
+        if isinstance(node, ast.FunctionDef) and re.match("before_|after_|on_", node.name)
+    )
+    assert methods == Counter(point.name for point in POINTS)
+
+
+def test_hook_methods_take_what_the_table_says():
+    (hook,) = (
+        node
+        for node in tree_of(SOURCE / "core" / "hook.py").body
+        if isinstance(node, ast.ClassDef) and node.name == "Hook"
+    )
+    methods = {node.name: node for node in hook.body if isinstance(node, ast.FunctionDef)}
+    for point in POINTS:
+        given = [argument.arg for argument in methods[point.name].args.args]
+        assert given == ["self", "run", *point.args]
+
+
+def test_each_point_has_one_firing_site():
+    names = {point.name for point in POINTS}
+    sites = Counter(
+        node.attr
+        for path in CORE
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Attribute)
+        and node.attr in names
+        and "plan" in (getattr(node.value, "id", ""), getattr(node.value, "attr", ""))
+    )
+    assert sites == Counter(names)
+
+
+# --- documents ---------------------------------------------------------------------------------
+
+
+def generated_pages():
+    spec = importlib.util.spec_from_file_location("make_docs", ROOT / "scripts" / "make_docs.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return dict(module.pages())
+
+
+def test_generated_pages_are_the_committed_ones():
+    for path, content in generated_pages().items():
+        assert path.read_text(encoding="utf-8") == content, f"{path.name}: run 'make docs'"
+
+
+def test_every_point_is_documented():
+    page = (ROOT / "docs" / "mount-points.md").read_text(encoding="utf-8")
+    for point in POINTS:
+        assert f"| `{point.name}" in page
+        assert point.doc
+
+
+def test_the_index_links_every_page():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    assert pages - {"index.md"} <= set(re.findall(r"\]\(([^)#]+)", index))
+
+
+def documents():
+    folders = ["docs", "examples"]
+    found = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.md"))]
+    return [*sorted(ROOT.glob("*.md")), *found]
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8")):
+        if not target.startswith(("http://", "https://")):
+            assert (path.parent / target).exists(), f"{path.name} links {target}"
+
+
+# --- the whole repository ------------------------------------------------------------------------
+
+# Spelt apart, so that this file does not contain what it forbids.
+BANNED = ["/wo" + "rk/", "/ro" + "ot/", "/ho" + "me/", "/t" + "mp/", "--index" + "-url"]
+
+
+def tracked_files():
+    git = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(git, cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    return [ROOT / name for name in listed.split("\0") if name]
+
+
+def test_no_file_names_a_machine():
+    found = []
+    for path in tracked_files():
+        if not path.is_file():
+            continue
+        text = path.read_text(encoding="utf-8", errors="ignore")
+        found += [f"{path.relative_to(ROOT)}: {word}" for word in BANNED if word in text]
+    assert not found
