@@ -5,12 +5,17 @@ A test holds the committed pages against what this writes, so they cannot drift.
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
+import hookloop.hooks
 from hookloop.core import points
-from hookloop.core.points import POINTS, Point
+from hookloop.core.hook import Hook
+from hookloop.core.points import POINTS, Point, PointTable
+from hookloop.core.priority import Priority
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -52,6 +57,32 @@ run.fire("after_sample", text)  # inside a hook or a step
 ```
 """
 
+HOOKS = """\
+# Hooks
+
+The {count} hooks that come with hookloop, in the order of the alphabet. In a config each is written
+by its name, `{{type: StopAfter, epochs: 100}}`; in Python it is imported from `hookloop.hooks`.
+
+What can be said of any hook, besides its own parameters: `name` (unique in a run), `priority`
+(0..100 or a name; the lower acts first), `every` (`"50 iters"`, `"2 epochs"`, `"10 min"`) and
+`on_error` (`raise` ends the run, `disable` warns once and goes on without the hook).
+
+{toc}
+
+{entries}
+"""
+
+HOOK = """\
+## {name}
+
+{duty}
+
+{parameters}{facts}
+
+```python
+{example}
+```"""
+
 
 def timeline() -> str:
     """Return the drawing that stands in the docstring of the table."""
@@ -77,9 +108,68 @@ def _row(point: Point) -> str:
     return f"| `{point.name}{args}` | {point.doc} | {point.clock or ''} |"
 
 
+def hooks() -> str:
+    """Write the page of all hooks."""
+    kinds = {name: getattr(hookloop.hooks, name) for name in sorted(hookloop.hooks.__all__)}
+    toc = [f"[{name}](#{name.lower()})" for name in kinds]
+    entries = [_entry(name, kind) for name, kind in kinds.items()]
+    return HOOKS.format(count=len(kinds), toc=" · ".join(toc), entries="\n\n".join(entries))
+
+
+def _entry(name: str, kind: type[Hook]) -> str:
+    sections = _sections(inspect.getdoc(kind) or "")
+    return HOOK.format(
+        name=name,
+        duty=sections["duty"].strip().replace("``", "`"),
+        parameters=_parameters(kind, sections.get("Args", "")),
+        facts=_facts(kind),
+        example=dedent(sections["Example"]).strip(),
+    )
+
+
+def _sections(doc: str) -> dict[str, str]:
+    """Split a docstring into its duty and its named sections."""
+    parts = re.split(r"^(\w+):\n", doc, flags=re.MULTILINE)
+    return {"duty": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
+
+
+def _parameters(kind: type[Hook], described: str) -> str:
+    given = inspect.signature(kind).parameters
+    if not given:
+        return ""
+    entries = re.split(r"^(\**\w+): ", dedent(described), flags=re.MULTILINE)[1:]
+    meanings = dict(zip(entries[::2], entries[1::2], strict=True))
+    rows = []
+    for name, parameter in given.items():
+        text = " ".join(meanings[name].split()).replace("``", "`").replace("|", "\\|")
+        default = parameter.default
+        shown = "required" if default is inspect.Parameter.empty else f"`{default!r}`"
+        rows.append(f"| `{name}` | {shown} | {text} |")
+    return "\n".join(["| parameter | default | |", "|---|---|---|", *rows]) + "\n\n"
+
+
+def _facts(kind: type[Hook]) -> str:
+    acts = [name for name in PointTable() if getattr(kind, name) is not getattr(Hook, name)]
+    facts = [f"Acts at {', '.join(f'`{name}`' for name in acts)}."]
+    for attribute in ("reads", "writes"):
+        names = getattr(kind, attribute)
+        if names:
+            facts.append(f"{attribute.capitalize()} {', '.join(f'`{name}`' for name in names)}.")
+        elif re.search(rf"\bself\.{attribute}\b", inspect.getsource(kind)):
+            facts.append(f"{attribute.capitalize()} what its parameters name.")
+    priority = Priority.parse(kind.priority)
+    names_of = {int(member): f"{member.name} ({member})" for member in Priority}
+    if priority != Priority.NORMAL:
+        facts.append(f"Priority {names_of.get(priority, priority)}.")
+    if kind.on_error == "disable":
+        facts.append("Switched off when it fails.")
+    return " ".join(facts)
+
+
 def pages() -> Iterator[tuple[Path, str]]:
     """Yield every generated page with its content."""
     yield DOCS / "mount-points.md", mount_points()
+    yield DOCS / "hooks.md", hooks()
 
 
 if __name__ == "__main__":

@@ -102,8 +102,8 @@ def test_public_names_are_importable(package):  # That they are sorted, ruff hol
 
 def test_a_hook_stands_in_the_file_of_its_name():
     for name in hookloop.hooks.__all__:
-        file = re.sub("(?<!^)(?=[A-Z])", "_", name).lower()
-        assert getattr(hookloop.hooks, name).__module__ == f"hookloop.hooks.{file}"
+        hook = getattr(hookloop.hooks, name)
+        assert hook.__module__ == f"hookloop.hooks.{hook.name}"
 
 
 # --- mount points ------------------------------------------------------------------------------

@@ -20,6 +20,21 @@ if TYPE_CHECKING:
 
 OnError = Literal["raise", "disable"]
 
+# Words that are spelt with capitals inside, and the mark between two words.
+_SPELT = {"MLflow": "Mlflow", "NaN": "Nan", "TensorBoard": "Tensorboard"}
+_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def snake_case(name: str) -> str:
+    """Turn a class name into the name of its hook, which is also the name of its file.
+
+    >>> snake_case("WriteCSV"), snake_case("StopOnNaN")
+    ('write_csv', 'stop_on_nan')
+    """
+    for spelt, plain in _SPELT.items():
+        name = name.replace(spelt, plain)
+    return _BORDER.sub("_", name).lower()
+
 
 class Hook:
     """Something that acts at mount points of a run.
@@ -52,9 +67,7 @@ class Hook:
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
-            cls.name = re.sub(
-                r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", cls.__name__
-            ).lower()
+            cls.name = snake_case(cls.__name__)
 
     def named(self, name: str) -> Self:
         """Give this instance another name, so that two of a class fit in one run."""
@@ -134,6 +147,21 @@ def interval_of(hook: Hook, schedule: Every | int | str) -> Every:
         raise HookError(f"{type(hook).__name__}: {error}") from error
     if parsed.unit == "epochs":
         raise HookError(f"{type(hook).__name__}: give iterations or time, not '{parsed}'.")
+    return parsed
+
+
+def moment_of(hook: Hook, argument: str, moment: int | str) -> Every:
+    """Read a moment of a run: so many iterations or epochs after its start; 0 is the start."""
+    if moment == 0:
+        return Every(0, "iters")
+    try:
+        parsed = Every.parse(moment)
+    except ValueError as error:
+        raise HookError(f"{type(hook).__name__}: {argument}: {error}") from error
+    if parsed.unit == "seconds":
+        raise HookError(
+            f"{type(hook).__name__}: {argument} is a number of iterations or epochs, not '{parsed}'."
+        )
     return parsed
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from hookloop.core.hook import snake_case
+
 if TYPE_CHECKING:
     from hookloop.hooks.compute_stats import ComputeStats
     from hookloop.hooks.log_variables import LogVariables
@@ -34,9 +36,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'hookloop.hooks' has no attribute '{name}'")
-    # A hook's file is its class name in snake case; tests/test_shape.py holds that.
-    file = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
-    value = getattr(import_module(f"hookloop.hooks.{file}"), name)
+    # A hook stands in the file of its name; tests/test_shape.py holds that.
+    value = getattr(import_module(f"hookloop.hooks.{snake_case(name)}"), name)
     globals()[name] = value
     return value
 

@@ -1,0 +1,178 @@
+"""One suite over every built-in hook: what each of them owes to any run."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from tests.tiny import Record, assert_same_bits
+from torch.utils.data import DataLoader, TensorDataset
+
+import hookloop.hooks
+from hookloop import Trainer
+from hookloop.core.hook import Hook
+from hookloop.core.plan import Plan, acts_at
+from hookloop.core.points import PointTable
+from hookloop.parallel.world import World
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+# How each hook that needs arguments is made; the others are made without any.
+EXAMPLES = {
+    "ComputeStats": lambda: hookloop.hooks.ComputeStats(["loss"]),
+    "StopAfter": lambda: hookloop.hooks.StopAfter(epochs=100),
+}
+# Hooks whose business it is to change what is trained; all others must not.
+CHANGING = {"StepSchedules"}
+# Parts of a state that count time, and so differ from one moment to the next.
+CLOCKS = {"StopAfter": {"seconds"}}
+# What the engine itself writes when a hook asks for it.
+ENGINE_FILES = {"config.yaml", "last_checkpoint"}
+
+every_hook = pytest.mark.parametrize("name", hookloop.hooks.__all__)
+
+
+def make_hook(name):
+    return EXAMPLES.get(name, getattr(hookloop.hooks, name))()
+
+
+def make_data():
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(12, 4, generator=generator)
+    return DataLoader(TensorDataset(inputs, inputs[:, :3].argmax(1)), batch_size=4)
+
+
+def accuracy(output, targets):
+    return (output.argmax(1) == targets).float().mean()
+
+
+def make_trainer(directory, *hooks, rank=0, **options):
+    """Three classes, three iterations per epoch, two epochs, a validation after each."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    parts = {
+        "train_data": make_data(),
+        "val_data": make_data(),
+        "test_data": make_data(),
+        "loss": torch.nn.functional.cross_entropy,
+        "metrics": {"accuracy": accuracy},
+        "optimizer": torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9),
+        "max_epochs": 2,
+        "default_hooks": False,
+        "run_dir": directory,
+        "seed": 3,
+    }
+    trainer = Trainer(model, hooks=hooks, **(parts | options))
+    trainer.run.world = World(rank, rank + 1)
+    return trainer
+
+
+def files_in(directory):
+    return {
+        str(path.relative_to(directory))
+        for path in directory.rglob("*")
+        if path.is_file() and path.suffix != ".pth" and path.name not in ENGINE_FILES
+    }
+
+
+def assert_same_state(one, other, clocks=frozenset()):
+    assert one.keys() == other.keys()
+    for key, value in one.items():
+        theirs = other[key]
+        if isinstance(value, dict):
+            assert_same_state(value, theirs, clocks)
+        elif isinstance(value, torch.Tensor):
+            assert torch.equal(value, theirs), key
+        elif key not in clocks:
+            assert value == theirs, key
+
+
+@every_hook
+def test_it_is_harmless_in_a_plain_training_and_its_state_survives_a_file(name, tmp_path):
+    hook = make_hook(name)
+    trainer = make_trainer(tmp_path / "with", hook)
+    assert trainer.train().status == "completed"
+    trainer.test()
+    torch.save(hook.state_dict(), tmp_path / "state.pth")
+    state = torch.load(tmp_path / "state.pth", weights_only=True)
+    again = make_hook(name)
+    again.load_state_dict(state)
+    assert_same_state(hook.state_dict(), again.state_dict(), CLOCKS.get(name, frozenset()))
+
+
+@every_hook
+def test_an_observer_leaves_the_training_as_it_is(name, tmp_path):
+    if name in CHANGING:
+        return
+    plain, observed = make_trainer(tmp_path / "a"), make_trainer(tmp_path / "b", make_hook(name))
+    plain.train()
+    observed.train()
+    assert_same_bits(plain.run.model, observed.run.model)
+
+
+@every_hook
+def test_a_process_that_is_not_the_main_one_writes_and_says_nothing(name, tmp_path, capsys):
+    trainer = make_trainer(tmp_path / "run", make_hook(name), rank=1)
+    trainer.train()
+    trainer.test()
+    assert files_in(tmp_path / "run") == set()
+    assert capsys.readouterr().out == ""
+
+
+@every_hook
+def test_a_failing_run_still_fails_with_its_own_error(name, tmp_path):
+    class Fail(Hook):
+        def after_train_iter(self, run):
+            if run.progress.iter == 4:
+                raise RuntimeError("the user's own fault")
+
+    trainer = make_trainer(tmp_path / "run", make_hook(name), Fail())
+    with pytest.raises(RuntimeError, match="the user's own fault") as caught:
+        trainer.train()
+    assert not [note for note in caught.value.__notes__ if note.startswith("besides")]
+
+
+@every_hook
+def test_a_run_goes_on_with_it_from_a_checkpoint(name, tmp_path):
+    def save_hooks():
+        return () if name == "SaveCheckpoint" else (hookloop.hooks.SaveCheckpoint(every="2 iters"),)
+
+    make_trainer(tmp_path / "run", make_hook(name), *save_hooks(), max_epochs=1).train()
+    trainer = make_trainer(tmp_path / "run", make_hook(name), *save_hooks(), resume=True)
+    trainer.train()
+    assert trainer.run.progress.epoch == 2
+
+
+@every_hook
+def test_it_acts_only_at_mount_points_and_at_least_at_one(name):
+    hook = make_hook(name)
+    points = PointTable()
+    assert acts_at(hook, points)
+    Plan([hook], points, ["*"])  # Refuses misspelt points, wrong signatures and schedules.
+
+
+@every_hook
+def test_its_docstring_has_a_duty_its_parameters_and_an_example(name):
+    kind = getattr(hookloop.hooks, name)
+    doc = inspect.getdoc(kind)
+    assert doc.split("\n")[0].endswith(".")
+    assert "Example:" in doc and ">>>" in doc
+    for parameter in inspect.signature(kind).parameters:
+        assert re.search(rf"^ +\**{parameter}: \S", doc, re.MULTILINE), parameter
+
+
+@every_hook
+def test_it_has_an_entry_in_the_documentation(name):
+    assert f"\n## {name}\n" in (DOCS / "hooks.md").read_text(encoding="utf-8")
+
+
+def test_examples_and_exceptions_name_hooks_that_exist():
+    for named in (EXAMPLES, CHANGING, CLOCKS):
+        assert set(named) <= set(hookloop.hooks.__all__)
+
+
+def test_the_recorder_of_the_tests_is_called_at_points_only(tmp_path):
+    seen = Record()
+    make_trainer(tmp_path, seen).train()
+    assert set(seen.points) <= set(PointTable())
