@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from hookloop.checkpoint.rng import seed_all
 from hookloop.config.blueprint import Blueprint, draw
 from hookloop.config.dump import effective
 from hookloop.config.parts.optimizers import ONLY, OptimizerPart
@@ -22,6 +21,7 @@ from hookloop.config.tree import Config, spell
 from hookloop.core.prepare import make_progress
 from hookloop.core.schedule import Schedule
 from hookloop.core.trainer import Trainer
+from hookloop.data.randomness import seed_all
 from hookloop.data.source import Source
 from hookloop.errors import ConfigError, Fault, HookloopError
 from hookloop.every import Every

@@ -55,4 +55,7 @@ ABOUT: dict[str, object] = {
 }
 """Keys that the Trainer does not see."""
 
+NOT_COMPARED = ("import_path", "name", "run_dir", "resume")
+"""Keys in which two runs of the same config may differ."""
+
 KEYS = (*BUILT, *SETTINGS, *ABOUT)

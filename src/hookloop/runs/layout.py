@@ -50,13 +50,7 @@ class RunDir:
         if TIME in Path(path).name:
             return cls(_claim(Path(path)))
         run = cls(Path(path))
-        if run.path.exists() and not run.path.is_dir():
-            raise RunExistsError(f"'{path}' is a file: a run needs a directory of its own.")
-        if run.holds_run():
-            raise RunExistsError(
-                f"'{path}' already holds a run: resume it (--resume, or resume=True), "
-                "or choose another run directory."
-            )
+        run.refuse_taken()
         run.path.mkdir(parents=True, exist_ok=True)
         return run
 
@@ -104,6 +98,16 @@ class RunDir:
         if self.summary_file.exists() or self.metrics_file.exists():
             return True
         return self.path.is_dir() and any(self.path.glob("*.pth"))
+
+    def refuse_taken(self) -> None:
+        """Refuse a path where no new run can begin."""
+        if self.path.exists() and not self.path.is_dir():
+            raise RunExistsError(f"'{self.path}' is a file: a run needs a directory of its own.")
+        if self.holds_run():
+            raise RunExistsError(
+                f"'{self.path}' already holds a run: resume it (--resume, or resume=True), "
+                "or choose another run directory."
+            )
 
     def write_config(self, config: Mapping[str, object]) -> None:
         """Write the effective config as plain YAML."""

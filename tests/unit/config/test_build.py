@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from hookloop.checkpoint.rng import seed_all
 from hookloop.config.build import arguments, build
 from hookloop.config.tree import Config
 from hookloop.core.trainer import Trainer
+from hookloop.data.randomness import seed_all
 from hookloop.errors import ConfigError, ModelError
 
 Write = Callable[..., Config]

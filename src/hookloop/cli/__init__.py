@@ -1,0 +1,1 @@
+"""The command ``hookloop``: one verb per file, imported when it is used."""

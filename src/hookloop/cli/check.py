@@ -1,0 +1,64 @@
+"""``hookloop check``: everything that training would refuse, without training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.report import reporting
+
+if TYPE_CHECKING:
+    from hookloop.config.tree import Config
+    from hookloop.core.trainer import Trainer
+
+
+@click.command("check", short_help="Tell what training would refuse.")
+@config_and_overrides
+@reporting
+def command(config: Path, overrides: tuple[str, ...]) -> int:
+    """Build what CONFIG describes and tell everything that training would refuse.
+
+    Nothing is trained, and no run directory is made.
+    """
+    from hookloop.config.load import load, show
+
+    loaded = load(config, overrides)
+    with TemporaryDirectory() as scratch:
+        trainer = build_for_looking(loaded, scratch)
+        trainer.check()
+    _refuse_taken_directory(loaded)
+    click.echo(f"{show(loaded.path)}: nothing to refuse.  {_describe(trainer)}")
+    return 0
+
+
+def build_for_looking(config: Config, scratch: str) -> Trainer:
+    """Build a Trainer that will not train; hooks that want a directory get a passing one."""
+    from hookloop.config.build import build
+
+    return build(config, run_dir=scratch, resume=False)
+
+
+def _refuse_taken_directory(config: Config) -> None:
+    from hookloop.runs.layout import RunDir
+
+    run_dir = config.tree.get("run_dir")
+    if isinstance(run_dir, str) and not config.tree.get("resume"):
+        RunDir(Path(run_dir)).refuse_taken()
+
+
+def _describe(trainer: Trainer) -> str:
+    run = trainer.run
+    counts = [parameter.numel() for parameter in run.model.parameters()]
+    trained = [p.numel() for p in run.model.parameters() if p.requires_grad]
+    frozen = f" ({sum(counts) - sum(trained):,} frozen)" if sum(counts) != sum(trained) else ""
+    parts = [
+        f"{type(run.model).__name__}: {sum(counts):,} parameters{frozen}",
+        f"{len(run.hooks)} hooks",
+    ]
+    if run.progress.total_iters is not None:
+        parts.insert(1, f"{run.progress.total_iters:,} iterations")
+    return ", ".join(parts)

@@ -1,0 +1,71 @@
+"""``hookloop hooks``: what hooks there are, and what they take."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from hookloop.cli.report import reporting
+from hookloop.cli.table import show_table
+
+
+@click.command("hooks", short_help="List the hooks, or describe one.")
+@click.argument("name", required=False)
+@reporting
+def command(name: str | None) -> int:
+    """List the hooks that a config can name; with NAME, a name or a path, describe that one."""
+    from hookloop.config.load import extend_import_path
+    from hookloop.config.registry import HOOKS
+
+    extend_import_path([Path.cwd()])
+    if name is not None:
+        click.echo(_describe(name, HOOKS.get(name)))
+        return 0
+    rows = [
+        (known, parameters(HOOKS.get(known)), _first_line(HOOKS.get(known)))
+        for known in HOOKS.names()
+    ]
+    show_table(("hook", "parameters", "what it does"), rows, wide=("parameters", "what it does"))
+    return 0
+
+
+def parameters(hook: Callable[..., object]) -> str:
+    """Write what a hook's constructor takes, with defaults."""
+    shown = inspect.signature(hook).parameters.values()
+    return ", ".join(
+        str(parameter.replace(annotation=inspect.Parameter.empty)) for parameter in shown
+    )
+
+
+def _first_line(hook: object) -> str:
+    return (inspect.getdoc(hook) or "").partition("\n")[0]
+
+
+def _describe(name: str, hook: Callable[..., object]) -> str:
+    from hookloop.core.hook import Hook
+    from hookloop.core.points import POINTS
+    from hookloop.core.priority import Priority
+
+    lines = [
+        f"{name}({parameters(hook)})",
+        "",
+        inspect.getdoc(hook) or "It has no description.",
+        "",
+    ]
+    acts_at = [
+        point.name
+        for point in POINTS
+        if getattr(hook, point.name, None) is not getattr(Hook, point.name)
+    ]
+    lines.append(f"acts at:   {', '.join(acts_at) or 'points that depend on its arguments'}")
+    priority = getattr(hook, "priority", Priority.NORMAL)
+    if isinstance(priority, int | str):
+        lines.append(f"priority:  {Priority.parse(priority)}")
+    for label in ("reads", "writes"):
+        names = getattr(hook, label, ())
+        if isinstance(names, tuple | list) and names:
+            lines.append(f"{label + ':':<10} {', '.join(names)}")
+    return "\n".join(lines)

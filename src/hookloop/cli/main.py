@@ -1,0 +1,58 @@
+"""The entry of the command line; it starts fast, so a verb is imported when it is asked for."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from hookloop.version import VERSION
+
+VERBS = ("train", "validate", "test", "check", "plan", "points", "hooks", "runs")
+
+
+class Verbs(click.Group):
+    """A group whose commands live in modules of their names."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the order of their use, not of the alphabet."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a verb."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"hookloop.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, or refuse it with the nearest one."""
+        from hookloop.errors import nearest
+
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            hint = nearest(args[0], VERBS) or f" There are {', '.join(VERBS)}."
+            raise click.UsageError(f"There is no command '{args[0]}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="hookloop")
+def cli() -> None:
+    """Train PyTorch models with hooks at named mount points."""
+
+
+def main() -> None:
+    """Run the command line and exit with its code: 2 for a user's fault, 1 for a failed run."""
+    try:
+        cli.main(standalone_mode=False, prog_name="hookloop")
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()  # The reader has gone away, `hookloop points | head`.
+        sys.exit(141)

@@ -1,0 +1,55 @@
+"""``hookloop plan``: who acts where, and when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.check import build_for_looking
+from hookloop.cli.report import reporting
+from hookloop.cli.table import show_table
+
+if TYPE_CHECKING:
+    from hookloop.core.plan import Row
+
+COLUMNS = ("point", "hook", "priority", "every", "reads", "writes")
+
+
+@click.command("plan", short_help="Show which hook acts at which mount point.")
+@config_and_overrides
+@reporting
+def command(config: Path, overrides: tuple[str, ...]) -> int:
+    """Show the timetable of CONFIG: each mount point with the hooks that act there, in order."""
+    from hookloop.config.load import load
+    from hookloop.core.points import POINTS
+
+    loaded = load(config, overrides)
+    with TemporaryDirectory() as scratch:
+        rows = build_for_looking(loaded, scratch).timetable()
+    show_table(COLUMNS, _cells(rows), wide=("reads", "writes"))
+    used = {row.point for row in rows}
+    silent = [point.name for point in POINTS if point.name not in used]
+    click.echo(f"\nNo hook acts at: {', '.join(silent)}.")
+    return 0
+
+
+def _cells(rows: list[Row]) -> list[tuple[str, ...]]:
+    cells: list[tuple[str, ...]] = []
+    last = ""
+    for row in rows:
+        cells.append(
+            (
+                "" if row.point == last else row.point,
+                row.hook,
+                str(row.priority),
+                str(row.every or ""),
+                ", ".join(row.reads),
+                ", ".join(row.writes),
+            )
+        )
+        last = row.point
+    return cells

@@ -1,0 +1,101 @@
+"""How a failure is told: short, with the place; everything with ``--traceback``."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from traceback import FrameSummary
+from typing import ParamSpec
+
+import click
+
+from hookloop.errors import ConfigError, HookloopError
+
+P = ParamSpec("P")
+
+USER_FAULT = 2
+FAILED = 1
+
+
+def reporting(function: Callable[P, int]) -> Callable[..., None]:
+    """Give a verb the option ``--traceback``, and exit with what it returns or raises."""
+
+    @click.option("--traceback", "show_all", is_flag=True, help="Show all of an error.")
+    @functools.wraps(function)
+    def run(show_all: bool, *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = function(*args, **kwargs)
+        except (click.ClickException, click.Abort):
+            raise
+        except HookloopError as error:
+            code = _tell_fault(error, show_all=show_all)
+        except Exception as error:  # noqa: BLE001 - told below, with the way to see all of it
+            code = _tell_failure(error, show_all=show_all)
+        sys.exit(code)
+
+    return run
+
+
+def say_error(message: str) -> None:
+    """Print one error in red, where colours are wanted."""
+    label = click.style("error:", fg="red", bold=True)
+    click.echo(f"{label} {message}", err=True, color=False if "NO_COLOR" in os.environ else None)
+
+
+def _tell_fault(error: HookloopError, *, show_all: bool) -> int:
+    if show_all:
+        traceback.print_exception(error)
+        return USER_FAULT
+    faults = error.faults if isinstance(error, ConfigError) else (error,)
+    for fault in faults:
+        say_error(str(fault))
+    _tell_notes(error)
+    if error.__cause__ is not None and not isinstance(error.__cause__, HookloopError):
+        click.echo("  --traceback shows where it comes from", err=True)
+    return USER_FAULT
+
+
+def _tell_failure(error: Exception, *, show_all: bool) -> int:
+    if show_all:
+        traceback.print_exception(error)
+        return FAILED
+    text = str(error)
+    say_error(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+    frame = place_in_user_code(error)
+    if frame is not None:
+        click.echo(f"  in {_short(frame.filename)}:{frame.lineno}, {frame.name}", err=True)
+        if frame.line:
+            click.echo(f"    {frame.line}", err=True)
+    _tell_notes(error)
+    click.echo("  --traceback shows all", err=True)
+    return FAILED
+
+
+def _tell_notes(error: BaseException) -> None:
+    for note in getattr(error, "__notes__", []):
+        click.echo(f"  {note}", err=True)
+
+
+def place_in_user_code(error: BaseException) -> FrameSummary | None:
+    """Find the innermost line of the user's own code, or else the innermost of all."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not _is_library(frame.filename)]
+    return own[-1] if own else (frames[-1] if frames else None)
+
+
+def _is_library(filename: str) -> bool:
+    if filename.startswith("<"):
+        return True
+    paths = sysconfig.get_paths()
+    homes = [paths["stdlib"], paths["purelib"], paths["platlib"], str(Path(__file__).parents[1])]
+    return any(Path(filename).is_relative_to(home) for home in homes)
+
+
+def _short(filename: str) -> str:
+    path = Path(filename)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else filename

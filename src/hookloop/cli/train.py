@@ -1,0 +1,85 @@
+"""``hookloop train``: train what a config describes, or go on with a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hookloop.cli.arguments import config_and_overrides, run_directory_of
+from hookloop.cli.report import reporting
+from hookloop.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from hookloop.config.tree import Config
+    from hookloop.core.run import Outcome
+
+
+@click.command("train", short_help="Train what a config describes.")
+@config_and_overrides
+@click.option("--run-dir", type=click.Path(path_type=Path), help="Directory of the run.")
+@click.option("--resume", is_flag=True, help="Go on with the run of this directory or config.")
+@reporting
+def command(config: Path, overrides: tuple[str, ...], run_dir: Path | None, resume: bool) -> int:
+    """Train what CONFIG describes: a YAML or Python file, or the directory of a run.
+
+    Any value can be changed: optimizer.lr=0.01, hooks.ema=null, hooks.StopAfter.epochs=3.
+    When there is test data, the trained model is tested at the end.
+    """
+    from hookloop.config.build import build
+    from hookloop.config.load import load
+    from hookloop.core.run import Interrupted
+
+    loaded = load(config, overrides)
+    if resume and run_dir is None:
+        run_dir = run_directory_of(config) or _run_to_resume(loaded)
+    trainer = build(loaded, run_dir=run_dir, resume=True if resume else None)
+    try:
+        outcome = trainer.train()
+    except Interrupted as interruption:
+        _say_outcome(interruption.outcome)
+        again = f"hookloop train {interruption.outcome.run_dir} --resume"
+        click.echo(f"{again} goes on with it.")
+        return interruption.outcome.exit_code
+    metrics = dict(outcome.metrics)
+    if trainer.run.test_data:
+        metrics |= {f"test/{name}": value for name, value in trainer.test().items()}
+    _say_outcome(outcome, metrics)
+    return outcome.exit_code
+
+
+def _say_outcome(outcome: Outcome, metrics: Mapping[str, float] | None = None) -> None:
+    reason = f" ({outcome.reason})" if outcome.reason else ""
+    numbers = "  ".join(
+        f"{name} {value:.4g}"
+        for name, value in (metrics or outcome.metrics).items()
+        if name == "train/loss" or name.startswith(("val/", "test/"))
+    )
+    click.echo(f"{outcome.status}{reason}: {outcome.run_dir}  {numbers}".rstrip())
+
+
+def _run_to_resume(config: Config) -> Path | None:
+    """Find the newest run of the same config, unless the config itself names a directory."""
+    from hookloop.config.dump import effective
+    from hookloop.config.load import load
+    from hookloop.config.schema import NOT_COMPARED
+    from hookloop.runs.layout import RunDir, default_path
+    from hookloop.runs.reader import list_runs
+
+    if config.tree.get("run_dir") is not None:
+        return None
+    wanted = effective(config)
+    for run in reversed(list_runs(default_path().parent)):
+        if not RunDir(run.path).config_file.is_file():
+            continue
+        written = effective(load(run.path))
+        if all(
+            wanted.get(key) == written.get(key) for key in {*wanted, *written} - set(NOT_COMPARED)
+        ):
+            return run.path
+    raise CheckpointError(
+        f"there is no run of this config under '{default_path().parent}' to resume: "
+        "say which one with --run-dir."
+    )

@@ -1,0 +1,24 @@
+"""``hookloop validate``: evaluate a checkpoint on the validation data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.evaluate import evaluate
+from hookloop.cli.report import reporting
+
+
+@click.command("validate", short_help="Evaluate a checkpoint on the validation data.")
+@config_and_overrides
+@click.option(
+    "--checkpoint",
+    type=click.Path(exists=True, path_type=Path),
+    help="File to load; by default the newest of the run directory.",
+)
+@reporting
+def command(config: Path, overrides: tuple[str, ...], checkpoint: Path | None) -> int:
+    """Evaluate on the validation data of CONFIG, a config file or the directory of a run."""
+    return evaluate("val", config, overrides, checkpoint)
