@@ -40,7 +40,7 @@ def evaluate(
 
 def _choose(config: Config, home: Path | None, checkpoint: Path | None) -> Path | None:
     """Return the file to load: the one that is given, or the newest of the run."""
-    from hookloop.checkpoint.store import CheckpointStore
+    from hookloop.runs.layout import RunDir
 
     if checkpoint is not None and checkpoint.is_dir():
         home, checkpoint = checkpoint, None
@@ -48,4 +48,4 @@ def _choose(config: Config, home: Path | None, checkpoint: Path | None) -> Path 
         return checkpoint
     if home is None or config.tree.get("load_from") is not None:
         return None
-    return CheckpointStore(home).newest()
+    return RunDir(home).last_checkpoint

@@ -20,6 +20,7 @@ P = ParamSpec("P")
 
 USER_FAULT = 2
 FAILED = 1
+MOST = 1000
 
 
 def reporting(function: Callable[P, int]) -> Callable[..., None]:
@@ -64,8 +65,7 @@ def _tell_failure(error: Exception, *, show_all: bool) -> int:
     if show_all:
         traceback.print_exception(error)
         return FAILED
-    text = str(error)
-    say_error(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+    say_error(f"{type(error).__name__}: {_shortened(str(error))}".removesuffix(": "))
     frame = place_in_user_code(error)
     if frame is not None:
         click.echo(f"  in {_short(frame.filename)}:{frame.lineno}, {frame.name}", err=True)
@@ -94,6 +94,13 @@ def _is_library(filename: str) -> bool:
     paths = sysconfig.get_paths()
     homes = [paths["stdlib"], paths["purelib"], paths["platlib"], str(Path(__file__).parents[1])]
     return any(Path(filename).is_relative_to(home) for home in homes)
+
+
+def _shortened(text: str) -> str:
+    """Cut what some exceptions say at length, such as a whole tensor."""
+    return (
+        text if len(text) <= MOST else f"{text[:MOST]} ... ({len(text) - MOST:,} characters more)"
+    )
 
 
 def _short(filename: str) -> str:

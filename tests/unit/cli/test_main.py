@@ -1,0 +1,61 @@
+import subprocess
+import sys
+
+import click
+from click.testing import CliRunner
+
+from hookloop.cli.main import VERBS, cli
+
+
+def test_help_lists_every_verb_in_the_order_of_use() -> None:
+    output = CliRunner().invoke(cli, ["--help"]).output
+    places = [output.index(f"\n  {verb} ") for verb in VERBS]
+    assert places == sorted(places)
+
+
+def test_every_verb_has_a_help_of_its_own() -> None:
+    for verb in VERBS:
+        result = CliRunner().invoke(cli, [verb, "--help"])
+        assert result.exit_code == 0
+        assert "--traceback" in result.output
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from hookloop.cli.main import cli\n"
+        "cli.main(['--help'], standalone_mode=False)\n"
+        "heavy = {'torch', 'numpy', 'pydantic', 'rich', 'yaml'} & set(sys.modules)\n"
+        "sys.exit(str(heavy) if heavy else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_misspelt_verb_is_refused_with_the_nearest() -> None:
+    result = CliRunner().invoke(cli, ["trian", "x.yaml"])
+    assert result.exit_code == 2
+    assert "There is no command 'trian'. Did you mean 'train'?" in result.output
+
+
+def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
+    context = click.Context(cli)
+    options = {
+        verb: sorted(
+            name
+            for parameter in cli.get_command(context, verb).params  # type: ignore[union-attr]
+            for name in parameter.opts
+            if name.startswith("-")
+        )
+        for verb in VERBS
+    }
+    assert options == {
+        "train": ["--resume", "--run-dir", "--traceback"],
+        "validate": ["--checkpoint", "--traceback"],
+        "test": ["--checkpoint", "--traceback"],
+        "check": ["--traceback"],
+        "plan": ["--traceback"],
+        "points": ["--traceback"],
+        "hooks": ["--traceback"],
+        "runs": ["--traceback"],
+    }
