@@ -84,6 +84,10 @@ class Every:
             return progress.epoch % self.count == 0
         raise ScheduleError(f"'{self}' is a schedule in time: it needs a clock, not counters.")
 
+    def reached(self, progress: Counters) -> bool:
+        """Tell whether so many iterations or epochs are done: the value as a moment of the run."""
+        return (progress.epoch if self.unit == "epochs" else progress.iter) >= self.count
+
     def __str__(self) -> str:
         if self.unit != "seconds":
             return f"{self.count} {self.unit if self.count != 1 else self.unit[:-1]}"

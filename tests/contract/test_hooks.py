@@ -18,9 +18,19 @@ from hookloop.parallel.world import World
 
 DOCS = Path(__file__).parents[2] / "docs"
 
+
+class Acting(hookloop.hooks.ActOnPlateau):
+    """What a user makes of the abstract one."""
+
+    def act(self, run):
+        pass
+
+
 # How each hook that needs arguments is made; the others are made without any.
 EXAMPLES = {
+    "ActOnPlateau": Acting,
     "ComputeStats": lambda: hookloop.hooks.ComputeStats(["loss"]),
+    "RequireMetric": lambda: hookloop.hooks.RequireMetric("val/accuracy", above=-1.0),
     "StopAfter": lambda: hookloop.hooks.StopAfter(epochs=100),
 }
 # Hooks whose business it is to change what is trained; all others must not.

@@ -160,7 +160,7 @@ def moment_of(hook: Hook, argument: str, moment: int | str) -> Every:
         raise HookError(f"{type(hook).__name__}: {argument}: {error}") from error
     if parsed.unit == "seconds":
         raise HookError(
-            f"{type(hook).__name__}: {argument} is a number of iterations or epochs, not '{parsed}'."
+            f"{type(hook).__name__}: {argument} counts iterations or epochs, '{parsed}' does not."
         )
     return parsed
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from hookloop.core.run import Run
 
 Call = Callable[..., None]
+Wrapper = Callable[[Call, Hook, str], Call]
+"""Makes another call of a call, its hook and its point; to measure hooks, for example."""
 
 _log = logging.getLogger("hookloop")
 
@@ -110,11 +112,14 @@ class Plan:
             _check_every(hook, points)
         check_contract([(h, acts_at(h, points)) for h in self.hooks], frozenset(produced))
         self._compile()
+        self._wrappers: list[Wrapper] = []
 
     def _compile(self) -> None:
         for point in self.points.values():
             entries = [(call, hook) for hook in self.hooks if (call := _call_of(hook, point))]
             setattr(self, point.name, Calls.of(point.name, entries))
+            for wrapper in self._wrappers:
+                entries = [(wrapper(call, hook, point.name), hook) for call, hook in entries]
 
     def calls(self, point: str) -> Calls:
         """Look a point's calls up by name, for points that a project declared."""
@@ -122,6 +127,11 @@ class Plan:
         return calls
 
     def disable(self, hook: Hook, point: str, error: BaseException) -> None:
+    def wrap(self, wrapper: Wrapper) -> None:
+        """Wrap every call from now on; a plan without wrappers is as fast as if there were none."""
+        self._wrappers.append(wrapper)
+        self._compile()
+
         """Go on without a hook that failed and whose failure does not matter enough to stop."""
         _log.warning(
             "The hook '%s' failed at %s and is switched off for the rest of the run: %s: %s",

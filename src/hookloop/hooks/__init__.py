@@ -8,27 +8,39 @@ from typing import TYPE_CHECKING
 from hookloop.core.hook import snake_case
 
 if TYPE_CHECKING:
+    from hookloop.hooks.act_on_plateau import ActOnPlateau
     from hookloop.hooks.compute_stats import ComputeStats
+    from hookloop.hooks.detect_anomaly import DetectAnomaly
     from hookloop.hooks.log_variables import LogVariables
     from hookloop.hooks.record_times import RecordTimes
+    from hookloop.hooks.require_metric import RequireMetric
     from hookloop.hooks.save_checkpoint import SaveCheckpoint
     from hookloop.hooks.set_sampler_epoch import SetSamplerEpoch
     from hookloop.hooks.show_progress import ShowProgress
     from hookloop.hooks.step_schedules import StepSchedules
     from hookloop.hooks.stop_after import StopAfter
+    from hookloop.hooks.stop_on_nan import StopOnNaN
+    from hookloop.hooks.stop_on_plateau import StopOnPlateau
     from hookloop.hooks.stop_on_signal import StopOnSignal
+    from hookloop.hooks.trace_run import TraceRun
     from hookloop.hooks.write_metrics import WriteMetrics
 
 __all__ = [
+    "ActOnPlateau",
     "ComputeStats",
+    "DetectAnomaly",
     "LogVariables",
     "RecordTimes",
+    "RequireMetric",
     "SaveCheckpoint",
     "SetSamplerEpoch",
     "ShowProgress",
     "StepSchedules",
     "StopAfter",
+    "StopOnNaN",
+    "StopOnPlateau",
     "StopOnSignal",
+    "TraceRun",
     "WriteMetrics",
 ]
 

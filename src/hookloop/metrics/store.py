@@ -56,6 +56,11 @@ class Series:
         """The value put last."""
         return self.recent[-1]
 
+    @property
+    def is_current(self) -> bool:
+        """Whether a value was put since the epoch began."""
+        return bool(self._pending or self._count)
+
     def mean(self) -> Value:
         """The weighted mean of the epoch."""
         total, count = self._sums()
@@ -102,7 +107,7 @@ class MetricStore:
 
     >>> store = MetricStore()
     >>> store.put("train/loss", 0.5)
-    ... store.put("train/loss", 0.3)
+    >>> store.put("train/loss", 0.3)
     >>> store.latest("train/loss"), store.stream("train")
     (0.3, {'loss': 0.4})
     """
@@ -152,11 +157,17 @@ class MetricStore:
         )
 
     def stream(self, name: str) -> dict[str, float]:
-        """Read the epoch means of everything under ``name/``, in one copy."""
-        prefix = f"{name}/"
-        chosen = [n for n in self.names() if n.startswith(prefix)]
+        """Read the epoch means of everything that was put under ``name/``, in one copy."""
+        chosen = self._current(name)
         values = _read([self._series[n].mean() for n in chosen])
-        return {n.removeprefix(prefix): v for n, v in zip(chosen, values, strict=True)}
+        return {n.removeprefix(f"{name}/"): v for n, v in zip(chosen, values, strict=True)}
+
+    def recent(self, name: str, window: int = WINDOW) -> dict[str, float]:
+        """Read the means of the last ``window`` values instead, by full name, in one copy.
+
+        What was put in earlier epochs only, such as a statistic of those, is left out.
+        """
+        return self.smooth(self._current(name), window)
 
     def all_latest(self) -> dict[str, float]:
         """Read the newest value of every name, in one copy."""
@@ -177,6 +188,10 @@ class MetricStore:
         """Take back what `state_dict` returned; series handed out before stay valid."""
         for name, series in state.items():
             self.series(name).load_state_dict(cast("Mapping[str, object]", series))
+
+    def _current(self, stream: str) -> list[str]:
+        prefix = f"{stream}/"
+        return [n for n, one in self._series.items() if n.startswith(prefix) and one.is_current]
 
     def _known(self, name: str) -> Series:
         if name not in self:

@@ -1,0 +1,147 @@
+"""`ActOnPlateau`: something to do when a metric no longer gets better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite, nan
+from typing import TYPE_CHECKING, Literal, cast
+
+from hookloop.errors import HookError, nearest
+from hookloop.hooks.watch_metric import WatchMetric
+from hookloop.metrics.rule import Rule, infer_rule
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+Mode = Literal["greater", "less", "max", "min"]
+PATIENCE = 5
+STATISTICS = ("mean", "nanmean", "median", "nanmedian", "min", "max")
+_RULES: dict[str, Rule] = {"greater": "greater", "max": "greater", "less": "less", "min": "less"}
+
+
+class ActOnPlateau(WatchMetric):
+    """Call `act`, which a subclass defines, when a metric has stalled.
+
+    It has stalled when ``patience`` values in a row were no improvement; or, with windows, when the
+    mean of the last ``short_term`` values is worse than that of the last ``long_term``. A value
+    that is not finite is never an improvement, and a plateau made of such values is one.
+
+    Args:
+        metric: What to watch, after each validation: ``"val/loss"``.
+        patience: Values without improvement after which to act, and then again; 5 by default.
+        min_delta: By how much a value must beat the best to be an improvement.
+        mode: ``"greater"`` or ``"less"`` is better; told from the metric's name if it is left out.
+        long_term: Length of the long window, instead of ``patience``.
+        short_term: Length of the short window.
+
+    Example:
+        >>> class HalveRate(ActOnPlateau):
+        ...     def act(self, run):
+        ...         for group in run.optimizer.param_groups:
+        ...             group["lr"] /= 2
+        >>> hook = HalveRate("val/loss", patience=2)
+        >>> [hook.is_stalled(loss) for loss in (0.9, 0.7, 0.8, 0.75)]
+        [False, False, False, True]
+    """
+
+    def __init__(
+        self,
+        metric: str = "val/loss",
+        *,
+        patience: int | None = None,
+        min_delta: float = 0.0,
+        mode: Mode | None = None,
+        long_term: int | None = None,
+        short_term: int | None = None,
+    ) -> None:
+        super().__init__(metric)
+        if type(self).act is ActOnPlateau.act:
+            raise HookError(f"{type(self).__name__}: define act(self, run), what to do then.")
+        if min_delta < 0:
+            raise HookError(f"{type(self).__name__}: min_delta must be 0 or more, not {min_delta}.")
+        self.rule = _rule_of(self, mode)
+        self.min_delta = min_delta
+        self.windows = _windows_of(self, patience, long_term, short_term)
+        self.patience = PATIENCE if patience is None else patience
+        self.best: float | None = None
+        self._waited = 0
+        self._values: list[float] = []
+
+    def state_dict(self) -> dict[str, object]:
+        return {"best": self.best, "waited": self._waited, "values": list(self._values)}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        self.best = cast("float | None", state["best"])
+        self._waited = cast("int", state["waited"])
+        self._values = list(cast("Sequence[float]", state["values"]))
+
+    def act(self, run: Run) -> None:
+        """Do what is to be done on a plateau."""
+        raise NotImplementedError
+
+    def look(self, run: Run, value: float) -> None:
+        if self.is_stalled(value):
+            self.act(run)
+
+    def is_stalled(self, value: float) -> bool:
+        """Take the next value and tell whether the metric has stalled by now."""
+        improved = self._improves(value)
+        if improved:
+            self.best = value
+        if self.windows is not None:
+            long, short = self.windows
+            self._values = [*self._values, value][-long:]
+            return self._is_worse(_mean(self._values[-short:]), _mean(self._values))
+        self._waited = 0 if improved else self._waited + 1
+        if self._waited < self.patience:
+            return False
+        self._waited = 0
+        return True
+
+    def _improves(self, value: float) -> bool:
+        if not isfinite(value):
+            return False
+        gain = value - (self.best if self.best is not None else value)
+        gain = gain if self.rule == "greater" else -gain
+        return self.best is None or gain > self.min_delta
+
+    def _is_worse(self, short: float, long: float) -> bool:
+        if not isfinite(short):
+            return True
+        return short < long if self.rule == "greater" else short > long
+
+
+def _mean(values: Sequence[float]) -> float:
+    finite = [value for value in values if isfinite(value)]
+    return sum(finite) / len(finite) if finite else nan
+
+
+def _rule_of(hook: ActOnPlateau, mode: str | None) -> Rule:
+    if mode is not None and mode not in _RULES:
+        raise HookError(
+            f"{type(hook).__name__}: mode='{mode}': write 'greater' or 'less'."
+            f"{nearest(str(mode), _RULES)}"
+        )
+    name, _, last = hook.metric.rpartition("/")
+    rule = _RULES[mode] if mode else infer_rule(name if last in STATISTICS else hook.metric)
+    if rule is None:
+        raise HookError(
+            f"{type(hook).__name__}: the name '{hook.metric}' does not tell whether more is "
+            "better: mend the name, or give mode='greater' or mode='less'."
+        )
+    return rule
+
+
+def _windows_of(
+    hook: ActOnPlateau, patience: int | None, long: int | None, short: int | None
+) -> tuple[int, int] | None:
+    kind = type(hook).__name__
+    if patience is not None and patience < 1:
+        raise HookError(f"{kind}: patience must be at least 1, not {patience}.")
+    if long is None and short is None:
+        return None
+    if long is None or short is None or patience is not None:
+        raise HookError(f"{kind}: give either patience, or long_term and short_term together.")
+    if not 1 <= short < long:
+        raise HookError(f"{kind}: short_term={short} must be less than long_term={long}.")
+    return long, short

@@ -1,0 +1,58 @@
+"""`DetectAnomaly`: finds the operation whose gradient is NaN."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from hookloop.core.hook import Hook
+from hookloop.errors import HookError
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class DetectAnomaly(Hook):
+    """Switch autograd's anomaly detection on for a range of iterations.
+
+    A backward pass that yields NaN then fails and shows the line of the forward pass it comes from.
+    That costs several times the iteration, hence the range.
+
+    Args:
+        begin: Completed iterations after which to switch it on.
+        end: Completed iterations after which to switch it off; None for never.
+        check_nan: Whether NaN is looked for, besides tracebacks of failing backward passes.
+
+    Example:
+        >>> DetectAnomaly(begin=100, end=110).end
+        110
+    """
+
+    def __init__(self, begin: int = 0, end: int | None = None, *, check_nan: bool = True) -> None:
+        if begin < 0 or (end is not None and end <= begin):
+            raise HookError(f"DetectAnomaly: begin={begin}, end={end} is no range of iterations.")
+        self.begin = begin
+        self.end = end
+        self.check_nan = check_nan
+        self._before: tuple[bool, bool] | None = None
+
+    def before_train_iter(self, run: Run) -> None:
+        if self._before is None and run.progress.iter >= self.begin and not self._is_over(run):
+            self._before = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+            torch.autograd.set_detect_anomaly(True, self.check_nan)
+
+    def after_train_iter(self, run: Run) -> None:
+        if self._is_over(run):
+            self._restore()
+
+    def after_run(self, run: Run) -> None:
+        self._restore()
+
+    def _is_over(self, run: Run) -> bool:
+        return self.end is not None and run.progress.iter >= self.end
+
+    def _restore(self) -> None:
+        if self._before is not None:
+            torch.autograd.set_detect_anomaly(*self._before)
+            self._before = None

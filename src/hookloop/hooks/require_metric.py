@@ -1,0 +1,89 @@
+"""`RequireMetric`: ends a run that is not good enough in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, cast
+
+from hookloop.core.hook import moment_of
+from hookloop.errors import HookError
+from hookloop.hooks.watch_metric import WatchMetric
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class RequirementNotMetError(RuntimeError):
+    """A run whose metric was not good enough in time; it has failed, though nothing crashed."""
+
+
+class RequireMetric(WatchMetric):
+    """Require that a metric passes a value at least once until a moment of the run.
+
+    NaN passes nothing. A run that ends before the moment is not judged.
+
+    Args:
+        metric: What to watch: ``"val/accuracy"``.
+        above: The value that it must exceed; or
+        below: The value that it must fall under.
+        by: Until when, for example ``"10 epochs"`` or a number of iterations. It is judged with
+            the first value at or after that moment.
+        otherwise: ``"fail"`` ends the run as failed, ``"stop"`` ends it in order.
+        stop_when_met: Whether to stop as soon as the value is passed.
+
+    Example:
+        >>> RequireMetric("val/accuracy", above=0.9, by="5 epochs").passes(0.93)
+        True
+        >>> RequireMetric("val/accuracy", by="5 epochs")
+        Traceback (most recent call last):
+        hookloop.errors.HookError: RequireMetric: give either above= or below=.
+    """
+
+    writes = ("stop",)
+
+    def __init__(
+        self,
+        metric: str,
+        *,
+        above: float | None = None,
+        below: float | None = None,
+        by: int | str = "1 epoch",
+        otherwise: Literal["fail", "stop"] = "fail",
+        stop_when_met: bool = False,
+    ) -> None:
+        super().__init__(metric)
+        if (above is None) == (below is None):
+            raise HookError("RequireMetric: give either above= or below=.")
+        if otherwise not in ("fail", "stop"):
+            raise HookError(f"RequireMetric: otherwise='{otherwise}': write 'fail' or 'stop'.")
+        self.above = above
+        self.below = below
+        self.by = moment_of(self, "by", by)
+        self.otherwise = otherwise
+        self.stop_when_met = stop_when_met
+        self._met = False
+
+    def state_dict(self) -> dict[str, object]:
+        return {"met": self._met}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        self._met = cast("bool", state["met"])
+
+    def passes(self, value: float) -> bool:
+        """Tell whether a value is good enough."""
+        if self.above is not None:
+            return value > self.above
+        return self.below is not None and value < self.below
+
+    def look(self, run: Run, value: float) -> None:
+        if self.passes(value):
+            self._met = True
+            if self.stop_when_met:
+                run.stop(f"{self.metric} is {value:.6g}, as required")
+        if self._met or not self.by.reached(run.progress):
+            return
+        wanted = f"above {self.above}" if self.above is not None else f"below {self.below}"
+        message = f"{self.metric} is {value:.6g} and never was {wanted} within {self.by}"
+        if self.otherwise == "fail":
+            raise RequirementNotMetError(message)
+        run.stop(message)

@@ -1,0 +1,83 @@
+"""`StopOnPlateau`: ends the training when a metric no longer gets better."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from hookloop.hooks.act_on_plateau import ActOnPlateau, Mode
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class StopOnPlateau(ActOnPlateau):
+    """Stop when a metric has stalled, has reached a threshold, or is no number any more.
+
+    The best value and how long ago it was survive a resume. NaN never counts as the best, and a
+    metric that stays NaN ends the training even with ``check_finite=False``.
+
+    Args:
+        metric: What to watch, after each validation: ``"val/loss"``.
+        patience: Validations in a row without improvement after which to stop; 5 by default.
+        min_delta: By how much a value must beat the best to be an improvement.
+        mode: ``"greater"`` or ``"less"`` is better; told from the metric's name if it is left out.
+        threshold: Stop as soon as the metric is this good.
+        check_finite: Whether to stop at once on NaN or infinity.
+        long_term: Stop, instead, when the mean of the last ``short_term`` values is worse than
+            that of the last ``long_term``.
+        short_term: See ``long_term``.
+
+    Example:
+        >>> hook = StopOnPlateau("val/accuracy", patience=3, threshold=0.99)
+        >>> hook.rule, hook.patience
+        ('greater', 3)
+        >>> StopOnPlateau("val/zebra")
+        Traceback (most recent call last):
+        hookloop.errors.HookError: StopOnPlateau: the name 'val/zebra' does not tell whether ...
+    """
+
+    writes = ("stop",)
+
+    def __init__(  # noqa: PLR0913 - two forms of one question
+        self,
+        metric: str = "val/loss",
+        *,
+        patience: int | None = None,
+        min_delta: float = 0.0,
+        mode: Mode | None = None,
+        threshold: float | None = None,
+        check_finite: bool = True,
+        long_term: int | None = None,
+        short_term: int | None = None,
+    ) -> None:
+        super().__init__(
+            metric,
+            patience=patience,
+            min_delta=min_delta,
+            mode=mode,
+            long_term=long_term,
+            short_term=short_term,
+        )
+        self.threshold = threshold
+        self.check_finite = check_finite
+
+    def look(self, run: Run, value: float) -> None:
+        if self.check_finite and not isfinite(value):
+            run.stop(f"{self.metric} is {value:g}")
+        if self._reached(value):
+            run.stop(f"{self.metric} has reached {value:.6g}")
+        super().look(run, value)
+
+    def act(self, run: Run) -> None:
+        best = "no number at all" if self.best is None else f"{self.best:.6g}"
+        if self.windows is not None:
+            long, short = self.windows
+            run.stop(f"{self.metric} is worse over {short} validations than over {long}")
+        else:
+            run.stop(f"{self.metric} has not improved on {best} for {self.patience} validations")
+
+    def _reached(self, value: float) -> bool:
+        if self.threshold is None:
+            return False
+        return value >= self.threshold if self.rule == "greater" else value <= self.threshold

@@ -1,0 +1,78 @@
+"""`TraceRun`: a small file that tells from outside how a run is doing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, cast
+
+from hookloop.core.hook import Hook
+from hookloop.core.priority import Priority
+from hookloop.errors import HookError
+from hookloop.runs import plain_yaml
+from hookloop.runs.layout import write_text
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class TraceRun(Hook):
+    """Keep ``trace.yaml`` in the run directory: begin and end, epochs done, exit status.
+
+    It is written whole at the beginning, after each epoch and at the end, however that comes. A
+    resumed run keeps the first beginning. ``exit_status`` is null while the run goes on.
+
+    Args:
+        file: The file's name.
+
+    Example:
+        >>> TraceRun().file
+        'trace.yaml'
+    """
+
+    priority = Priority.LOWEST
+    on_error = "disable"
+
+    def __init__(self, file: str = "trace.yaml") -> None:
+        if not file or "/" in file:
+            raise HookError(f"TraceRun: file={file!r} must be a name within the run directory.")
+        self.file = file
+        self._begun = ""
+        self._is_training = False
+
+    def state_dict(self) -> dict[str, object]:
+        return {"begun": self._begun}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        self._begun = cast("str", state["begun"])
+
+    def before_train(self, run: Run) -> None:
+        self._begun = self._begun or _now()
+        self._is_training = True
+        self._write(run)
+
+    def after_epoch(self, run: Run) -> None:
+        self._write(run)
+
+    def after_run(self, run: Run) -> None:
+        if self._is_training:  # An evaluation leaves the training's trace as it is.
+            self._write(run, ended=_now())
+        self._is_training = False
+
+    def _write(self, run: Run, ended: str | None = None) -> None:
+        if not run.world.is_main:
+            return
+        trace = {
+            "train_begin": self._begun,
+            "train_end": ended,
+            "epochs_done": run.progress.epoch,
+            "iters_done": run.progress.iter,
+            "status": run.outcome.status,
+            "reason": run.outcome.reason,
+            "exit_status": None if ended is None else run.outcome.exit_code,
+        }
+        write_text(run.dir / self.file, plain_yaml.dump(trace))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

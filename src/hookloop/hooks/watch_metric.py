@@ -1,0 +1,66 @@
+"""`WatchMetric`: the base of hooks that look at one metric each time it is new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hookloop.core.hook import Hook
+from hookloop.core.priority import Priority
+from hookloop.errors import HookError
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class WatchMetric(Hook):
+    """Call `look` with a metric's value after each validation that has it, else after each epoch.
+
+    A metric of the validation counts whenever a validation took place, also within an epoch. One of
+    the training counts as the mean of the epoch.
+
+    Args:
+        metric: Name in the metric store, with its phase: ``"val/accuracy"``.
+
+    Example:
+        >>> class Print(WatchMetric):
+        ...     def look(self, run, value):
+        ...         print(self.metric, value)
+        >>> Print("val/loss").reads
+        ('val/loss',)
+    """
+
+    priority = Priority.LOWEST  # After everybody who might write the metric.
+
+    def __init__(self, metric: str) -> None:
+        if "/" not in metric.strip("/"):
+            raise HookError(
+                f"{type(self).__name__}: metric={metric!r} has no phase: write 'val/loss', "
+                "'val/accuracy' or 'train/loss'."
+            )
+        self.metric = metric
+        self.reads = (metric,)
+        self._validated = False
+        self._looked = False
+
+    def look(self, run: Run, value: float) -> None:
+        """Take note of a new value; it may be NaN."""
+        raise NotImplementedError
+
+    def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
+        self._validated = True
+        name = self.metric.removeprefix("val/")
+        if name != self.metric and name in metrics:
+            self._looked = True
+            self.look(run, metrics[name])
+
+    def after_epoch(self, run: Run) -> None:
+        validated, looked = self._validated, self._looked
+        self._validated = self._looked = False
+        if looked:
+            return
+        if self.metric.startswith("train/"):
+            self.look(run, run.metrics.mean(self.metric))
+        elif validated or not self.metric.startswith("val/"):
+            # A statistic that a hook computes from the epoch: older than this it must not be.
+            self.look(run, run.metrics.latest(self.metric))
