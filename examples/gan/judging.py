@@ -11,7 +11,7 @@ from ring import judge
 
 
 class JudgePoints(Hook):
-    """Measure generated points every so often, and draw them into ``points.txt``.
+    """Measure generated points every so often and at the end, and draw them into ``points.txt``.
 
     Args:
         count: Points to generate.
@@ -25,6 +25,13 @@ class JudgePoints(Hook):
         self.every = every
 
     def after_train_iter(self, run: Run) -> None:
+        self.measure(run)
+
+    def after_train(self, run: Run) -> None:
+        self.measure(run)
+
+    def measure(self, run: Run) -> None:
+        """Generate points, put what they are worth into the metric store, and draw them."""
         assert isinstance(run.model, Gan)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)  # The same noise each time, and none of the training's.

@@ -17,7 +17,7 @@ from judging import JudgePoints
 from ring import Ring
 
 
-def train(run_dir: str | Path | None = None, max_iters: int = 1500) -> Outcome:
+def train(run_dir: Path | None = None, *, max_iters: int = 1500) -> Outcome:
     """Train both networks, each with its own optimizer, one after the other in each iteration."""
     torch.manual_seed(0)
     model = Gan()
@@ -45,7 +45,7 @@ if __name__ == "__main__":
     parser.add_argument("--run-dir", type=Path)
     parser.add_argument("--max-iters", type=int, default=1500)
     options = parser.parse_args()
-    outcome = train(options.run_dir, options.max_iters)
+    outcome = train(options.run_dir, max_iters=options.max_iters)
     assert outcome.run_dir is not None
     print((outcome.run_dir / "points.txt").read_text(encoding="utf-8"))
     near, modes = outcome.metrics["points/near"], outcome.metrics["points/modes"]
