@@ -6,7 +6,8 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.store import LAST, CheckpointStore, load
+from hookloop.checkpoint.weights import Pretrained
 from hookloop.errors import CheckpointError
 from hookloop.runs.layout import RunDir
 
@@ -26,33 +27,29 @@ class Origin:
         self,
         run_dir: str | Path | None = None,
         resume: bool | str | Path | None = None,
-        load_from: str | Path | None = None,
+        load_from: Pretrained | str | Path | None = None,
     ) -> None:
-        self.weights = Path(load_from) if load_from is not None else None
-        self.checkpoint: Path | None = None
+        if isinstance(load_from, str | Path):
+            load_from = Pretrained(load_from)
+        self.weights = load_from
         self._dir = Path(run_dir) if run_dir is not None else None
+        self._resume: Path | None = None
         self._continues = False
-        if resume is True and self._dir is None:
-            raise CheckpointError(
-                "resume=True needs run_dir=, the directory of the run to continue."
-            )
         if resume is True:
-            self._find(self._dir or Path())
+            if self._dir is None:
+                raise CheckpointError("resume=True needs run_dir=, the run to continue.")
+            self._resume = self._dir
         elif resume:
-            self._find(Path(resume))
-        if self.weights is not None and not self.weights.is_file():
-            raise CheckpointError(f"load_from: there is no checkpoint '{self.weights}'.")
-
-    def _find(self, path: Path) -> None:
-        """Locate the checkpoint to continue from; the run goes on in its directory."""
-        if path.is_file():
-            self.checkpoint, home = path, path.parent
-        else:
-            self.checkpoint, home = CheckpointStore(path).newest(), path
-            if self.checkpoint is None:
-                _log.warning("'%s' has no checkpoint yet: the run starts from the beginning.", path)
-        self._continues = self._dir is None or self._dir == home
-        self._dir = self._dir or home
+            self._resume = Path(resume)
+            if not self._resume.exists():
+                raise CheckpointError(f"resume: there is no '{resume}'.")
+        if self._resume is not None:
+            home = self._resume.parent if self._resume.is_file() else self._resume
+            self._dir = self._dir or home
+            self._continues = self._dir == home
+        wanted = str(self.weights.path) if self.weights is not None else ""
+        if wanted and "://" not in wanted and not Path(wanted).is_file():
+            raise CheckpointError(f"load_from: there is no checkpoint '{wanted}'.")
 
     @property
     def is_given(self) -> bool:
@@ -62,13 +59,34 @@ class Origin:
     def open(self, config: Mapping[str, object]) -> Path:
         """Claim the directory, once, and leave the config there; return its path."""
         if self._continues and self._dir is not None:
-            return RunDir.open(self._dir).path
+            path = RunDir.open(self._dir).path
+            CheckpointStore(path).clean()
+            return path
         directory = RunDir.create(self._dir)
         if config:
             directory.write_config(config)
         self._dir, self._continues = directory.path, True
         return directory.path
 
-    def forget(self) -> None:
-        """Load nothing any more: what was loaded is trained on from here."""
-        self.checkpoint = self.weights = None
+    def take_checkpoint(self) -> tuple[str, dict[str, object]] | None:
+        """Load the checkpoint to continue from, once; later calls go on from what was trained."""
+        path, self._resume = self._resume, None
+        if path is None:
+            return None
+        if path.is_file():
+            return str(path), load(path)
+        found = _store_of(path).newest()
+        if found is None:
+            _log.warning("'%s' has no checkpoint yet: the run starts from the beginning.", path)
+            return None
+        name, checkpoint = found
+        return str(path / name), checkpoint
+
+
+def _store_of(run_dir: Path) -> CheckpointStore:
+    """Find where a run keeps its checkpoints: beside its records, unless it was told otherwise."""
+    last = run_dir / LAST
+    elsewhere = (
+        last.read_text(encoding="utf-8").strip().rpartition("/")[0] if last.is_file() else ""
+    )
+    return CheckpointStore(elsewhere or run_dir)

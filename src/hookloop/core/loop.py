@@ -6,7 +6,7 @@ ask through the run's verbs, and the loop obeys here, between iterations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -16,14 +16,14 @@ from torch import Tensor
 from hookloop.core.contract import check_written
 from hookloop.core.plan import Calls, fire
 from hookloop.core.run import Phase, Run
+from hookloop.core.saving import Saver
 from hookloop.core.turn import Turn, output_of, targets_of
 from hookloop.core.validation import Validation
 from hookloop.data.batch import size_of, to_device
+from hookloop.data.randomness import Randomness
 from hookloop.data.source import Source
 from hookloop.errors import DataError
 from hookloop.metrics.meters import Meters, Metric
-
-Save = Callable[[Run, str | None], object]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Loop:
         accumulate: Microbatches per iteration.
         epoch_iters: Iterations per epoch, if not the data decides.
         autocast: The context of forward and loss, or None for full precision.
-        save: Writes a checkpoint when one was asked for.
+        saver: Makes the checkpoints that were asked for.
     """
 
     def __init__(  # noqa: PLR0913 - what the Trainer prepared
@@ -62,7 +62,7 @@ class Loop:
         accumulate: int,
         epoch_iters: int | None,
         autocast: AbstractContextManager[None] | None,
-        save: Save,
+        saver: Saver,
     ) -> None:
         self.run = run
         self.turns = turns
@@ -71,7 +71,8 @@ class Loop:
         self.accumulate = accumulate
         self.epoch_iters = epoch_iters
         self.autocast = autocast
-        self.save = save
+        self.saver = saver
+        self.randomness: Randomness | None = None
         self._moves = run.device.type != "cpu"
         self._groups: Iterator[list[object]] | None = None
 
@@ -79,19 +80,14 @@ class Loop:
         """Train until a limit is reached or a stop is asked for."""
         run, plan, progress = self.run, self.run.plan, self.run.progress
         fire(plan.before_train, run)
+        if progress.stage != "inside":
+            self._take_up_randomness()
         if self.validation.due_at_start(progress):
             self.validate()
-        while not (progress.is_done or run.requests.stop):
-            if not self._train_epoch():
-                break
-            if self._source().is_one_pass and not progress.is_done:
-                run.stop(f"{self._source().name} ended after {progress.iter} iterations")
-            if self.validation.due_after_epoch(progress):
-                run.validate()
-            self._obey()
-            fire(plan.after_epoch, run)
-            fire(plan.after_epoch_profile, run)
-            self._obey()
+        if progress.stage == "closing":  # The checkpoint was made before this epoch's validation.
+            self._end_epoch()
+        while not (progress.is_done or run.requests.stop) and self._train_epoch():
+            self._end_epoch()
         if self.validation.due_at_end(progress):
             run.validate()
             self._obey()
@@ -103,11 +99,14 @@ class Loop:
     def _train_epoch(self) -> bool:
         """Train one epoch; return whether its end was reached."""
         run, plan, progress = self.run, self.run.plan, self.run.progress
-        progress.iter_in_epoch = 0
-        run.metrics.start_epoch("train")
+        if progress.stage != "inside":
+            progress.stage, progress.iter_in_epoch = "inside", 0
+            run.metrics.start_epoch("train")
         fire(plan.before_epoch, run)
         run.model.train()
         fire(plan.before_train_epoch, run)
+        self._take_up_randomness()
+        self._obey()  # A validation that was due when the run was cut off.
         for batches in self._epoch_batches():
             self._iterate(batches)
             if self.validation.due_after_iter(progress):
@@ -123,8 +122,24 @@ class Loop:
         if progress.iter_in_epoch == 0:
             raise DataError(f"{self._source().name} is empty: it gave no batch.")
         progress.epoch += 1
+        progress.stage = "closing"
         fire(plan.after_train_epoch, run)
         return True
+
+    def _end_epoch(self) -> None:
+        """Save and validate what is due after an epoch, and close it."""
+        run, plan, progress = self.run, self.run.plan, self.run.progress
+        if self._source().is_one_pass and not progress.is_done:
+            run.stop(f"{self._source().name} ended after {progress.iter} iterations")
+        if self.validation.due_after_epoch(progress):
+            run.validate()
+        self._obey()
+        if run.requests.validate:  # Interrupted: the epoch is closed by the run that resumes.
+            return
+        progress.stage = "between"
+        fire(plan.after_epoch, run)
+        fire(plan.after_epoch_profile, run)
+        self._obey()
 
     def _iterate(self, batches: list[object]) -> None:
         """Make one iteration from a group of microbatches: an update per turn."""
@@ -172,17 +187,24 @@ class Loop:
         run, requests = self.run, self.run.requests
         while requests.any:
             requests.any = False
-            names, requests.saves = requests.saves, []
-            for name in names:
-                self.save(run, name)
+            self.saver.report(run)
+            saves, requests.saves = requests.saves, []
+            for save in saves:
+                self.saver.save(run, save)
             if requests.validate and not run.is_interrupted:
                 self.validate()
 
+    def save_requested(self) -> None:
+        """Save what was asked for when the loop had failed, and wait for it."""
+        saves, self.run.requests.saves = self.run.requests.saves, []
+        for save in saves:
+            self.saver.save(self.run, save)
+        self.saver.close(self.run)
+
     def validate(self) -> dict[str, float]:
         """Run every validation stream once."""
-        plan = self.run.plan
-        self.run.requests.validate = False
-        self.validation.note(self.run.progress)
+        run, plan = self.run, self.run.plan
+        before = Randomness.now()
         span = Span(
             plan.before_val,
             plan.before_val_epoch,
@@ -191,7 +213,14 @@ class Loop:
             plan.after_val_epoch,
             plan.after_val,
         )
-        return self._evaluate("val", self.run.val_data, span)
+        metrics = self._evaluate("val", run.val_data, span)
+        if run.is_interrupted:  # Left unfinished: whoever resumes makes it from the beginning.
+            before.restore()
+            run.requests.validate = True
+        else:
+            run.requests.validate = False
+            self.validation.note(run.progress)
+        return metrics
 
     def test(self) -> dict[str, float]:
         """Run every test stream once."""
@@ -217,22 +246,30 @@ class Loop:
         fire(span.before, run)
         run.model.eval()
         fire(span.before_epoch, run)
-        run.metrics.start_epoch(phase)
+        results: dict[str, Tensor | float] = {}
         for name, source in streams.items():
             run.stream = name or phase
             with torch.no_grad():
-                results = self._evaluate_stream(source, span)
+                values = self._evaluate_stream(source, span)
             prefix = f"{phase}/{name}" if name else phase
-            for metric, value in results.items():
-                run.metrics.put(f"{prefix}/{metric}", value)
-        metrics = run.metrics.stream(phase)
+            results |= {f"{prefix}/{metric}": value for metric, value in values.items()}
+        metrics: dict[str, float] = {}
         if not run.is_interrupted:  # Otherwise they are those of a part of the data.
-            check_written(run.hooks, phase, run.metrics.names())
+            metrics = self._publish(phase, results)
             fire(span.after_epoch, run, metrics)
         fire(span.after, run)
         run.phase, run.stream = was_phase, was_phase
         run.model.train(was_training)
         return metrics
+
+    def _publish(self, phase: Phase, results: Mapping[str, Tensor | float]) -> dict[str, float]:
+        """Put the results of an evaluation into the metric store; return them without the phase."""
+        metrics = self.run.metrics
+        metrics.start_epoch(phase)
+        for name, value in results.items():
+            metrics.put(name, value)
+        check_written(self.run.hooks, phase, metrics.names())
+        return metrics.stream(phase)
 
     def _evaluate_stream(self, source: Source, span: Span) -> dict[str, Tensor | float]:
         run = self.run
@@ -264,7 +301,7 @@ class Loop:
         if self.epoch_iters is None:
             yield from source.groups(self.accumulate)
             return
-        for _ in range(self.epoch_iters):
+        for _ in range(self.run.progress.iter_in_epoch, self.epoch_iters):
             group = next(self._groups, None) if self._groups is not None else None
             if group is None:
                 self._groups = source.groups(self.accumulate)
@@ -272,6 +309,12 @@ class Loop:
             if group is None:
                 return
             yield group
+
+    def _take_up_randomness(self) -> None:
+        """Continue the random numbers of the run that is resumed, whatever hooks drew meanwhile."""
+        if self.randomness is not None:
+            self.randomness.restore()
+            self.randomness = None
 
     def _source(self) -> Source:
         if self.run.train_data is None:

@@ -71,7 +71,8 @@ def fire(calls: Calls, run: Run, *args: object) -> None:
         except Exception as error:
             owner = calls.owners[calls.index(call)]
             error.add_note(f"raised by the hook '{owner.name}' ({_kind(owner)}) at {calls.point}")
-            if owner.on_error != "disable":
+            # Only a failure at work is survived; a hook that was set up wrongly says so at the start.
+            if owner.on_error != "disable" or isinstance(error, HookError):
                 raise
             run.plan.disable(owner, calls.point, error)
 
@@ -111,27 +112,27 @@ class Plan:
             _check_methods(hook, points)
             _check_every(hook, points)
         check_contract([(h, acts_at(h, points)) for h in self.hooks], frozenset(produced))
-        self._compile()
         self._wrappers: list[Wrapper] = []
+        self._compile()
 
     def _compile(self) -> None:
         for point in self.points.values():
             entries = [(call, hook) for hook in self.hooks if (call := _call_of(hook, point))]
-            setattr(self, point.name, Calls.of(point.name, entries))
             for wrapper in self._wrappers:
                 entries = [(wrapper(call, hook, point.name), hook) for call, hook in entries]
+            setattr(self, point.name, Calls.of(point.name, entries))
 
     def calls(self, point: str) -> Calls:
         """Look a point's calls up by name, for points that a project declared."""
         calls: Calls = getattr(self, self.points[point].name)
         return calls
 
-    def disable(self, hook: Hook, point: str, error: BaseException) -> None:
     def wrap(self, wrapper: Wrapper) -> None:
         """Wrap every call from now on; a plan without wrappers is as fast as if there were none."""
         self._wrappers.append(wrapper)
         self._compile()
 
+    def disable(self, hook: Hook, point: str, error: BaseException) -> None:
         """Go on without a hook that failed and whose failure does not matter enough to stop."""
         _log.warning(
             "The hook '%s' failed at %s and is switched off for the rest of the run: %s: %s",

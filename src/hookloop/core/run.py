@@ -7,13 +7,15 @@ and obeys the requests, at the next safe place.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
+from hookloop.checkpoint.request import Save
 from hookloop.core.plan import Plan, fire
 from hookloop.data.batch import size_of
 from hookloop.errors import ModelError
+from hookloop.writers.outbox import Outbox
 
 if TYPE_CHECKING:
     import torch
@@ -24,9 +26,14 @@ if TYPE_CHECKING:
     from hookloop.data.source import Source
     from hookloop.metrics.store import MetricStore
     from hookloop.parallel.world import World
+    from hookloop.writers.records import Record
 
 Phase = Literal["train", "val", "test"]
+Stage = Literal["between", "inside", "closing"]
 Status = Literal["running", "completed", "stopped", "interrupted", "failed"]
+
+
+_COUNTERS = ("iter", "epoch", "iter_in_epoch", "stage", "validated_at")
 
 
 @dataclass(slots=True)
@@ -42,6 +49,9 @@ class Progress:
         max_iters: The limit of ``iter``, if it is known.
         max_epochs: The limit of ``epoch``, if there is one.
         epoch_iters: Updates per epoch, if it is known.
+        stage: Where in an epoch the run is: ``between`` two, ``inside`` one's training, or
+            ``closing`` it with the validation that belongs to it.
+        validated_at: The iteration after which the last validation was made; -1 for none.
     """
 
     iter: int = 0
@@ -50,6 +60,8 @@ class Progress:
     max_iters: int | None = None
     max_epochs: int | None = None
     epoch_iters: int | None = None
+    stage: Stage = "between"
+    validated_at: int = -1
 
     @property
     def is_done(self) -> bool:
@@ -69,13 +81,12 @@ class Progress:
 
     def state_dict(self) -> dict[str, object]:
         """Return the counters; the limits belong to the config."""
-        return {"iter": self.iter, "epoch": self.epoch, "iter_in_epoch": self.iter_in_epoch}
+        return {name: getattr(self, name) for name in _COUNTERS}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Take back what `state_dict` returned."""
-        self.iter = cast("int", state["iter"])
-        self.epoch = cast("int", state["epoch"])
-        self.iter_in_epoch = cast("int", state["iter_in_epoch"])
+        for name in _COUNTERS:
+            setattr(self, name, state[name])
 
 
 @dataclass(frozen=True)
@@ -92,7 +103,7 @@ class Requests:
 
     stop: Stop | None = None
     validate: bool = False
-    saves: list[str | None] = field(default_factory=list)
+    saves: list[Save] = field(default_factory=list)
     any: bool = False  # So that the loop looks at one attribute per iteration.
 
 
@@ -109,13 +120,15 @@ class Outcome:
     signal: int | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     run_dir: Path | None = None
+    problem: str | None = None
+    """What was not saved, if the last checkpoint could not be."""
 
     @property
     def exit_code(self) -> int:
         """What a process that did nothing but this run should return."""
         if self.status == "interrupted":
             return 128 + (self.signal or 2)
-        return 1 if self.status == "failed" else 0
+        return 1 if self.status == "failed" or self.problem else 0
 
 
 class Interrupted(SystemExit):
@@ -155,6 +168,7 @@ class Run:
         loss: The loss of the microbatch at hand.
         outcome: How the run ended; ``running`` until then.
         requests: What was asked for; write it through the verbs.
+        outbox: Where records wait for the writers; write it through `emit`.
     """
 
     model: torch.nn.Module
@@ -178,6 +192,7 @@ class Run:
     loss: Tensor | None = None
     outcome: Outcome = Outcome("running")
     requests: Requests = field(default_factory=Requests)
+    outbox: Outbox = field(default_factory=Outbox)
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:
@@ -213,11 +228,24 @@ class Run:
         self.requests.validate = True
         self.requests.any = True
 
-    def save(self, name: str | None = None) -> None:
-        """Ask for a checkpoint after this iteration, under a file name or the usual one."""
-        if name not in self.requests.saves:
-            self.requests.saves.append(name)
+    def save(self, what: Save | str | None = None) -> None:
+        """Ask for a checkpoint after this iteration, under a file name or ``iter_<n>.pth``."""
+        name = what if isinstance(what, str) else f"iter_{self.progress.iter}.pth"
+        save = what if isinstance(what, Save) else Save(name)
+        if save not in self.requests.saves:
+            self.requests.saves.append(save)
             self.requests.any = True
+
+    def emit(self, record: Record) -> None:
+        """Hand a picture, text, histogram or table to whoever writes: `hookloop.writers.records`.
+
+        A record without a step gets the iterations completed. Other ranks than the main one emit
+        nothing.
+        """
+        if self.world.is_main:
+            if getattr(record, "step", 0) is None:
+                record = replace(record, step=self.progress.iter)  # type: ignore[call-arg]
+            self.outbox.put(record)
 
     def fire(self, point: str, *args: object) -> None:
         """Fire a mount point that the project declared."""

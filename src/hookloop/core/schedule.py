@@ -60,8 +60,24 @@ class Schedule:
         return state
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Take back what `state_dict` returned."""
-        self.scheduler.load_state_dict(dict(state))
+        """Go to the place in the schedule; its shape stays as it was built.
+
+        So a run that is resumed with a longer schedule follows the longer one.
+        """
+        self.scheduler.load_state_dict(_placed(self.scheduler.state_dict(), state))
+
+
+# What moves when a scheduler steps; everything else in its state is its shape.
+_PLACE = ("last_epoch", "_step_count", "_last_lr", "best", "num_bad_epochs", "cooldown_counter")
+
+
+def _placed(shape: Mapping[str, object], place: Mapping[str, object]) -> dict[str, object]:
+    """Combine the shape of one state with the place of another, nested ones included."""
+    combined = dict(shape) | {key: place[key] for key in _PLACE if key in place}
+    inner, saved = shape.get("_schedulers"), place.get("_schedulers")
+    if isinstance(inner, list) and isinstance(saved, list) and len(inner) == len(saved):
+        combined["_schedulers"] = [_placed(*pair) for pair in zip(inner, saved, strict=True)]
+    return combined
 
 
 def named_schedules(

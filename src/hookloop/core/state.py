@@ -4,25 +4,26 @@ model        parameters and buffers
 optimizers   by name
 schedules    by name of their optimizer
 scaler       of half precision, if there is one
-progress     the counters
+progress     the counters, and a validation that is due
+data         the place in the training data
 metrics      the metric store
-hooks        by name
-rng          Python, NumPy, torch
+hooks        the state of each, by name
+rng          the random number generators of each rank
+kinds        what the parts are, to tell when others are given at a resume
 config       the effective config
 versions     of hookloop and torch
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, MutableMapping
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.checkpoint.rng import rng_state, set_rng_state
-from hookloop.checkpoint.store import CheckpointStore, Saved, load
-from hookloop.core.plan import fire
+from hookloop.core.schedule import Schedule
+from hookloop.data.randomness import Randomness
 from hookloop.errors import CheckpointError
 from hookloop.runs.records import plain
 from hookloop.version import VERSION
@@ -32,99 +33,142 @@ if TYPE_CHECKING:
 
 State = MutableMapping[str, object]
 
-
-class Checkpoints:
-    """Saves and restores one run.
-
-    Args:
-        scaler: The loss scaler of half precision, if there is one.
-    """
-
-    def __init__(self, scaler: torch.amp.GradScaler | None) -> None:
-        self.scaler = scaler
-
-    def save(self, run: Run, name: str | None = None) -> Saved:
-        """Write the run as it stands."""
-        progress = run.progress
-        checkpoint = self.gather(run)
-        fire(run.plan.before_save_checkpoint, run, checkpoint)
-        saved = CheckpointStore(run.dir).save(
-            checkpoint,
-            name or f"iter_{progress.iter}.pth",
-            iter=progress.iter,
-            epoch=progress.epoch,
-        )
-        fire(run.plan.after_save_checkpoint, run, saved)
-        return saved
-
-    def load(self, run: Run, path: Path) -> None:
-        """Read a checkpoint, let hooks see it, and continue from it."""
-        checkpoint = load(path)
-        fire(run.plan.after_load_checkpoint, run, checkpoint)
-        self.restore(run, checkpoint, path)
-
-    def gather(self, run: Run) -> State:
-        """Collect the state of everything that has one."""
-        return {
-            "model": run.model.state_dict(),
-            "optimizers": {name: one.state_dict() for name, one in run.optimizers.items()},
-            "schedules": {name: one.state_dict() for name, one in run.schedules.items()},
-            "scaler": self.scaler.state_dict() if self.scaler is not None else None,
-            "progress": run.progress.state_dict(),
-            "metrics": run.metrics.state_dict(),
-            "hooks": {hook.name: hook.state_dict() for hook in run.hooks},
-            "rng": rng_state(),
-            "config": plain(run.config),
-            "versions": {"hookloop": VERSION, "torch": str(torch.__version__)},
-        }
-
-    def restore(self, run: Run, checkpoint: State, path: Path) -> None:
-        """Give everything its state back."""
-        _restore_model(run, checkpoint, path)
-        for part, holders in (("optimizers", run.optimizers), ("schedules", run.schedules)):
-            _restore_each(part, holders, _mapping(checkpoint, part, path), path)
-        if self.scaler is not None and checkpoint.get("scaler"):
-            self.scaler.load_state_dict(cast("dict[str, object]", checkpoint["scaler"]))
-        run.progress.load_state_dict(_mapping(checkpoint, "progress", path))
-        run.metrics.load_state_dict(_mapping(checkpoint, "metrics", path))
-        states = _mapping(checkpoint, "hooks", path)
-        for hook in run.hooks:
-            if hook.name in states:
-                hook.load_state_dict(cast("Mapping[str, object]", states[hook.name]))
-        set_rng_state(_mapping(checkpoint, "rng", path))
+_log = logging.getLogger("hookloop")
 
 
-def load_model(run: Run, path: Path) -> None:
-    """Give the model alone the weights of a checkpoint."""
-    _restore_model(run, load(path), path)
+def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
+    """Collect the state of everything that has one."""
+    return {
+        "model": run.model.state_dict(),
+        "optimizers": {name: one.state_dict() for name, one in run.optimizers.items()},
+        "schedules": {name: one.state_dict() for name, one in run.schedules.items()},
+        "scaler": scaler.state_dict() if scaler is not None else None,
+        "progress": {**run.progress.state_dict(), "validation_due": run.requests.validate},
+        "data": run.train_data.state_dict() if run.train_data is not None else {},
+        "metrics": run.metrics.state_dict(),
+        "hooks": {hook.name: hook.state_dict() for hook in run.hooks},
+        "rng": [Randomness.now().state],
+        "kinds": kinds_of(run),
+        "config": plain(run.config),
+        "versions": {"hookloop": VERSION, "torch": str(torch.__version__)},
+    }
 
 
-def _restore_model(run: Run, checkpoint: Mapping[str, object], path: Path) -> None:
+def restore(
+    run: Run, checkpoint: Mapping[str, object], label: str, scaler: torch.amp.GradScaler | None
+) -> Randomness:
+    """Give everything its state back; return the random numbers, for the loop to take up."""
+    _check_kinds(run, checkpoint, label)
+    _say_changes(run, checkpoint)
+    restore_model(run.model, _part(checkpoint, "model", label), label)
+    for part, holders in (("optimizers", run.optimizers), ("schedules", run.schedules)):
+        states = _part(checkpoint, part, label)
+        for name, holder in holders.items():
+            _load(holder, states[name], f"{label}: {part} '{name}'")
+    if scaler is not None and checkpoint.get("scaler"):
+        scaler.load_state_dict(cast("dict[str, object]", checkpoint["scaler"]))
+    progress = _part(checkpoint, "progress", label)
+    run.progress.load_state_dict(progress)
+    if progress["validation_due"] and run.val_data:
+        run.validate()
+    if run.train_data is not None:
+        run.train_data.load_state_dict(_part(checkpoint, "data", label))
+    run.metrics.load_state_dict(_part(checkpoint, "metrics", label))
+    _restore_hooks(run, _part(checkpoint, "hooks", label))
+    return Randomness(cast("list[dict[str, object]]", checkpoint["rng"])[run.world.rank])
+
+
+def restore_model(model: torch.nn.Module, weights: Mapping[str, object], label: str) -> None:
+    """Give the model its weights back, all of them."""
     try:
-        run.model.load_state_dict(
-            cast("dict[str, torch.Tensor]", _mapping(checkpoint, "model", path))
-        )
+        model.load_state_dict(cast("dict[str, torch.Tensor]", weights))
     except RuntimeError as error:
-        raise CheckpointError(f"'{path}' is of another model. {error}") from error
+        raise CheckpointError(f"'{label}' is of another model. {error}") from error
 
 
-def _restore_each(
-    part: str, holders: Mapping[str, object], states: Mapping[str, object], path: Path
-) -> None:
-    if set(holders) != set(states):
+def kinds_of(run: Run) -> dict[str, object]:
+    """Describe the parts whose change would make a resume meaningless."""
+    return {
+        "model": type(run.model).__name__,
+        "optimizers": {
+            name: {"type": type(one).__name__, **_numbers(one.defaults)}
+            for name, one in run.optimizers.items()
+        },
+        "schedules": {name: type(one.scheduler).__name__ for name, one in run.schedules.items()},
+    }
+
+
+def differences(old: object, new: object, path: str = "") -> list[str]:
+    """List what differs between two trees, as ``path: old -> new``.
+
+    >>> differences({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}, "d": 4})
+    ['b.c: 2 -> 3', 'd: nothing -> 4']
+    """
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        found: list[str] = []
+        for key in dict.fromkeys([*old, *new]):
+            below = f"{path}.{key}" if path else str(key)
+            found += differences(old.get(key, _NOTHING), new.get(key, _NOTHING), below)
+        return found
+    return [] if old == new else [f"{path}: {_show(old)} -> {_show(new)}"]
+
+
+_NOTHING = object()
+
+
+def _show(value: object) -> str:
+    return "nothing" if value is _NOTHING else repr(value)
+
+
+def _numbers(defaults: Mapping[str, object]) -> dict[str, object]:
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in defaults.items()
+        if isinstance(value, int | float | str | tuple | None)
+    }
+
+
+def _check_kinds(run: Run, checkpoint: Mapping[str, object], label: str) -> None:
+    changed = differences(checkpoint.get("kinds", {}), kinds_of(run))
+    if changed:
         raise CheckpointError(
-            f"'{path}' has the {part} {', '.join(states) or 'none'}, this run has "
-            f"{', '.join(holders) or 'none'}: a resumed run needs the same."
+            f"'{label}' cannot be resumed with another model, optimizer or schedule: "
+            f"{'; '.join(changed)}. Go back to the old one, or begin a new run with load_from=."
         )
-    for name, holder in holders.items():
-        try:
-            holder.load_state_dict(states[name])  # type: ignore[attr-defined]
-        except ValueError as error:
-            raise CheckpointError(f"'{path}': {part} '{name}' does not fit: {error}") from error
 
 
-def _mapping(checkpoint: Mapping[str, object], key: str, path: Path) -> Mapping[str, object]:
+def _say_changes(run: Run, checkpoint: Mapping[str, object]) -> None:
+    if run.config and checkpoint.get("config"):
+        changed = differences(checkpoint["config"], plain(run.config))
+        if changed:
+            _log.warning("Resumed with a changed config: %s", "; ".join(changed))
+
+
+def _restore_hooks(run: Run, states: Mapping[str, object]) -> None:
+    for hook in run.hooks:
+        if hook.name in states:
+            hook.load_state_dict(cast("Mapping[str, object]", states[hook.name]))
+    names = {hook.name for hook in run.hooks}
+    lost = [name for name, state in states.items() if state and name not in names]
+    fresh = [hook.name for hook in run.hooks if hook.name not in states and hook.state_dict()]
+    if lost:
+        _log.warning("Hooks whose state nobody takes up any more: %s", ", ".join(lost))
+    if fresh:
+        _log.warning("Hooks that begin without a state: %s", ", ".join(fresh))
+
+
+def _load(holder: torch.optim.Optimizer | Schedule, state: object, label: str) -> None:
+    try:
+        holder.load_state_dict(cast("dict[str, object]", state))
+    except ValueError as error:
+        raise CheckpointError(f"'{label}' does not fit: {error}") from error
+
+
+def _part(checkpoint: Mapping[str, object], key: str, label: str) -> Mapping[str, object]:
     value = checkpoint.get(key)
     if not isinstance(value, Mapping):
-        raise CheckpointError(f"'{path}' has no '{key}': it is no checkpoint of hookloop.")
+        raise CheckpointError(
+            f"'{label}' has no '{key}', so it cannot be resumed; its weights can be taken with "
+            "load_from=."
+        )
     return value

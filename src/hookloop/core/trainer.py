@@ -12,12 +12,12 @@ from signal import SIGINT
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from hookloop.checkpoint.origin import Origin
-from hookloop.checkpoint.rng import seed_all
+from hookloop.checkpoint.weights import Pretrained
 from hookloop.core.defaults import default_hooks as build_default_hooks
 from hookloop.core.defaults import own_hooks
 from hookloop.core.hook import FunctionHook, Hook
 from hookloop.core.loop import Loop
-from hookloop.core.plan import Calls, Plan, Row, fire, fire_all
+from hookloop.core.plan import Plan, Row, fire, fire_all
 from hookloop.core.points import Point, PointTable
 from hookloop.core.prepare import (
     check_trainable,
@@ -29,10 +29,12 @@ from hookloop.core.prepare import (
 )
 from hookloop.core.priority import Priority
 from hookloop.core.run import Interrupted, Outcome, Requests, Run, Status
+from hookloop.core.saving import Saver
 from hookloop.core.schedule import Schedule, named_schedules
-from hookloop.core.state import Checkpoints, load_model
+from hookloop.core.state import restore
 from hookloop.core.turn import Loss, Precision, Step, autocast, make_turns
 from hookloop.core.validation import Validation
+from hookloop.data.randomness import seed_all
 from hookloop.data.source import Batches, Source, open_streams
 from hookloop.every import Every
 from hookloop.metrics.meters import Metric
@@ -79,7 +81,9 @@ class Trainer:
         run_dir: The run's directory; by default a new one under ``runs/``.
         seed: Seeds Python, NumPy and torch when training starts.
         resume: True continues the run in ``run_dir``; a path continues that run or checkpoint.
-        load_from: A checkpoint whose weights to begin with.
+        load_from: A checkpoint whose weights to begin with, or a `Pretrained` that says which.
+        seed_samples: Whether random numbers drawn in the workers of a DataLoader follow from the
+            sample's place, so that a resume repeats them; False leaves them to torch.
         config: The effective config, kept in the run directory and in checkpoints.
 
     Example:
@@ -127,7 +131,8 @@ class Trainer:
         run_dir: str | Path | None = None,
         seed: int | None = None,
         resume: bool | str | Path | None = None,
-        load_from: str | Path | None = None,
+        load_from: Pretrained | str | Path | None = None,
+        seed_samples: bool = True,
         config: Mapping[str, object] | None = None,
     ) -> None:
         self._hooks = [*build_default_hooks(default_hooks), *own_hooks(hooks)]
@@ -135,7 +140,9 @@ class Trainer:
         self._origin = Origin(run_dir, resume, load_from)
         where = choose_device(device)
         place_model(model, where, compile=compile)
-        source = None if train_data is None else Source(train_data, "train_data")
+        source = None
+        if train_data is not None:
+            source = Source(train_data, "train_data", seed_samples=seed_samples)
         self.run = Run(
             model=model,
             optimizers=named_optimizers(optimizer, model),
@@ -152,8 +159,7 @@ class Trainer:
             seed=seed,
             progress=make_progress(source, max_epochs, max_iters, epoch_iters, accumulate),
         )
-        scaler = make_scaler(precision, where)
-        self._checkpoints = Checkpoints(scaler)
+        self._scaler = scaler = make_scaler(precision, where)
         self._loop = Loop(
             self.run,
             make_turns(loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=scaler),
@@ -164,7 +170,7 @@ class Trainer:
             accumulate=accumulate,
             epoch_iters=epoch_iters,
             autocast=autocast(precision, where),
-            save=self._checkpoints.save,
+            saver=Saver(scaler),
         )
 
     def train(self) -> Outcome:
@@ -226,12 +232,13 @@ class Trainer:
         self.run.plan = Plan(self._hooks, self._points, produced_names(turns, metrics, streams))
 
     def _train(self) -> None:
-        run, checkpoint = self.run, self._origin.checkpoint
+        run = self.run
         if run.seed is not None and run.progress.iter == 0:
             seed_all(run.seed)
-        if checkpoint is not None:
-            self._checkpoints.load(run, checkpoint)
-        self._origin.forget()  # A second call goes on from where this one ends.
+        if (found := self._origin.take_checkpoint()) is not None:
+            label, checkpoint = found
+            fire(run.plan.after_load_checkpoint, run, checkpoint)
+            self._loop.randomness = restore(run, checkpoint, label, self._scaler)
         self._loop.train()
 
     def _execute(self, work: Callable[[], Result]) -> Result:
@@ -244,14 +251,17 @@ class Trainer:
         try:
             fire(run.plan.before_run, run)
             if self._origin.weights is not None:
-                load_model(run, self._origin.weights)
+                self._origin.weights.load_into(run.model)
+                self._origin.weights = None
             result = work()
+            self._loop.saver.close(run)
             run.outcome = self._outcome()
             return result
         except BaseException as error:
             failure = error
             run.outcome = self._outcome(error)
             _attend(error, fire, run.plan.on_exception, run, error)
+            _attend(error, self._loop.save_requested)
             raise
         finally:
             _attend(failure, fire_all, run.plan.after_run, run)
@@ -268,15 +278,14 @@ class Trainer:
         else:
             status: Status = "stopped" if stop.signal is None else "interrupted"
             ending = Outcome(status, stop.reason, stop.signal)
-        return replace(ending, metrics=run.metrics.all_latest(), run_dir=run.dir)
+        problem = self._loop.saver.problem
+        return replace(ending, metrics=run.metrics.all_latest(), run_dir=run.dir, problem=problem)
 
 
-def _attend(
-    failure: BaseException | None, firing: Callable[..., None], calls: Calls, *args: object
-) -> None:
-    """Let hooks attend the end of a run; their own faults never hide why it ended."""
+def _attend(failure: BaseException | None, action: Callable[..., None], *args: object) -> None:
+    """Do something at the end of a run; a fault of its own never hides why the run ended."""
     try:
-        firing(calls, *args)
+        action(*args)
     except Exception as error:
         if failure is None:
             raise

@@ -26,7 +26,6 @@ class Validation:
     begin: int = 0
     at_start: bool = False
     enabled: bool = True
-    last_iter: int = -1
     last_time: float = 0.0
 
     def __post_init__(self) -> None:
@@ -34,12 +33,12 @@ class Validation:
 
     def note(self, progress: Progress) -> None:
         """Remember that a validation takes place now."""
-        self.last_iter = progress.iter
+        progress.validated_at = progress.iter
         self.last_time = monotonic()
 
     def due_at_start(self, progress: Progress) -> bool:
         """Tell whether to validate before the first iteration."""
-        return self.enabled and self.at_start and progress.iter == 0
+        return self.enabled and self.at_start and progress.iter == 0 != progress.validated_at
 
     def due_after_iter(self, progress: Progress) -> bool:
         """Tell whether the iteration just completed calls for a validation."""
@@ -58,6 +57,7 @@ class Validation:
             and self.every.unit == "epochs"
             and self.every.due(progress)
             and progress.epoch >= self.begin
+            and progress.validated_at != progress.iter
         )
 
     def due_at_end(self, progress: Progress) -> bool:
@@ -66,6 +66,6 @@ class Validation:
         return (
             self.enabled
             and progress.is_done
-            and self.last_iter != progress.iter
+            and progress.validated_at != progress.iter
             and (done >= self.begin or self.every.unit == "seconds")
         )

@@ -4,28 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import islice
+from typing import cast
 
+from torch import Tensor
+
+from hookloop.data.randomness import Randomness
+from hookloop.data.reader import make_reader
 from hookloop.errors import DataError
 
 Batches = Iterable[object]
 
 
 class Source:
-    """One iterable of batches, under the name that messages give it.
+    """One iterable of batches, under the name that messages give it, and the place in it.
 
     Args:
         data: A DataLoader, a list, any iterable. One that can be read only once (a generator) ends
             the training when it ends.
         name: ``train_data``, ``val_data['clean']``, ...
+        seed_samples: Whether the randomness of samples loaded in workers follows from their place.
     """
 
-    def __init__(self, data: Batches, name: str) -> None:
+    def __init__(self, data: Batches, name: str, *, seed_samples: bool = True) -> None:
         if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
             raise DataError(f"{name} is {type(data).__name__}: it must be an iterable of batches.")
         self.data = data
         self.name = name
+        self.position = 0
+        """Batches taken from the pass at hand; 0 when none is."""
+        self._passes = 0
+        self._reader = make_reader(data, seed_samples=seed_samples)
+        self._began: Randomness | None = None
         if self.num_batches == 0:
             raise DataError(f"{name} is empty: it has no batch.{self._why_empty()}")
+
+    @property
+    def inexact(self) -> str | None:
+        """Why a resume in the middle of this data may not be exact, or None if it is."""
+        return self._reader.inexact
 
     @property
     def num_batches(self) -> int | None:
@@ -43,16 +59,56 @@ class Source:
         return isinstance(self.data, Iterator)
 
     def groups(self, size: int) -> Iterator[list[object]]:
-        """Read one epoch in groups of ``size`` microbatches; the last may be smaller."""
-        batches = iter(self.data)
-        if size == 1:
-            for batch in batches:
-                yield [batch]
-            return
+        """Read a pass in groups of ``size`` microbatches, the last may be smaller.
+
+        A pass that a checkpoint left in the middle is continued there.
+        """
+        batches = self._continue() if self.position else self._start()
         while group := list(islice(batches, size)):
+            self.position += len(group)
             yield group
+        self.position = 0
+        self._began = None
+
+    def _start(self) -> Iterator[object]:
+        self._began = Randomness.now(self._reader.generators())
+        self._passes += 1
+        return self._reader.begin(0, self._began.key(self._passes))
+
+    def _continue(self) -> Iterator[object]:
+        """Go on in the middle of a pass: with its own order, and then with today's randomness."""
+        generators = self._reader.generators()
+        today = Randomness.now(generators)
+        began = self._began or today
+        began.restore(generators)
+        batches = self._reader.begin(self.position, began.key(self._passes))
+        today.restore(generators)
+        return batches
+
+    def state_dict(self) -> dict[str, object]:
+        """Return the place in the data; its size does not depend on how far that is."""
+        return {
+            "position": self.position,
+            "passes": self._passes,
+            "began": self._began.state if self._began is not None else None,
+            "generators": [one.get_state() for one in self._reader.generators()],
+            "loader": self._reader.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Go to the place that `state_dict` described."""
+        self.position = cast("int", state["position"])
+        self._passes = cast("int", state["passes"])
+        began = cast("dict[str, object] | None", state["began"])
+        self._began = Randomness(began) if began is not None else None
+        saved = cast("list[Tensor]", state["generators"])
+        for generator, one in zip(self._reader.generators(), saved, strict=False):
+            generator.set_state(one)
+        if loader := cast("dict[str, object]", state["loader"]):
+            self._reader.load_state_dict(loader)
 
     def __iter__(self) -> Iterator[object]:
+        """Read a pass batch by batch, for an evaluation."""
         return iter(self.data)
 
     def set_epoch(self, epoch: int) -> None:

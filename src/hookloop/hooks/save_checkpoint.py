@@ -1,82 +1,172 @@
-"""`SaveCheckpoint`: when to save and what to keep."""
+"""`SaveCheckpoint`: when to save, what to keep, which is best."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
 
-from hookloop.checkpoint.store import CheckpointStore, Saved
+from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.store import Keep, Kind
 from hookloop.core.hook import Hook
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError
 from hookloop.every import Every
+from hookloop.metrics.rule import GREATER_KEYS, LESS_KEYS, Rule
+from hookloop.metrics.scores import BestScores
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
 
+_log = logging.getLogger("hookloop")
+
+PARTS = {"optimizer": "optimizers", "schedule": "schedules"}
+
 
 class SaveCheckpoint(Hook):
-    """Ask for a checkpoint at an interval and at the end, and keep the newest ones.
+    """Ask for checkpoints at an interval, at the end and of the best, and say which to keep.
 
-    Files are named after what was completed: ``epoch_5.pth``, ``iter_500.pth``.
+    Files are named after what was completed: ``epoch_5.pth``, ``iter_500.pth``; the best
+    ``best_accuracy_epoch_5.pth``. The order is save, validate, promote: the best is the file just
+    written under a second name, so a validation that fails loses nothing.
 
     Args:
-        every: Interval in epochs, iterations or time.
+        every: Interval in epochs, iterations or time; None for none.
+        begin: The first epoch or iteration to save, from which the interval counts.
         keep: How many of the newest to keep; None for all.
+        keep_every: Besides, keep for ever those of every so many-th epoch or iteration.
         last: Whether to save at the end of the training, if that was not just done.
+        on_signal: Whether to save when a signal ends the training, even without ``last``.
+        on_exception: Whether to leave ``exception_iter_<n>.pth`` when the run fails.
+        best: A metric, several, or ``"auto"`` for the first of the validation.
+        rule: ``"greater"`` or ``"less"`` is better, one or one per metric; inferred by default.
+        greater_keys: Parts of names of which more is better.
+        less_keys: Parts of names of which less is better.
+        directory: Where to, if not the run's directory: a path, or a URL for fsspec.
+        template: File name with ``{}`` for the number, instead of the usual.
+        leave_out: ``"optimizer"`` and ``"schedule"`` need not be saved.
 
     Example:
-        >>> str(SaveCheckpoint(every="500 iters", keep=2).every)
-        '500 iters'
+        >>> hook = SaveCheckpoint(every="500 iters", keep=2, best="val/accuracy")
+        >>> str(hook.every), hook.reads
+        ('500 iters', ('val/accuracy',))
     """
 
     priority = Priority.VERY_LOW
 
-    def __init__(
-        self, every: Every | int | str = "1 epoch", keep: int | None = 2, last: bool = True
+    def __init__(  # noqa: PLR0913 - the documented options of a checkpoint
+        self,
+        every: Every | int | str | None = "1 epoch",
+        *,
+        begin: int = 0,
+        keep: int | None = 2,
+        keep_every: int | None = None,
+        last: bool = True,
+        on_signal: bool = True,
+        on_exception: bool = False,
+        best: str | Sequence[str] | None = None,
+        rule: Rule | Sequence[Rule] | None = None,
+        greater_keys: Sequence[str] = GREATER_KEYS,
+        less_keys: Sequence[str] = LESS_KEYS,
+        directory: str | Path | None = None,
+        template: str | None = None,
+        leave_out: Sequence[Literal["optimizer", "schedule"]] = (),
     ) -> None:
-        if keep is not None and keep < 1:
-            raise HookError(
-                f"SaveCheckpoint: keep must be at least 1, or None for all, not {keep}."
-            )
-        self.every = Every.parse(every)
-        self.keep = keep
+        self.interval = Every.parse(every) if every is not None else None
+        self.begin = begin
+        self.keep = Keep(keep, keep_every)
         self.last = last
-        self._by_epoch = self.every.unit == "epochs"
-        self._kept: list[str] = []
+        self.on_signal = on_signal
+        self.saves_exceptions = on_exception
+        self.place = str(directory) if directory is not None else None
+        self.template = template
+        self.leave_out = tuple(PARTS.get(part, part) for part in leave_out)
+        self._best = BestScores(best, rule, greater_keys, less_keys)
+        self.reads = self._best.reads
+        self._by_epoch = self.interval is None or self.interval.unit == "epochs"
         self._saved_at = -1
+        self._check(keep, keep_every)
+        by_time = self.interval is not None and self.interval.unit == "seconds"
+        self.every = self.interval if by_time or not (self._by_epoch or begin) else None
+
+    def _check(self, keep: int | None, keep_every: int | None) -> None:
+        for name, value, least in (
+            ("keep", keep, 1),
+            ("keep_every", keep_every, 1),
+            ("begin", self.begin, 0),
+        ):
+            if value is not None and value < least:
+                raise HookError(f"SaveCheckpoint: {name} must be at least {least}, not {value}.")
+        if self.template is not None and "{}" not in self.template:
+            raise HookError(
+                f"SaveCheckpoint: template '{self.template}' has no {{}} for the number."
+            )
+        for part in self.leave_out:
+            if part not in PARTS.values():
+                raise HookError(
+                    f"SaveCheckpoint: leave_out takes optimizer and schedule, not {part}."
+                )
 
     def state_dict(self) -> dict[str, object]:
-        return {"kept": self._kept}
+        return {"saved_at": self._saved_at, "best": self._best.scores, "auto": self._best.metrics}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        self._kept = list(cast("list[str]", state["kept"]))
+        self._saved_at = cast("int", state["saved_at"])
+        self._best.scores = dict(cast("Mapping[str, float]", state["best"]))
+        self._best.metrics = list(cast("list[str]", state["auto"]))
+
+    def before_train(self, run: Run) -> None:
+        data = run.train_data
+        if data is not None and data.inexact is not None:
+            _log.warning(
+                "A resume in the middle of %s may not be exact: %s.", data.name, data.inexact
+            )
 
     def after_train_iter(self, run: Run) -> None:
-        if not self._by_epoch:
-            self._ask(run, f"iter_{run.progress.iter}.pth")
+        if not self._by_epoch and (self.every is not None or self._is_due(run.progress.iter)):
+            self._ask(run, self._name(run))
 
     def after_train_epoch(self, run: Run) -> None:
-        if self._by_epoch:
-            self._ask(run, f"epoch_{run.progress.epoch}.pth")
+        if self.interval is not None and self._by_epoch and self._is_due(run.progress.epoch):
+            self._ask(run, self._name(run))
+
+    def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
+        for metric in self._best.improved(metrics):
+            name = f"best_{metric.replace('/', '_')}_{self._name(run)}"
+            self._ask_best(run, name, metric, metrics)
 
     def after_train(self, run: Run) -> None:
+        wanted = self.last or (self.on_signal and run.is_interrupted)
+        if wanted and self._saved_at != run.progress.iter:
+            self._ask(run, self._name(run))
+
+    def on_exception(self, run: Run, error: BaseException) -> None:
+        if self.saves_exceptions and isinstance(error, Exception):
+            name = f"exception_iter_{run.progress.iter}.pth"
+            run.save(Save(name, self.place, kind="exception", owner=self.name))
+
+    def _is_due(self, count: int) -> bool:
+        interval = int(self.interval.count) if self.interval is not None else 0
+        return count >= self.begin and (count - self.begin) % interval == 0 and count > 0
+
+    def _name(self, run: Run) -> str:
         progress = run.progress
-        if not self.last or self._saved_at == progress.iter:
-            return
-        at_epoch_end = self._by_epoch and progress.iter_in_epoch == progress.epoch_iters
-        self._ask(
-            run, f"epoch_{progress.epoch}.pth" if at_epoch_end else f"iter_{progress.iter}.pth"
-        )
+        by_epoch = self._by_epoch and progress.stage != "inside"
+        number = progress.epoch if by_epoch else progress.iter
+        if self.template is not None:
+            return self.template.replace("{}", str(number))
+        return f"epoch_{number}.pth" if by_epoch else f"iter_{number}.pth"
 
     def _ask(self, run: Run, name: str) -> None:
-        # Named before the save, so that the file knows of itself when the run is resumed from it.
-        self._kept = [*(kept for kept in self._kept if kept != name), name]
         self._saved_at = run.progress.iter
-        run.save(name)
+        run.save(self._save(name, "periodic", self.keep))
 
-    def after_save_checkpoint(self, run: Run, saved: Saved) -> None:
-        if self.keep is None or saved.name not in self._kept:
-            return
-        surplus, self._kept = self._kept[: -self.keep], self._kept[-self.keep :]
-        CheckpointStore(run.dir).prune(surplus)
+    def _ask_best(self, run: Run, name: str, metric: str, metrics: Mapping[str, float]) -> None:
+        """Keep the file of this iteration as the best, or write one if there is none."""
+        of = self._name(run) if self._saved_at == run.progress.iter else None
+        owner = f"{self.name}/{metric}"
+        run.save(Save(name, self.place, "best", owner, Keep(1), self.leave_out, of, dict(metrics)))
+
+    def _save(self, name: str, kind: Kind, keep: Keep) -> Save:
+        return Save(name, self.place, kind, self.name, keep, self.leave_out)

@@ -1,10 +1,10 @@
-import torch
 import pytest
+import torch
+from tests.tiny import Record, assert_same_bits, make_data, make_model, make_trainer, record
 
 from hookloop.core.hook import Hook
 from hookloop.core.run import Run
 from hookloop.errors import DataError, ModelError
-from tests.tiny import Record, assert_same_bits, make_data, make_model, make_trainer, record
 
 ITER = (
     "before_train_iter after_forward after_loss after_backward before_update after_update "

@@ -1,13 +1,13 @@
 import logging
 
 import pytest
+from tests.tiny import make_data, make_trainer
 
 from hookloop.core.hook import Hook, every
 from hookloop.core.plan import Plan, fire
 from hookloop.core.points import Point, PointTable
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError, MetricError
-from tests.tiny import make_data, make_trainer
 
 
 def plan(*hooks: Hook, produced: tuple[str, ...] = ()) -> Plan:

@@ -4,9 +4,11 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 import torch
+from tests.tiny import Record, assert_same_bits, make_data, make_model, make_trainer, record
 
 from hookloop import Interrupted, Schedule, Trainer
 from hookloop.core.hook import Hook
@@ -18,7 +20,6 @@ from hookloop.errors import (
     ModelError,
     RunExistsError,
 )
-from tests.tiny import Record, assert_same_bits, make_data, make_model, make_trainer, record
 
 
 def test_zero_hooks_train_and_leave_nothing_on_disk(tmp_path, monkeypatch):
@@ -34,6 +35,7 @@ def test_a_run_without_a_directory_of_its_own_gets_one(tmp_path, monkeypatch):
     outcome = trainer.train()
     assert outcome.run_dir is not None and outcome.run_dir.parent.name == "runs"
     assert {path.name for path in outcome.run_dir.iterdir()} == {
+        "checkpoints.json",
         "epoch_1.pth",
         "last_checkpoint",
         "metrics.jsonl",
@@ -155,7 +157,9 @@ print("must not be reached")
 
 
 def strike(tmp_path, name, times=1):
-    script = SCRIPT.format(root=os.getcwd(), run_dir=str(tmp_path / "r"), name=name, times=times)
+    script = SCRIPT.format(
+        root=str(Path(__file__).parents[3]), run_dir=str(tmp_path / "r"), name=name, times=times
+    )
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
     )

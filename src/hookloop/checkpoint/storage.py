@@ -1,0 +1,177 @@
+"""Places that can hold checkpoints: a local directory, or anything that fsspec reaches."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+
+from hookloop.errors import CheckpointError
+
+Write = Callable[[BinaryIO], None]
+
+
+class Storage(Protocol):
+    """Files by name; a file that can be seen is whole."""
+
+    url: str
+
+    def write(self, name: str, write: Write) -> None:
+        """Make a file, or leave no trace of it."""
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file for reading."""
+
+    def copy(self, name: str, other: str) -> None:
+        """Make a file available under another name, or leave no trace of that."""
+
+    def remove(self, name: str) -> None:
+        """Delete a file; one that is gone already is no fault."""
+
+    def names(self) -> list[str]:
+        """List the files."""
+
+    def size(self, name: str) -> int:
+        """Tell the size of a file in bytes."""
+
+    def free_bytes(self) -> int | None:
+        """Tell how much more fits, if the place can tell."""
+
+
+def open_storage(place: str | Path) -> Storage:
+    """Open a directory, or a URL such as ``s3://bucket/runs``.
+
+    >>> open_storage("checkpoints").url
+    'checkpoints'
+    """
+    return RemoteStorage(str(place)) if "://" in str(place) else LocalStorage(Path(place))
+
+
+class LocalStorage:
+    """A local directory. What was written survives a crash of the machine."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.url = str(directory)
+
+    def write(self, name: str, write: Write) -> None:
+        """Write beside the final place, then move there; both are flushed to the disk."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        staged = self._staged(name)
+        try:
+            # Unbuffered: the chunks of a checkpoint are large, and another copy would cost.
+            with staged.open("wb", buffering=0) as file:
+                write(file)
+                os.fsync(file.fileno())
+            os.replace(staged, self.directory / name)
+        except BaseException:
+            staged.unlink(missing_ok=True)
+            raise
+        self._sync()
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file for reading."""
+        return (self.directory / name).open("rb")
+
+    def copy(self, name: str, other: str) -> None:
+        """Link the file, which takes no space; copy it where links are not to be had."""
+        staged = self._staged(other)
+        staged.unlink(missing_ok=True)
+        try:
+            os.link(self.directory / name, staged)
+        except OSError:
+            shutil.copyfile(self.directory / name, staged)
+        os.replace(staged, self.directory / other)
+        self._sync()
+
+    def remove(self, name: str) -> None:
+        """Delete a file."""
+        (self.directory / name).unlink(missing_ok=True)
+
+    def names(self) -> list[str]:
+        """List the files that are whole."""
+        if not self.directory.is_dir():
+            return []
+        return sorted(p.name for p in self.directory.iterdir() if p.is_file() and p.name[0] != ".")
+
+    def size(self, name: str) -> int:
+        """Tell the size of a file."""
+        return (self.directory / name).stat().st_size
+
+    def free_bytes(self) -> int | None:
+        """Tell how much more fits on the disk."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        return shutil.disk_usage(self.directory).free
+
+    def clean(self) -> list[str]:
+        """Delete what a killed process left half written; return the names."""
+        left = sorted(self.directory.glob(".*.staged")) if self.directory.is_dir() else []
+        for path in left:
+            path.unlink(missing_ok=True)
+        return [path.name for path in left]
+
+    def _staged(self, name: str) -> Path:
+        return self.directory / f".{name}.staged"
+
+    def _sync(self) -> None:
+        descriptor = os.open(self.directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+class RemoteStorage:
+    """A directory of any file system of fsspec, whose files appear when they are complete."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError as error:
+            raise CheckpointError(
+                f"'{url}' needs fsspec: pip install 'hookloop[fsspec]'."
+            ) from error
+        self.url = url
+        self._files, self._path = url_to_fs(url)
+
+    def write(self, name: str, write: Write) -> None:
+        """Write a file; the stores behind fsspec publish an object when it is closed."""
+        self._files.makedirs(self._path, exist_ok=True)
+        try:
+            with self._files.open(self._at(name), "wb") as file:
+                write(file)
+        except BaseException:
+            self.remove(name)
+            raise
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file for reading."""
+        return cast("BinaryIO", self._files.open(self._at(name), "rb"))
+
+    def copy(self, name: str, other: str) -> None:
+        """Copy a file within the store."""
+        self._files.copy(self._at(name), self._at(other))
+
+    def remove(self, name: str) -> None:
+        """Delete a file."""
+        if self._files.exists(self._at(name)):
+            self._files.rm(self._at(name))
+
+    def names(self) -> list[str]:
+        """List the files."""
+        if not self._files.exists(self._path):
+            return []
+        return sorted(str(p).rsplit("/", 1)[-1] for p in self._files.ls(self._path, detail=False))
+
+    def size(self, name: str) -> int:
+        """Tell the size of a file."""
+        return int(self._files.size(self._at(name)))
+
+    def free_bytes(self) -> int | None:
+        """A store does not tell."""
+        return None
+
+    def _at(self, name: str) -> str:
+        return f"{self._path.rstrip('/')}/{name}"

@@ -1,0 +1,112 @@
+"""Pre-trained weights: those of a checkpoint, renamed and chosen as the new model needs them."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from hookloop.checkpoint.store import load
+from hookloop.errors import CheckpointError
+
+_log = logging.getLogger("hookloop")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What became of each name when weights were loaded."""
+
+    loaded: list[str]
+    missing: list[str]
+    unexpected: list[str]
+    mismatched: list[str]
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.loaded)} tensors loaded"]
+        for kind in ("missing", "unexpected", "mismatched"):
+            names = getattr(self, kind)
+            if names:
+                shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if names[8:] else "")
+                lines.append(f"{len(names)} {kind}: {shown}")
+        return "; ".join(lines)
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    r"""Weights to begin with.
+
+    Args:
+        path: A checkpoint (ours, a plain state dict, one with ``state_dict`` or ``model``), or a
+            safetensors file.
+        rename: Regular expressions and what to put in their place, applied to the file's names.
+        strip_prefix: Prefixes to take off, for example ``module.``.
+        partial: Whether names may be missing, unexpected or of another shape; they are reported.
+        averaged: Whether to take the averaged weights, where the checkpoint has them.
+
+    Example:
+        >>> Pretrained("resnet.pth", rename={r"^fc\.": "head."}).name_of("fc.weight")
+        'head.weight'
+    """
+
+    path: str | Path
+    rename: Mapping[str, str] = field(default_factory=dict)
+    strip_prefix: tuple[str, ...] | list[str] = ("module.", "_orig_mod.")
+    partial: bool = False
+    averaged: bool = False
+
+    def name_of(self, name: str) -> str:
+        """Return the name that a weight of the file has in the model."""
+        for prefix in self.strip_prefix:
+            name = name.removeprefix(prefix)
+        for pattern, new in self.rename.items():
+            name = re.sub(pattern, new, name)
+        return name
+
+    def load_into(self, model: torch.nn.Module) -> Report:
+        """Copy the weights into a model; without ``partial`` every name has to fit."""
+        weights = {self.name_of(name): value for name, value in self._read().items()}
+        own = cast("dict[str, Tensor]", model.state_dict())
+        wrong = [
+            f"{name} {tuple(value.shape)} instead of {tuple(own[name].shape)}"
+            for name, value in weights.items()
+            if name in own and value.shape != own[name].shape
+        ]
+        fitting = {n: v for n, v in weights.items() if n in own and v.shape == own[n].shape}
+        report = Report(
+            loaded=list(fitting),
+            missing=[name for name in own if name not in weights],
+            unexpected=[name for name in weights if name not in own],
+            mismatched=wrong,
+        )
+        if not fitting or not (self.partial or len(fitting) == len(own) == len(weights)):
+            raise CheckpointError(
+                f"load_from '{self.path}' does not fit the model: {report}. Rename with rename=, "
+                "or allow it with Pretrained(..., partial=True)."
+            )
+        model.load_state_dict(fitting, strict=False)
+        if self.partial:
+            _log.warning("load_from '%s': %s", self.path, report)
+        return report
+
+    def _read(self) -> dict[str, Tensor]:
+        if str(self.path).endswith(".safetensors"):
+            from safetensors.torch import load_file
+
+            return load_file(self.path)
+        checkpoint = load(self.path)
+        keys = ("averaged",) if self.averaged else ("model", "state_dict")
+        for key in keys:
+            if isinstance(checkpoint.get(key), Mapping):
+                return dict(cast("Mapping[str, Tensor]", checkpoint[key]))
+        if not self.averaged and all(isinstance(value, Tensor) for value in checkpoint.values()):
+            return cast("dict[str, Tensor]", checkpoint)
+        raise CheckpointError(
+            f"'{self.path}' holds no weights under {' or '.join(keys)}: it has "
+            f"{', '.join(map(str, checkpoint)) or 'nothing'}."
+        )

@@ -1,0 +1,68 @@
+"""The state of every random number generator of this process, as plain containers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Self, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hookloop.data.seeding import key_of
+
+
+def seed_all(seed: int) -> None:
+    """Seed Python's, NumPy's and torch's generators."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+class Randomness:
+    """The generators of the process at one moment, and some of a loader's own.
+
+    >>> now = Randomness.now()
+    >>> first = torch.rand(1)
+    >>> now.restore()
+    >>> bool(torch.rand(1) == first)
+    True
+    """
+
+    def __init__(self, state: Mapping[str, object]) -> None:
+        self.state = dict(state)
+
+    @classmethod
+    def now(cls, generators: Sequence[torch.Generator] = ()) -> Self:
+        """Take the states of Python's, NumPy's, torch's, CUDA's and the given generators."""
+        kind, keys, place, has_gauss, gauss = np.random.get_state()
+        state: dict[str, object] = {
+            "python": random.getstate(),
+            "numpy": (kind, torch.from_numpy(np.array(keys)), place, has_gauss, gauss),
+            "torch": torch.get_rng_state(),
+            "generators": [generator.get_state() for generator in generators],
+        }
+        if torch.cuda.is_available():
+            state["cuda"] = torch.cuda.get_rng_state_all()
+        return cls(state)
+
+    def restore(self, generators: Sequence[torch.Generator] = ()) -> None:
+        """Let the generators continue from that moment."""
+        version, internal, gauss_next = cast("tuple[int, list[int], float]", self.state["python"])
+        random.setstate((version, tuple(internal), gauss_next))
+        kind, keys, place, has_gauss, gauss = cast(
+            "tuple[str, Tensor, int, int, float]", self.state["numpy"]
+        )
+        np.random.set_state((kind, keys.numpy(), place, has_gauss, gauss))
+        torch.set_rng_state(cast("Tensor", self.state["torch"]))
+        saved = cast("list[Tensor]", self.state["generators"])
+        for generator, one in zip(generators, saved, strict=False):
+            generator.set_state(one)
+        if "cuda" in self.state and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all(cast("list[Tensor]", self.state["cuda"]))
+
+    def key(self, count: int) -> int:
+        """Condense this moment and a number into a key from which seeds can follow."""
+        own = cast("list[Tensor]", self.state["generators"])
+        return key_of([cast("Tensor", self.state["torch"]), *own], count)

@@ -1,0 +1,260 @@
+"""How one pass over data is begun, from its first batch or from the middle.
+
+A pass is continued exactly when its order is the same again and the skipped batches are not read:
+
+- a `DataLoader` over a map-style data set draws its order from the generators as they were when the
+  pass began, and its index sampler is advanced without touching the data;
+- a loader with a ``state_dict`` of its own (torchdata's StatefulDataLoader) is asked for it;
+- anything else is read and dropped up to the place, which is exact if its batches do not change.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Protocol, cast, runtime_checkable
+
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+
+from hookloop.data.seeding import Sample, SeededSamples
+
+
+class Reader(Protocol):
+    """A way to begin a pass.
+
+    Attributes:
+        inexact: Why a resumed pass may differ, or None if it does not.
+    """
+
+    inexact: str | None
+
+    def begin(self, skip: int, key: int) -> Iterator[object]:
+        """Begin a pass behind its first ``skip`` batches; ``key`` seeds the samples of workers."""
+
+    def generators(self) -> list[torch.Generator]:
+        """The generators that the order depends on, besides the process's own."""
+
+    def state_dict(self) -> dict[str, object]:
+        """The loader's own state, where it has one."""
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Take back what `state_dict` returned."""
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """A loader that knows its own position."""
+
+    def state_dict(self) -> dict[str, object]:
+        """Return the position."""
+
+    def load_state_dict(self, state: dict[str, object]) -> None:
+        """Go to a position; the next pass continues from there."""
+
+
+def make_reader(data: Iterable[object], *, seed_samples: bool) -> Reader:
+    """Choose how to read some data."""
+    if isinstance(data, Stateful):
+        return StatefulReader(data)
+    if isinstance(data, DataLoader) and not isinstance(data.dataset, IterableDataset):
+        return LoaderReader(data, seed_samples=seed_samples)
+    return PlainReader(data)
+
+
+class PlainReader:
+    """Reads any iterable; what is to be skipped is read and dropped."""
+
+    def __init__(self, data: Iterable[object]) -> None:
+        self._data = data
+        self.inexact: str | None = None
+        if isinstance(data, DataLoader):
+            self.inexact = (
+                "its data set is iterable: on resume the batches before the place are read and "
+                "dropped, and randomness inside it starts anew"
+            )
+        elif isinstance(data, Iterator):
+            self.inexact = "it can be read only once: a resumed run cannot find its place in it"
+        elif not isinstance(data, Sequence):
+            self.inexact = (
+                "it is no DataLoader and has no state_dict(): on resume the batches before the "
+                "place are read and dropped"
+            )
+
+    def begin(self, skip: int, key: int) -> Iterator[object]:
+        """Begin a pass, reading and dropping what is to be skipped."""
+        batches = iter(self._data)
+        next(islice(batches, skip, skip), None)
+        return batches
+
+    def generators(self) -> list[torch.Generator]:
+        """Only a DataLoader is known to have any."""
+        generator = getattr(self._data, "generator", None)
+        return [generator] if isinstance(generator, torch.Generator) else []
+
+    def state_dict(self) -> dict[str, object]:
+        """There is none."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """There is none."""
+
+
+class StatefulReader(PlainReader):
+    """Leaves the place in the data to a loader that keeps it itself."""
+
+    def __init__(self, data: Stateful) -> None:
+        super().__init__(cast("Iterable[object]", data))
+        self._loader = data
+        self.inexact = None
+
+    def begin(self, skip: int, key: int) -> Iterator[object]:
+        """Begin where the loader's own state says."""
+        return iter(self._data)
+
+    def state_dict(self) -> dict[str, object]:
+        """Return the loader's own state."""
+        return self._loader.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Give the loader its own state back."""
+        self._loader.load_state_dict(dict(state))
+
+
+class LoaderReader:
+    """Reads a `DataLoader` over a map-style data set through a copy with another index sampler."""
+
+    def __init__(self, loader: DataLoader[object], *, seed_samples: bool) -> None:
+        self._loader = loader
+        seeds = seed_samples and loader.num_workers > 0
+        # The copy shares everything with the user's loader but the source of its indices. Its
+        # attributes are set past DataLoader.__setattr__, which forbids this for loaders in use.
+        self._copy = copy.copy(loader)
+        self._indices = SkippingIndices(
+            _index_sampler(loader),
+            one_each=loader.batch_size is not None or loader.batch_sampler is not None,
+            seeds=seeds,
+        )
+        which = "batch_sampler" if loader.batch_sampler is not None else "sampler"
+        changes: dict[str, object] = {which: self._indices, "_iterator": None}
+        if seeds:
+            changes["dataset"] = SeededSamples(loader.dataset)
+        self._copy.__dict__.update(changes)
+        self.inexact = self._why_inexact(seeds)
+
+    def begin(self, skip: int, key: int) -> Iterator[object]:
+        """Begin a pass; the data before the place is not read."""
+        self._indices.prepare(skip, key)
+        batches = iter(self._copy)
+        self._indices.prime()
+        return batches
+
+    def generators(self) -> list[torch.Generator]:
+        """Return those of the loader and its samplers."""
+        loader = self._loader
+        inner = getattr(loader.batch_sampler, "sampler", None)
+        found = {
+            id(generator): generator
+            for holder in (loader, loader.sampler, loader.batch_sampler, inner)
+            if isinstance(generator := getattr(holder, "generator", None), torch.Generator)
+        }
+        return list(found.values())
+
+    def state_dict(self) -> dict[str, object]:
+        """The place is counted by the source."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """The place is counted by the source."""
+
+    def _why_inexact(self, seeds: bool) -> str | None:
+        own = _own_generators(self._loader.dataset)
+        if own:
+            return (
+                f"its data set keeps a random generator of its own ('{own[0]}'), which no "
+                "checkpoint holds: draw from torch's, NumPy's or Python's global generators"
+            )
+        if self._loader.num_workers and not seeds:
+            return (
+                "seed_samples=False leaves the random numbers of its workers to torch, which "
+                "begins them anew on resume"
+            )
+        return None
+
+
+class SkippingIndices:
+    """An index sampler that can begin in the middle; used by a loader in place of its own.
+
+    The inner sampler is not advanced before the first index is asked for, because it draws its
+    random numbers then, after the loader has drawn its own: as without us.
+    """
+
+    def __init__(self, inner: Iterable[object], *, one_each: bool, seeds: bool) -> None:
+        self._inner = inner
+        self._one_each = one_each
+        self._seeds = seeds
+        self._skip = 0
+        self._key = 0
+        self._current: _Indices | None = None
+
+    def prepare(self, skip: int, key: int) -> None:
+        """Say where the next pass begins."""
+        self._skip, self._key = skip, key
+
+    def prime(self) -> None:
+        """Do the skipping now, if the loader has not asked for an index yet."""
+        if self._skip and self._current is not None:
+            self._current.prime()
+
+    def __iter__(self) -> Iterator[object]:
+        self._current = _Indices(iter(self._inner), self._skip)
+        return self._seeded(self._current) if self._seeds else self._current
+
+    def __len__(self) -> int:
+        return len(cast("Sequence[object]", self._inner))
+
+    def _seeded(self, indices: Iterator[object]) -> Iterator[object]:
+        """Give each index the seed of its sample, which follows from pass and place."""
+        for place, group in enumerate(indices, start=self._skip):
+            if self._one_each:
+                listed = list(cast("Iterable[object]", group))
+                yield [Sample(index, self._key, place, i) for i, index in enumerate(listed)]
+            else:
+                yield Sample(group, self._key, place, 0)
+
+
+class _Indices:
+    """An iterator that skips once, at the latest when the first index is asked for."""
+
+    def __init__(self, inner: Iterator[object], skip: int) -> None:
+        self._inner = inner
+        self._skip = skip
+
+    def prime(self) -> None:
+        skip, self._skip = self._skip, 0
+        next(islice(self._inner, skip, skip), None)
+
+    def __iter__(self) -> Iterator[object]:
+        return self
+
+    def __next__(self) -> object:
+        if self._skip:
+            self.prime()
+        return next(self._inner)
+
+
+def _index_sampler(loader: DataLoader[object]) -> Iterable[object]:
+    return loader.batch_sampler if loader.batch_sampler is not None else loader.sampler
+
+
+def _own_generators(dataset: object) -> list[str]:
+    """Name the attributes of a data set that are random generators."""
+    import random
+
+    import numpy as np
+
+    kinds = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
+    return [
+        name for name, value in getattr(dataset, "__dict__", {}).items() if isinstance(value, kinds)
+    ]

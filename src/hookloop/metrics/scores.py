@@ -1,0 +1,76 @@
+"""Which validation is the best so far, for one watched metric or several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from hookloop.errors import HookError, MetricError
+from hookloop.metrics.rule import Rule, infer_rule, is_better
+
+
+class BestScores:
+    """The best value of each watched metric so far; a tie keeps the older, NaN never wins.
+
+    Args:
+        best: A metric, several, or ``"auto"`` for the first that a validation yields.
+        rule: Whether greater or less is better: one, one per metric, or None to infer it.
+        greater_keys: Parts of names of which more is better.
+        less_keys: Parts of names of which less is better.
+
+    >>> scores = BestScores("accuracy", None, ["acc"], ["loss"])
+    >>> [scores.improved({"accuracy": value}) for value in (0.5, float("nan"), 0.5, 0.6)]
+    [['accuracy'], [], [], ['accuracy']]
+    """
+
+    def __init__(
+        self,
+        best: str | Sequence[str] | None,
+        rule: Rule | Sequence[Rule] | None,
+        greater_keys: Sequence[str],
+        less_keys: Sequence[str],
+    ) -> None:
+        names = [best] if isinstance(best, str) else list(best or ())
+        if "auto" in names and len(names) > 1:
+            raise HookError("best='auto' stands alone: it chooses one metric.")
+        if len(set(names)) != len(names):
+            raise HookError(f"best names a metric twice: {', '.join(names)}.")
+        rules = [rule] * max(1, len(names)) if isinstance(rule, str) else list(rule or ())
+        if rules and len(rules) != max(1, len(names)):
+            raise HookError(f"rule has {len(rules)} entries for {len(names)} metrics.")
+        self._auto = names == ["auto"]
+        self._rules = rules
+        self._keys = (tuple(greater_keys), tuple(less_keys))
+        self.metrics = [] if self._auto else [name.removeprefix("val/") for name in names]
+        self.scores: dict[str, float] = {}
+        for place, name in enumerate(self.metrics):
+            self._rule(place, name)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What has to be produced."""
+        return tuple(f"val/{name}" for name in self.metrics)
+
+    def improved(self, metrics: Mapping[str, float]) -> list[str]:
+        """Take the metrics of a validation; return the names that are better than ever."""
+        if self._auto and not self.metrics and metrics:
+            self.metrics = [next(iter(metrics))]
+        better = []
+        for place, name in enumerate(self.metrics):
+            if name not in metrics:
+                known = ", ".join(metrics) or "nothing"
+                raise MetricError(f"The validation has no '{name}' to be best at; it has: {known}.")
+            value, rule = metrics[name], self._rule(place, name)
+            if math.isfinite(value) and is_better(value, self.scores.get(name), rule):
+                self.scores[name] = value
+                better.append(name)
+        return better
+
+    def _rule(self, place: int, name: str) -> Rule:
+        rule = self._rules[place] if self._rules else infer_rule(name, *self._keys)
+        if rule not in ("greater", "less"):
+            raise HookError(
+                f"Whether more or less of '{name}' is better cannot be told from its name: "
+                "give rule='greater' or rule='less'."
+            )
+        return rule
