@@ -302,13 +302,19 @@ class Loop:
             yield from source.groups(self.accumulate)
             return
         for _ in range(self.run.progress.iter_in_epoch, self.epoch_iters):
-            group = next(self._groups, None) if self._groups is not None else None
-            if group is None:
-                self._groups = source.groups(self.accumulate)
-                group = next(self._groups, None)
+            group = self._next_group(source)
             if group is None:
                 return
             yield group
+
+    def _next_group(self, source: Source) -> list[object] | None:
+        for _ in range(2):  # The first may be the end of a pass; the second is a new one.
+            self._groups = self._groups or source.groups(self.accumulate)
+            group = next(self._groups, None)
+            if group is not None:
+                return group
+            self._groups = None
+        return None
 
     def _take_up_randomness(self) -> None:
         """Continue the random numbers of the run that is resumed, whatever hooks drew meanwhile."""

@@ -128,6 +128,9 @@ def make_turns(
     if loss is not None and step is not None:
         raise ModelError("loss= and step= are both given: a step computes the loss itself.")
     everyone = list(optimizers.values())
+    if scaler is not None:
+        for one in everyone:  # A step that the scaler skips is no mistake of which torch may warn.
+            one._opt_called = True  # type: ignore[attr-defined]
     if isinstance(step, Mapping):
         if unknown := set(step) - set(optimizers):
             raise ModelError(

@@ -11,7 +11,8 @@ A pass is continued exactly when its order is the same again and the skipped bat
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, cast, runtime_checkable
 
@@ -19,6 +20,23 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from hookloop.data.seeding import Sample, SeededSamples
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a pass begins.
+
+    Attributes:
+        skip: Batches that are not wanted.
+        key: What the randomness of samples loaded in workers follows from.
+        passes: The number of the pass, from 1.
+        rewind: Sets the generators to where they were when the pass began.
+    """
+
+    skip: int = 0
+    key: int = 0
+    passes: int = 1
+    rewind: Callable[[], None] = lambda: None
 
 
 class Reader(Protocol):
@@ -30,8 +48,8 @@ class Reader(Protocol):
 
     inexact: str | None
 
-    def begin(self, skip: int, key: int) -> Iterator[object]:
-        """Begin a pass behind its first ``skip`` batches; ``key`` seeds the samples of workers."""
+    def begin(self, place: Place) -> Iterator[object]:
+        """Begin a pass."""
 
     def generators(self) -> list[torch.Generator]:
         """The generators that the order depends on, besides the process's own."""
@@ -82,10 +100,10 @@ class PlainReader:
                 "place are read and dropped"
             )
 
-    def begin(self, skip: int, key: int) -> Iterator[object]:
+    def begin(self, place: Place) -> Iterator[object]:
         """Begin a pass, reading and dropping what is to be skipped."""
         batches = iter(self._data)
-        next(islice(batches, skip, skip), None)
+        next(islice(batches, place.skip, place.skip), None)
         return batches
 
     def generators(self) -> list[torch.Generator]:
@@ -109,7 +127,7 @@ class StatefulReader(PlainReader):
         self._loader = data
         self.inexact = None
 
-    def begin(self, skip: int, key: int) -> Iterator[object]:
+    def begin(self, place: Place) -> Iterator[object]:
         """Begin where the loader's own state says."""
         return iter(self._data)
 
@@ -143,9 +161,12 @@ class LoaderReader:
         self._copy.__dict__.update(changes)
         self.inexact = self._why_inexact(seeds)
 
-    def begin(self, skip: int, key: int) -> Iterator[object]:
+    def begin(self, place: Place) -> Iterator[object]:
         """Begin a pass; the data before the place is not read."""
-        self._indices.prepare(skip, key)
+        # Workers that persist draw their seed in the first pass only, before the sampler draws the
+        # order. Where they have to be started in a later pass, the order must not see that draw.
+        late_start = self._loader.persistent_workers and place.passes > 1
+        self._indices.prepare(place, rewinds=bool(late_start and place.skip))
         batches = iter(self._copy)
         self._indices.prime()
         return batches
@@ -194,21 +215,22 @@ class SkippingIndices:
         self._inner = inner
         self._one_each = one_each
         self._seeds = seeds
-        self._skip = 0
-        self._key = 0
+        self._place = Place()
+        self._rewinds = False
         self._current: _Indices | None = None
 
-    def prepare(self, skip: int, key: int) -> None:
-        """Say where the next pass begins."""
-        self._skip, self._key = skip, key
+    def prepare(self, place: Place, *, rewinds: bool) -> None:
+        """Say where the next pass begins, and whether the generators go back before it does."""
+        self._place, self._rewinds = place, rewinds
 
     def prime(self) -> None:
         """Do the skipping now, if the loader has not asked for an index yet."""
-        if self._skip and self._current is not None:
+        if self._place.skip and self._current is not None:
             self._current.prime()
 
     def __iter__(self) -> Iterator[object]:
-        self._current = _Indices(iter(self._inner), self._skip)
+        rewind = self._place.rewind if self._rewinds else None
+        self._current = _Indices(iter(self._inner), self._place.skip, rewind)
         return self._seeded(self._current) if self._seeds else self._current
 
     def __len__(self) -> int:
@@ -216,22 +238,28 @@ class SkippingIndices:
 
     def _seeded(self, indices: Iterator[object]) -> Iterator[object]:
         """Give each index the seed of its sample, which follows from pass and place."""
-        for place, group in enumerate(indices, start=self._skip):
+        key = self._place.key
+        for batch, group in enumerate(indices, start=self._place.skip):
             if self._one_each:
                 listed = list(cast("Iterable[object]", group))
-                yield [Sample(index, self._key, place, i) for i, index in enumerate(listed)]
+                yield [Sample(index, key, batch, place) for place, index in enumerate(listed)]
             else:
-                yield Sample(group, self._key, place, 0)
+                yield Sample(group, key, batch, 0)
 
 
 class _Indices:
     """An iterator that skips once, at the latest when the first index is asked for."""
 
-    def __init__(self, inner: Iterator[object], skip: int) -> None:
+    def __init__(
+        self, inner: Iterator[object], skip: int, rewind: Callable[[], None] | None
+    ) -> None:
         self._inner = inner
         self._skip = skip
+        self._rewind = rewind
 
     def prime(self) -> None:
+        if self._skip and self._rewind is not None:
+            self._rewind()
         skip, self._skip = self._skip, 0
         next(islice(self._inner, skip, skip), None)
 

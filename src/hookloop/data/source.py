@@ -9,7 +9,7 @@ from typing import cast
 from torch import Tensor
 
 from hookloop.data.randomness import Randomness
-from hookloop.data.reader import make_reader
+from hookloop.data.reader import Place, make_reader
 from hookloop.errors import DataError
 
 Batches = Iterable[object]
@@ -73,15 +73,18 @@ class Source:
     def _start(self) -> Iterator[object]:
         self._began = Randomness.now(self._reader.generators())
         self._passes += 1
-        return self._reader.begin(0, self._began.key(self._passes))
+        return self._reader.begin(Place(0, self._began.key(self._passes), self._passes))
 
     def _continue(self) -> Iterator[object]:
         """Go on in the middle of a pass: with its own order, and then with today's randomness."""
         generators = self._reader.generators()
         today = Randomness.now(generators)
         began = self._began or today
+        key = began.key(self._passes)
         began.restore(generators)
-        batches = self._reader.begin(self.position, began.key(self._passes))
+        batches = self._reader.begin(
+            Place(self.position, key, self._passes, lambda: began.restore(generators))
+        )
         today.restore(generators)
         return batches
 

@@ -1,0 +1,296 @@
+"""A run that was cut off anywhere and resumed ends with the same bits as one that was not."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from tests.tiny import assert_same_bits
+from torch.utils.data import DataLoader, Dataset
+
+from hookloop.core.hook import Hook
+from hookloop.core.trainer import Trainer
+from hookloop.hooks import SaveCheckpoint, StepSchedules
+
+
+class Augmented(Dataset):
+    """Samples with noise from all three generators."""
+
+    def __init__(self, count: int = 23) -> None:
+        self.inputs = torch.randn(count, 4, generator=torch.Generator().manual_seed(1))
+        self.reads: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+        self.reads.append(index)
+        noise = torch.rand(4) + random.random() + np.random.rand()
+        return self.inputs[index] + noise, self.inputs[index].sum(0, keepdim=True)
+
+
+class Cut(Exception):
+    pass
+
+
+class CutAt(Hook):
+    """Cuts the run off in the middle of an iteration."""
+
+    def __init__(self, iteration: int | None) -> None:
+        self.iteration = iteration
+
+    def after_backward(self, run):
+        if run.progress.iter == self.iteration:
+            raise Cut
+
+
+def make(run_dir, *, cut=None, every="2 iters", workers=0, resume=None, data=None, **options):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.Dropout(0.4), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1)
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    loader = DataLoader(Augmented(), batch_size=3, shuffle=True, num_workers=workers)
+    settings = {
+        "train_data": loader if data is None else data,
+        "val_data": DataLoader(Augmented(6), batch_size=4, shuffle=True),
+        "loss": torch.nn.functional.mse_loss,
+        "optimizer": optimizer,
+        "schedule": torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.97),
+        "max_epochs": 3,
+        "seed": 5,
+    }
+    hooks = [StepSchedules(), SaveCheckpoint(every=every, keep=None), CutAt(cut)]
+    return Trainer(
+        model,
+        hooks=[*hooks, *options.pop("hooks", [])],
+        default_hooks=False,
+        run_dir=run_dir,
+        resume=resume,
+        **(settings | options),
+    )
+
+
+def straight(tmp_path, **options):
+    trainer = make(tmp_path / "straight", **options)
+    trainer.train()
+    return trainer
+
+
+def cut_and_resumed(tmp_path, *cuts, **options):
+    run_dir = tmp_path / "cut"
+    for count, cut in enumerate(cuts):
+        with pytest.raises(Cut):
+            make(run_dir, cut=cut, resume=count > 0 or None, **options).train()
+    trainer = make(run_dir, resume=True, **options)
+    trainer.train()
+    return trainer
+
+
+def assert_same_end(one: Trainer, other: Trainer) -> None:
+    assert one.run.progress == other.run.progress
+    assert_same_bits(one.run.model, other.run.model)
+    for name in ("exp_avg", "exp_avg_sq"):
+        ours, theirs = (
+            [state[name] for state in t.run.optimizer.state.values()] for t in (one, other)
+        )
+        assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+    assert one.run.metrics.state_dict() == other.run.metrics.state_dict()
+
+
+@pytest.mark.parametrize("cut", [2, 3, 7, 8, 9, 15, 16, 17, 23])
+def test_a_cut_at_any_iteration_changes_nothing(tmp_path, cut):
+    assert_same_end(cut_and_resumed(tmp_path, cut), straight(tmp_path))
+
+
+def test_many_cuts_change_nothing(tmp_path):
+    assert_same_end(cut_and_resumed(tmp_path, 3, 5, 6, 11, 17, 20), straight(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"accumulate": 3},
+        {"epoch_iters": 5},
+        {"val_every": 4},
+        {"max_epochs": None, "max_iters": 19},
+        {"precision": "fp16"},
+        {"every": "1 epoch"},
+        {"every": "3 iters", "val_every": "2 epochs", "val_at_start": True},
+    ],
+    ids=str,
+)
+def test_every_way_to_train_resumes_exactly(tmp_path, options):
+    cuts = (2, 6) if "accumulate" in options else (9, 12)
+    assert_same_end(cut_and_resumed(tmp_path, *cuts, **options), straight(tmp_path, **options))
+
+
+@pytest.mark.parametrize(("first", "then"), [(2, 2), (1, 2), (2, 1)])
+def test_randomness_in_workers_is_repeated_for_any_number_of_them(tmp_path, first, then):
+    run_dir = tmp_path / "cut"
+    with pytest.raises(Cut):
+        make(run_dir, cut=11, workers=first).train()
+    resumed = make(run_dir, workers=then, resume=True)
+    resumed.train()
+    assert_same_end(resumed, straight(tmp_path, workers=1))
+
+
+def test_persistent_workers_resume_exactly(tmp_path):
+    def loader():
+        return DataLoader(
+            Augmented(), batch_size=3, shuffle=True, num_workers=2, persistent_workers=True
+        )
+
+    run_dir = tmp_path / "cut"
+    with pytest.raises(Cut):
+        make(run_dir, cut=11, data=loader()).train()
+    resumed = make(run_dir, resume=True, data=loader())
+    resumed.train()
+    whole = make(tmp_path / "straight", data=loader())
+    whole.train()
+    assert_same_end(resumed, whole)
+
+
+def test_a_generator_of_the_loaders_own_is_continued(tmp_path):
+    def loader():
+        generator = torch.Generator().manual_seed(9)
+        return DataLoader(Augmented(), batch_size=3, shuffle=True, generator=generator)
+
+    run_dir = tmp_path / "cut"
+    with pytest.raises(Cut):
+        make(run_dir, cut=11, data=loader()).train()
+    resumed = make(run_dir, resume=True, data=loader())
+    resumed.train()
+    whole = make(tmp_path / "straight", data=loader())
+    whole.train()
+    assert_same_end(resumed, whole)
+
+
+def test_a_loader_with_a_state_of_its_own_is_used_through_it(tmp_path):
+    class Counting:
+        """Reads numbered batches and knows where it is."""
+
+        def __init__(self) -> None:
+            self.next = 0
+            self.loaded: list[int] = []
+
+        def __iter__(self):
+            while self.next < 7:
+                self.next += 1
+                generator = torch.Generator().manual_seed(self.next)
+                yield torch.randn(3, 4, generator=generator), torch.ones(3, 1)
+            self.next = 0
+
+        def state_dict(self):
+            return {"next": self.next}
+
+        def load_state_dict(self, state):
+            self.loaded.append(state["next"])
+            self.next = state["next"]
+
+    run_dir = tmp_path / "cut"
+    with pytest.raises(Cut):
+        make(run_dir, cut=11, data=Counting()).train()
+    data = Counting()
+    resumed = make(run_dir, resume=True, data=data)
+    resumed.train()
+    whole = make(tmp_path / "straight", data=Counting())
+    whole.train()
+    assert data.loaded == [3]
+    assert_same_end(resumed, whole)
+
+
+def test_the_data_before_the_place_is_not_read(tmp_path):
+    run_dir = tmp_path / "cut"
+    with pytest.raises(Cut):
+        make(run_dir, cut=6).train()  # the checkpoint is that of iteration 6, of 8 in the epoch
+    data = Augmented()
+    loader = DataLoader(data, batch_size=3, shuffle=True)
+    make(run_dir, resume=True, data=loader, max_epochs=1).train()
+    assert len(data.reads) == 5  # the last two batches: three samples and two
+
+
+def test_a_validation_that_was_due_is_run_once_on_resume(tmp_path):
+    class CutInValidation(Hook):
+        def __init__(self, at):
+            self.at = at
+            self.seen = []
+
+        def before_val_iter(self, run):
+            if run.progress.iter == self.at:
+                raise Cut
+
+        def after_val_epoch(self, run, metrics):
+            self.seen.append(run.progress.iter)
+
+        def after_epoch(self, run):
+            self.seen.append("epoch")
+
+    run_dir, watch = tmp_path / "cut", CutInValidation(16)
+    with pytest.raises(Cut):
+        make(run_dir, hooks=[watch]).train()
+    assert watch.seen == [8, "epoch"]
+    again = CutInValidation(None)
+    resumed = make(run_dir, hooks=[again], resume=True)
+    resumed.train()
+    assert again.seen == [16, "epoch", 24, "epoch"]
+    assert_same_end(resumed, straight(tmp_path))
+
+
+def test_resuming_a_finished_run_changes_nothing(tmp_path):
+    first = straight(tmp_path)
+    files = sorted(path.name for path in (tmp_path / "straight").iterdir())
+    again = make(tmp_path / "straight", resume=True)
+    assert again.train().status == "completed"
+    assert_same_end(again, first)
+    assert sorted(path.name for path in (tmp_path / "straight").iterdir()) == files
+
+
+def test_a_longer_run_continues_a_shorter_one(tmp_path):
+    make(tmp_path / "cut", max_epochs=2).train()
+    longer = make(tmp_path / "cut", max_epochs=4, resume=True)
+    longer.train()
+    assert_same_end(longer, straight(tmp_path, max_epochs=4))
+
+
+def test_a_checkpoint_does_not_grow_with_the_run(tmp_path):
+    make(tmp_path / "r", max_epochs=40, every="10 epochs").train()
+    sizes = {path.name: path.stat().st_size for path in (tmp_path / "r").glob("epoch_*.pth")}
+    assert sizes["epoch_40.pth"] - sizes["epoch_20.pth"] < 1000
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (lambda: (x for x in [(torch.ones(3, 4), torch.ones(3, 1))]), "read only once"),
+        (Endless, "no DataLoader"),
+        (lambda: DataLoader(Stream(), batch_size=2), "data set is iterable"),
+        (lambda: DataLoader(WithGenerator(), batch_size=2), "generator of its own"),
+    ],
+)
+def test_a_loader_that_cannot_be_exact_is_named_at_start(tmp_path, caplog, data, reason):
+    make(tmp_path / "r", data=data(), max_epochs=None, max_iters=1).train()
+    assert [r.getMessage() for r in caplog.records if "may not be exact" in r.getMessage()]
+    assert reason in caplog.text
+
+
+def test_leaving_workers_to_torch_is_named_at_start(tmp_path, caplog):
+    make(tmp_path / "r", workers=1, seed_samples=False, max_epochs=1).train()
+    assert "seed_samples=False" in caplog.text
+
+
+class Endless:
+    def __iter__(self):
+        while True:
+            yield torch.ones(3, 4), torch.ones(3, 1)
+
+
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return iter([(torch.ones(4), torch.ones(1))] * 10)
+
+
+class WithGenerator(Augmented):
+    def __init__(self):
+        super().__init__()
+        self.rng = np.random.default_rng(0)
