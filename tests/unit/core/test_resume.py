@@ -29,6 +29,23 @@ class Augmented(Dataset):
         return self.inputs[index] + noise, self.inputs[index].sum(0, keepdim=True)
 
 
+class Endless:
+    def __iter__(self):
+        while True:
+            yield torch.ones(3, 4), torch.ones(3, 1)
+
+
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return iter([(torch.ones(4), torch.ones(1))] * 10)
+
+
+class WithGenerator(Augmented):
+    def __init__(self):
+        super().__init__()
+        self.rng = np.random.default_rng(0)
+
+
 class Cut(Exception):
     pass
 
@@ -277,20 +294,3 @@ def test_a_loader_that_cannot_be_exact_is_named_at_start(tmp_path, caplog, data,
 def test_leaving_workers_to_torch_is_named_at_start(tmp_path, caplog):
     make(tmp_path / "r", workers=1, seed_samples=False, max_epochs=1).train()
     assert "seed_samples=False" in caplog.text
-
-
-class Endless:
-    def __iter__(self):
-        while True:
-            yield torch.ones(3, 4), torch.ones(3, 1)
-
-
-class Stream(torch.utils.data.IterableDataset):
-    def __iter__(self):
-        return iter([(torch.ones(4), torch.ones(1))] * 10)
-
-
-class WithGenerator(Augmented):
-    def __init__(self):
-        super().__init__()
-        self.rng = np.random.default_rng(0)
