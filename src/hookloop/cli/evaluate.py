@@ -21,10 +21,11 @@ def evaluate(
     Of a run directory, the newest checkpoint is taken unless another is given, and the numbers are
     added to the run's records; the evaluation of a config file is a run of its own.
     """
-    from hookloop.config.build import build
     from hookloop.config.load import load
 
     loaded = load(config, overrides)
+    from hookloop.config.build import build
+
     home = run_directory_of(config)
     chosen = _choose(loaded, home, checkpoint)
     if chosen is None and loaded.tree.get("load_from") is None:

@@ -56,7 +56,7 @@ def _tell_fault(error: HookloopError, *, show_all: bool) -> int:
     for fault in faults:
         say_error(str(fault))
     _tell_notes(error)
-    if error.__cause__ is not None and not isinstance(error.__cause__, HookloopError):
+    if _is_from_user_code(error.__cause__):
         click.echo("  --traceback shows where it comes from", err=True)
     return USER_FAULT
 
@@ -86,6 +86,15 @@ def place_in_user_code(error: BaseException) -> FrameSummary | None:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not _is_library(frame.filename)]
     return own[-1] if own else (frames[-1] if frames else None)
+
+
+def _is_from_user_code(error: BaseException | None) -> bool:
+    if isinstance(error, ExceptionGroup):
+        return any(_is_from_user_code(one) for one in error.exceptions)
+    if error is None or isinstance(error, HookloopError):
+        return False
+    frames = traceback.extract_tb(error.__traceback__)
+    return any(not _is_library(frame.filename) for frame in frames)
 
 
 def _is_library(filename: str) -> bool:

@@ -28,11 +28,13 @@ def command(config: Path, overrides: tuple[str, ...], run_dir: Path | None, resu
     Any value can be changed: optimizer.lr=0.01, hooks.ema=null, hooks.StopAfter.epochs=3.
     When there is test data, the trained model is tested at the end.
     """
-    from hookloop.config.build import build
     from hookloop.config.load import load
-    from hookloop.core.run import Interrupted
 
     loaded = load(config, overrides)
+    # Only now, so that a file which cannot be read is refused without waiting for torch.
+    from hookloop.config.build import build
+    from hookloop.core.run import Interrupted
+
     if resume and run_dir is None:
         run_dir = run_directory_of(config) or _run_to_resume(loaded)
     trainer = build(loaded, run_dir=run_dir, resume=True if resume else None)

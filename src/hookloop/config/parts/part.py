@@ -240,7 +240,7 @@ class PartReader:
         """Explain an argument that a base left behind when a child changed the type."""
         origin = (self.config.where(key) or "").rpartition(":")[0]
         changed = (self.config.where(type_key) or "").rpartition(":")[0]
-        if not origin or origin == changed or origin.startswith("command line"):
+        if origin in ("", changed, self.config.where(())) or origin.startswith("command line"):
             return ""
         return f" It was merged in from {origin}: '_delete_: true' beside 'type' prevents that."
 

@@ -128,6 +128,10 @@ def _syntax_fault(error: yaml.YAMLError, text: str, shown: str) -> Fault:
     lines = text.splitlines()
     line = lines[mark.line] if mark.line < len(lines) else ""
     problem = getattr(error, "problem", None) or "it cannot be read"
+    opened = getattr(error, "context_mark", None)
+    if "stream end" in problem and opened is not None:
+        # The end of the file is where it was noticed; where it began is where to look.
+        return Fault("not valid YAML: what begins here has no end.", f"{shown}:{opened.line + 1}")
     return Fault(f"not valid YAML: {problem}.{_hint(line, problem)}", f"{shown}:{mark.line + 1}")
 
 

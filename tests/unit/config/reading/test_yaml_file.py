@@ -57,7 +57,8 @@ def test_words_that_yaml_takes_for_booleans_stay_words_as_keys(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\nb: [1, 2\n", "a.yaml:3: not valid YAML: expected ',' or ']'"),
+        ("a: 1\nb: [1, 2\n\n", "a.yaml:2: not valid YAML: what begins here has no end."),
+        ("a: [1, 2\nb: 3\n", "a.yaml:2: not valid YAML: expected ',' or ']', but got"),
         ("a: b: c\n", "a.yaml:1: not valid YAML: mapping values are not allowed here. Check"),
         ("a:\n\tb: 1\n", "Indent with spaces, not with tabs."),
         ("a: {lr: ${vars.lr}}\n", 'Inside {...} an interpolation needs quotes: "${name}".'),

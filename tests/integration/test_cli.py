@@ -1,0 +1,307 @@
+"""The command line as a user meets it: a small project, real trainings, real processes."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+PROJECT = {
+    "net.py": """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.body = nn.Linear(2, width)
+        self.head = nn.Linear(width, 2)
+
+    def forward(self, inputs):
+        return self.head(torch.relu(self.body(inputs)))
+
+
+def loader(count: int = 64, seed: int = 0):
+    generator = torch.Generator().manual_seed(seed)
+    inputs = torch.randn(count, 2, generator=generator)
+    data = torch.utils.data.TensorDataset(inputs, (inputs[:, 0] > 0).long())
+    return torch.utils.data.DataLoader(data, batch_size=16, shuffle=seed == 0)
+
+
+def accuracy(output, targets):
+    return (output.argmax(1) == targets).float().mean()
+""",
+    "my_hooks.py": '''
+from hookloop import HOOKS, Hook
+
+
+@HOOKS.register()
+class Fail(Hook):
+    def __init__(self, at: int = 2) -> None:
+        self.at = at
+
+    def after_train_iter(self, run):
+        if run.progress.iter == self.at:
+            raise ValueError("the sensor fell off")
+
+
+class Misspelt(Hook):
+    def after_trian_iter(self, run): ...
+
+
+class Ready(Hook):
+    """Tell whoever started the process that training has begun."""
+
+    def after_train_iter(self, run):
+        if run.progress.iter == 3:
+            print("ready", flush=True)
+''',
+    "config.yaml": """
+seed: 0
+max_epochs: 3
+model: net.Net
+train_data: net.loader
+val_data: {type: net.loader, seed: 1}
+test_data: {type: net.loader, seed: 2}
+loss: cross_entropy
+metrics: {accuracy: net.accuracy}
+optimizer: {type: AdamW, lr: 1e-2, groups: [{match: "*.bias", weight_decay: 0}]}
+schedule: {type: OneCycleLR, max_lr: 1e-2, total_steps: auto}
+imports: [my_hooks]
+hooks:
+  stop: {type: StopAfter, epochs: 2}
+""",
+}
+
+
+def hookloop(*args: str, cwd: Path, **options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hookloop", *args],
+        cwd=cwd,
+        env={**os.environ, **options},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose config was trained once, into the directory ``runs/first``."""
+    project = tmp_path_factory.mktemp("project")
+    for name, text in PROJECT.items():
+        (project / name).write_text(text.lstrip())
+    done = hookloop("train", "config.yaml", "--run-dir", "runs/first", cwd=project)
+    assert done.returncode == 0, done.stderr
+    (project / "output.txt").write_text(done.stdout)
+    return project
+
+
+@pytest.fixture
+def project(trained: Path, tmp_path: Path) -> Path:
+    """A copy of the trained project, to do with as one likes."""
+    return Path(shutil.copytree(trained, tmp_path / "project"))
+
+
+def weights(run: Path, name: str) -> dict[str, object]:
+    import torch
+
+    loaded: dict[str, object] = torch.load(run / name, weights_only=True)["model"]
+    return loaded
+
+
+def test_training_ends_with_one_line_about_it(trained: Path) -> None:
+    last = (trained / "output.txt").read_text().splitlines()[-1]
+    assert last.startswith("stopped (2 epochs are done): runs/first  train/loss ")
+    assert "val/accuracy 0." in last
+    assert "test/accuracy 0." in last
+
+
+def test_the_written_config_trains_the_same_again_from_anywhere(
+    trained: Path, tmp_path: Path
+) -> None:
+    import torch
+
+    done = hookloop("train", str(trained / "runs/first"), "--run-dir", "second", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first = weights(trained / "runs/first", "epoch_2.pth")
+    second = weights(tmp_path / "second", "epoch_2.pth")
+    assert all(torch.equal(first[name], second[name]) for name in first)  # type: ignore[arg-type]
+
+
+def test_a_directory_that_holds_a_run_is_refused(project: Path) -> None:
+    done = hookloop("train", "config.yaml", "--run-dir", "runs/first", cwd=project)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: 'runs/first' already holds a run: resume it (--resume")
+
+
+def test_a_run_goes_on_where_it_ended(project: Path) -> None:
+    done = hookloop("train", "runs/first", "--resume", "hooks.stop=null", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("completed: runs/first  ")
+    assert (project / "runs/first/epoch_3.pth").is_file()
+
+
+def test_resuming_finds_the_newest_run_of_the_same_config(project: Path) -> None:
+    done = hookloop("train", "config.yaml", "--resume", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert "runs/first" in done.stdout.splitlines()[-1]
+    other = hookloop("train", "config.yaml", "--resume", "model.width=4", cwd=project)
+    assert other.returncode == 2
+    assert "there is no run of this config under 'runs' to resume" in other.stderr
+
+
+@pytest.mark.parametrize("verb", ["test", "validate"])
+def test_a_run_is_evaluated_with_its_newest_checkpoint(project: Path, verb: str) -> None:
+    done = hookloop(verb, "runs/first", cwd=project)
+    assert done.returncode == 0, done.stderr
+    phase = "test" if verb == "test" else "val"
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith(f"runs/first/epoch_2.pth  {phase}/loss ")
+    accuracy = (project / "output.txt").read_text().partition(f"{phase}/accuracy ")[2].split()[0]
+    assert last.endswith(f"{phase}/accuracy {accuracy}")
+
+
+def test_a_config_is_evaluated_with_the_checkpoint_that_is_given(project: Path) -> None:
+    done = hookloop("test", "config.yaml", "--checkpoint", "runs/first/epoch_1.pth", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("runs/first/epoch_1.pth  test/loss ")
+    assert len(list((project / "runs").iterdir())) == 2
+
+
+def test_runs_are_listed(trained: Path) -> None:
+    _, line = hookloop("runs", cwd=trained).stdout.splitlines()
+    assert line.startswith("first  stopped (2 epochs are done)  2       8      val/accuracy ")
+
+
+def test_check_builds_everything_and_leaves_nothing_behind(project: Path) -> None:
+    shutil.rmtree(project / "runs")
+    done = hookloop("check", "config.yaml", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (
+        "config.yaml: nothing to refuse.  Net: 42 parameters, 12 iterations, 8 hooks\n"
+    )
+    assert not (project / "runs").exists()
+
+
+def test_check_tells_all_faults_at_once(project: Path) -> None:
+    (project / "bad.yaml").write_text(
+        "_base_: config.yaml\n"
+        "optimizer: {lr: fast}\n"
+        "hooks:\n"
+        "  stop: {epoch: 3}\n"
+        "  other: StopAftr\n"
+        "max_epoch: 3\n"
+    )
+    done = hookloop("check", "bad.yaml", "seed=x", cwd=project)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        "error: bad.yaml:6: max_epoch: there is no such key. Did you mean 'max_epochs'?",
+        "error: bad.yaml:2: optimizer.lr: expected float, got 'fast'.",
+        "error: bad.yaml:4: hooks.stop.epoch: StopAfter has no argument 'epoch'. "
+        "Did you mean 'epochs'?",
+        "error: bad.yaml:5: hooks.other: no hook is named 'StopAftr'. Did you mean 'StopAfter'?",
+        "error: command line: seed=x: seed: expected int | None, got 'x'.",
+    ]
+
+
+def test_check_tells_what_the_engine_refuses(project: Path) -> None:
+    done = hookloop("check", "config.yaml", "hooks.trip=my_hooks.Misspelt", cwd=project)
+    assert done.returncode == 2
+    assert "after_trian_iter: no such mount point. Did you mean 'after_train_iter'?" in done.stderr
+    taken = hookloop("check", "config.yaml", "run_dir=runs/first", cwd=project)
+    assert taken.returncode == 2
+    assert "already holds a run" in taken.stderr
+
+
+def test_plan_shows_who_acts_where(trained: Path) -> None:
+    done = hookloop("plan", "config.yaml", cwd=trained)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["point", "hook", "priority", "every", "reads", "writes"]
+    place = next(n for n, line in enumerate(lines) if line.startswith("after_train_iter "))
+    assert any(line.split()[:2] == ["stop", "50"] for line in lines[place : place + 6])
+    assert lines[-1].startswith("No hook acts at: ")
+
+
+def test_a_failed_run_is_told_shortly_with_its_place(project: Path) -> None:
+    arguments = ("train", "config.yaml", "hooks.fail.type=Fail", "default_hooks.console=null")
+    done = hookloop(*arguments, cwd=project)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "error: ValueError: the sensor fell off",
+        "  in my_hooks.py:11, after_train_iter",
+        '    raise ValueError("the sensor fell off")',
+        "  raised by the hook 'fail' (Fail) at after_train_iter",
+        "  --traceback shows all",
+    ]
+    full = hookloop(*arguments, "--traceback", cwd=project)
+    assert full.returncode == 1
+    assert "Traceback (most recent call last):" in full.stderr
+    assert full.stderr.rstrip().endswith("raised by the hook 'fail' (Fail) at after_train_iter")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "confg.yaml"], "error: there is no config file 'confg.yaml'. Did you mean"),
+        (["train"], "Missing argument 'CONFIG'"),
+        (["train", "config.yaml", "--run-dri", "x"], "No such option"),
+        (["train", "broken.yaml"], "error: broken.yaml:2: not valid YAML: "),
+        (["train", "circle.yaml"], "error: circle.yaml:1: '_base_' goes round in a circle: "),
+        (["runs", "nowhere"], "there is no directory 'nowhere'"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(project: Path, arguments: list[str], message: str) -> None:
+    (project / "broken.yaml").write_text("seed: 0\nmodel: [a\n")
+    (project / "circle.yaml").write_text("_base_: circle.yaml\n")
+    done = hookloop(*arguments, cwd=project)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("wanted", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_in_order(project: Path, wanted: signal.Signals) -> None:
+    command = [sys.executable, "-m", "hookloop", "train", "config.yaml", "--run-dir", "runs/long"]
+    changes = ["max_epochs=100000", "schedule=null", "hooks={ready: my_hooks.Ready}"]
+    process = subprocess.Popen(
+        [*command, *changes], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("ready"):
+            break
+    process.send_signal(wanted)
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == 128 + wanted, errors
+    assert f"interrupted ({wanted.name}" in output.splitlines()[-2]
+    assert output.splitlines()[-1] == "hookloop train runs/long --resume goes on with it."
+
+
+def test_a_python_config_trains_and_its_written_config_does_too(project: Path) -> None:
+    (project / "experiment.py").write_text(
+        "from torch.nn.functional import cross_entropy as _cross_entropy\n"
+        "from net import Net\n"
+        "_base_ = 'config.yaml'\n"
+        "model = dict(type=Net, width=4)\n"
+        "hooks = None\n"
+        "custom_hooks = [dict(type='StopAfter', epochs=1, priority='VERY_LOW')]\n"
+        "default_hooks = dict(console=None)\n"
+        "def loss(output, targets):\n"
+        "    return 2 * _cross_entropy(output, targets)\n"
+    )
+    done = hookloop("train", "experiment.py", "--run-dir", "runs/python", cwd=project)
+    assert done.returncode == 0, done.stderr
+    written = yaml.safe_load((project / "runs/python/config.yaml").read_text())
+    assert written["model"] == {"type": "net.Net", "width": 4}
+    assert written["loss"] == "experiment.loss"
+    again = hookloop("train", "runs/python", "--run-dir", "runs/again", cwd=project)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.partition("  ")[2] == done.stdout.partition("  ")[2]
