@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hookloop.core.run import Run
+    from hookloop.core.schedule import Schedule
 
 
 class StepSchedules(Hook):
@@ -26,6 +27,9 @@ class StepSchedules(Hook):
 
     priority = Priority.LOW
     writes = ("lr",)
+
+    def __init__(self) -> None:
+        self._by_metric: list[Schedule] = []  # A validation without training moves nothing.
 
     def before_train(self, run: Run) -> None:
         self._by_iter = [s for s in run.schedules.values() if s.counts("iters")]
