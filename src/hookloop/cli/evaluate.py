@@ -31,7 +31,7 @@ def evaluate(
     if chosen is None and loaded.tree.get("load_from") is None:
         click.echo("warning: no checkpoint is given, so the weights are untrained.", err=True)
     if chosen is not None:
-        loaded.tree["load_from"] = str(chosen)
+        loaded.tree["load_from"] = chosen
     trainer = build(loaded, resume=str(home) if home else None)
     metrics = trainer.test() if phase == "test" else trainer.validate()
     numbers = "  ".join(f"{phase}/{name} {value:.4g}" for name, value in metrics.items())
@@ -39,14 +39,14 @@ def evaluate(
     return 0
 
 
-def _choose(config: Config, home: Path | None, checkpoint: Path | None) -> Path | None:
+def _choose(config: Config, home: Path | None, checkpoint: Path | None) -> str | None:
     """Return the file to load: the one that is given, or the newest of the run."""
     from hookloop.runs.layout import RunDir
 
     if checkpoint is not None and checkpoint.is_dir():
         home, checkpoint = checkpoint, None
     if checkpoint is not None:
-        return checkpoint
+        return str(checkpoint)
     if home is None or config.tree.get("load_from") is not None:
         return None
     return RunDir(home).last_checkpoint

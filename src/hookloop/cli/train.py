@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hookloop.cli.arguments import config_and_overrides, run_directory_of
-from hookloop.cli.report import reporting
+from hookloop.cli.report import reporting, say_error
 from hookloop.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ def _say_outcome(outcome: Outcome, metrics: Mapping[str, float] | None = None) -
         if name == "train/loss" or name.startswith(("val/", "test/"))
     )
     click.echo(f"{outcome.status}{reason}: {outcome.run_dir}  {numbers}".rstrip())
+    if outcome.problem:
+        say_error(outcome.problem)
 
 
 def _run_to_resume(config: Config) -> Path | None:

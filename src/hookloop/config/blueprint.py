@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast
 
+from hookloop.checkpoint.weights import Pretrained
 from hookloop.config import registry as registries
 from hookloop.config.load import extend_import_path
 from hookloop.config.locate import describe
 from hookloop.config.parts.hooks import read_default_hooks, read_hooks
 from hookloop.config.parts.optimizers import is_named, read_optimizers, read_schedules
-from hookloop.config.parts.part import TYPE, PartReader
+from hookloop.config.parts.part import TYPE, Description, PartReader
 from hookloop.config.parts.signature import Signature
 from hookloop.config.registry import Registry
 from hookloop.config.schema import ABOUT, KEYS, SETTINGS
@@ -32,6 +33,7 @@ class Blueprint:
         hooks: In order.
         default_hooks: Changes to the standard set.
         points: Mount points of the project.
+        load_from: Weights to begin with.
         settings: Plain values for the Trainer.
     """
 
@@ -41,6 +43,7 @@ class Blueprint:
     hooks: list[object] = field(default_factory=list)
     default_hooks: dict[str, object] | Literal[False] | None = None
     points: list[object] = field(default_factory=list)
+    load_from: object = None
     settings: dict[str, object] = field(default_factory=dict)
 
 
@@ -71,6 +74,7 @@ def draw(config: Config) -> Blueprint:
         for name, annotation in SETTINGS.items()
         if name in tree
     }
+    blueprint.load_from = _weights(reader, ("load_from",), tree.get("load_from"))
     reader.raise_faults()
     return blueprint
 
@@ -167,6 +171,13 @@ def _functions(reader: PartReader, name: str, value: object, home: Registry[obje
         reader.fault((name,), "expected a mapping from names to metrics.")
         return None
     return reader.function((name,), value, home)
+
+
+def _weights(reader: PartReader, key: Key, value: object) -> object:
+    """Read a path, or a mapping that says what to take of it."""
+    if not isinstance(value, dict):
+        return reader.plain(key, value, str | None)
+    return reader.read(Description(key, Pretrained, key, value, key), registries.MODELS)
 
 
 def _points(reader: PartReader, key: Key, value: object) -> list[object]:

@@ -93,6 +93,7 @@ class Builder:
             "hooks": hooks,
             "default_hooks": default_hooks,
             "points": self.blueprint.points,
+            "load_from": self._make(self.blueprint.load_from, {}),
             **self.settings,
             "config": effective(self.config, cast("str | None", self.settings.get("run_dir"))),
         }

@@ -23,6 +23,7 @@ BUILT = (
     "hooks",
     "default_hooks",
     "points",
+    "load_from",
 )
 """Keys whose values describe objects, in the order in which these are built."""
 
@@ -41,7 +42,7 @@ SETTINGS: dict[str, object] = {
     "run_dir": str | None,
     "seed": int | None,
     "resume": bool | str | None,
-    "load_from": str | None,
+    "seed_samples": bool,
 }
 """Arguments of the Trainer that are plain values, with their types."""
 

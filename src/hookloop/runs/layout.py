@@ -87,11 +87,13 @@ class RunDir:
         return self.path / "last_checkpoint"
 
     @property
-    def last_checkpoint(self) -> Path | None:
-        """The newest checkpoint, or None when there is none yet."""
+    def last_checkpoint(self) -> str | None:
+        """Path or URL of the newest checkpoint, or None when there is none yet."""
         if not self.last_checkpoint_file.is_file():
             return None
-        return self.path / self.last_checkpoint_file.read_text(encoding="utf-8").strip()
+        written = self.last_checkpoint_file.read_text(encoding="utf-8").strip()
+        # A bare name lies in the run; a run that keeps its checkpoints elsewhere says where.
+        return written if "/" in written else str(self.path / written)
 
     def holds_run(self) -> bool:
         """Tell whether a run has left records or checkpoints here."""

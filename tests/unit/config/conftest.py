@@ -105,6 +105,13 @@ class Nosy(Hook):
     def after_train_iter(self, run): ...
 
 
+class Own(Hook):
+    def __init__(self, every: int | str) -> None:
+        self.given = every
+
+    def after_train_iter(self, run): ...
+
+
 class Calls(Hook):
     def __init__(self, function: Callable[[int], int]) -> None:
         self.function = function

@@ -138,6 +138,11 @@ def test_faults_of_the_command_line_say_so(write: Write) -> None:
         ("default_hooks: [checkpoint]", "expected a mapping from names to hooks, or false"),
         ("imports: missing_module", "'missing_module' could not be imported: ModuleNotFoundError"),
         ("imports: 3", "imports: expected str | list[str], got 3."),
+        (
+            "load_from: {pth: a.pth, path: b}",
+            "Pretrained has no argument 'pth'. Did you mean 'path'",
+        ),
+        ("load_from: 3", "load_from: expected str | None, got 3."),
         ("points: [generated]", "points[0]: 'generated' cannot be a mount point"),
         ("points: [{name: after_x, argz: [a]}]", "Point has no argument 'argz'. Did you mean 'arg"),
     ],

@@ -77,7 +77,9 @@ def test_the_last_checkpoint_is_found_by_its_name(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path)
     assert run.last_checkpoint is None
     run.last_checkpoint_file.write_text("epoch_2.pth\n")
-    assert run.last_checkpoint == tmp_path / "epoch_2.pth"
+    assert run.last_checkpoint == str(tmp_path / "epoch_2.pth")
+    run.last_checkpoint_file.write_text("s3://bucket/run/epoch_2.pth\n")
+    assert run.last_checkpoint == "s3://bucket/run/epoch_2.pth"
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_draft(tmp_path: Path) -> None:
