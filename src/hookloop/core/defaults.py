@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Literal, cast
 
+from hookloop.core.foreign import adapt, adapt_all
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError, nearest
 
@@ -31,22 +32,29 @@ def default_hooks(changes: Mapping[str, Hook | None] | Literal[False] | None) ->
     for name, path in DEFAULT_HOOKS.items():
         hook = changes.pop(name) if name in changes else _load(path)()
         if hook is not None:
-            hooks.append(hook.named(name))
+            hooks += _named(name, hook)
     for name, hook in changes.items():
         if hook is None:
             raise HookError(
                 f"default_hooks: there is no '{name}' to remove.{nearest(name, DEFAULT_HOOKS)} "
                 f"There are: {', '.join(DEFAULT_HOOKS)}."
             )
-        hooks.append(hook.named(name))
+        hooks += _named(name, hook)
     return hooks
 
 
 def own_hooks(hooks: Iterable[Hook] | Mapping[str, Hook | None]) -> list[Hook]:
     """Read the user's hooks: a list, or a mapping that names them and in which None removes."""
     if isinstance(hooks, Mapping):
-        return [hook.named(name) for name, hook in hooks.items() if hook is not None]
-    return list(hooks)
+        named = [_named(name, hook) for name, hook in hooks.items() if hook is not None]
+        return [hook for several in named for hook in several]
+    return adapt_all(hooks)
+
+
+def _named(name: str, hook: Hook) -> list[Hook]:
+    """Name a hook; of several that stand for a foreign one, the first gets the name."""
+    ours = adapt(hook)
+    return [ours[0].named(name), *ours[1:]]
 
 
 def _load(path: str) -> Callable[[], Hook]:

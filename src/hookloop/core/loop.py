@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
 
 import torch
 from torch import Tensor
@@ -70,7 +72,8 @@ class Loop:
         self.validation = validation
         self.accumulate = accumulate
         self.epoch_iters = epoch_iters
-        self.autocast = autocast
+        if autocast is not None:  # Full precision needs no context, which would cost a third of us.
+            self._compute = partial(self._compute_in, autocast)  # type: ignore[method-assign]
         self.saver = saver
         self.randomness: Randomness | None = None
         self._moves = run.device.type != "cpu"
@@ -107,13 +110,14 @@ class Loop:
         fire(plan.before_train_epoch, run)
         self._take_up_randomness()
         self._obey()  # A validation that was due when the run was cut off.
+        due, requests, limit = self.validation.due_after_iter, run.requests, progress.max_iters
         for batches in self._epoch_batches():
             self._iterate(batches)
-            if self.validation.due_after_iter(progress):
+            if due is not None and due(progress):
                 run.validate()
-            if run.requests.any:
+            if requests.any:
                 self._obey()
-            if run.requests.stop or progress.is_done:
+            if requests.stop or progress.iter == limit:
                 break
         else:
             progress.epoch_iters = progress.iter_in_epoch
@@ -159,7 +163,8 @@ class Loop:
                 turn.backward(loss if len(batches) == 1 else loss / len(batches))
                 fire(plan.after_backward, run)
             else:
-                turn.unscale()
+                if turn.scaler is not None:
+                    turn.unscale()
                 fire(plan.before_update, run)
                 turn.update(run)
                 fire(plan.after_update, run)
@@ -169,18 +174,16 @@ class Loop:
 
     def _compute(self, turn: Turn) -> Tensor | None:
         """Compute output and loss of the microbatch at hand; hooks may replace either."""
-        if self.autocast is not None:
-            with self.autocast:
-                return self._forward(turn)
-        return self._forward(turn)
-
-    def _forward(self, turn: Turn) -> Tensor | None:
         run = self.run
         run.output = turn.forward(run)
         fire(run.plan.after_forward, run)
         run.loss = turn.loss_of(run)
         fire(run.plan.after_loss, run)
         return run.loss
+
+    def _compute_in(self, autocast: AbstractContextManager[None], turn: Turn) -> Tensor | None:
+        with autocast:
+            return Loop._compute(self, turn)
 
     def _obey(self) -> None:
         """Do what hooks asked for: first save, so that a failing validation loses nothing."""
@@ -292,29 +295,26 @@ class Loop:
         return meters.compute()
 
     def _epoch_batches(self) -> Iterator[list[object]]:
-        """Yield the groups of microbatches of one epoch.
+        """Return the groups of microbatches of one epoch.
 
         With a fixed number of iterations per epoch the data is read on across the borders of epochs
         and begun again where it ends.
         """
         source = self._source()
         if self.epoch_iters is None:
-            yield from source.groups(self.accumulate)
-            return
-        for _ in range(self.run.progress.iter_in_epoch, self.epoch_iters):
-            group = self._next_group(source)
-            if group is None:
-                return
-            yield group
+            return source.groups(self.accumulate)
+        left = range(self.run.progress.iter_in_epoch, self.epoch_iters)
+        groups = (self._next_group(source) for _ in left)
+        return takewhile(bool, groups)
 
-    def _next_group(self, source: Source) -> list[object] | None:
+    def _next_group(self, source: Source) -> list[object]:
         for _ in range(2):  # The first may be the end of a pass; the second is a new one.
             self._groups = self._groups or source.groups(self.accumulate)
             group = next(self._groups, None)
             if group is not None:
                 return group
             self._groups = None
-        return None
+        return []
 
     def _take_up_randomness(self) -> None:
         """Continue the random numbers of the run that is resumed, whatever hooks drew meanwhile."""

@@ -7,7 +7,7 @@ and obeys the requests, at the next safe place.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -169,6 +169,7 @@ class Run:
         outcome: How the run ended; ``running`` until then.
         requests: What was asked for; write it through the verbs.
         outbox: Where records wait for the writers; write it through `emit`.
+        facades: How foreign hooks see this run, by the name of their dialect.
     """
 
     model: torch.nn.Module
@@ -193,6 +194,7 @@ class Run:
     outcome: Outcome = Outcome("running")
     requests: Requests = field(default_factory=Requests)
     outbox: Outbox = field(default_factory=Outbox)
+    facades: dict[str, object] = field(default_factory=dict)
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:
@@ -243,9 +245,7 @@ class Run:
         nothing.
         """
         if self.world.is_main:
-            if getattr(record, "step", 0) is None:
-                record = replace(record, step=self.progress.iter)  # type: ignore[call-arg]
-            self.outbox.put(record)
+            self.outbox.put(record.at(self.progress.iter))
 
     def fire(self, point: str, *args: object) -> None:
         """Fire a mount point that the project declared."""

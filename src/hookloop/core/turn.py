@@ -69,7 +69,7 @@ class Turn:
             check_loss(loss, self.loss_name)
             self._losses = run.metrics.series(f"train/{self.loss_name}")
         self._losses.add(loss.detach())
-        if isinstance(run.output, Mapping):
+        if self.returns_loss and isinstance(run.output, Mapping):
             for name, value in run.output.items():
                 if name != "loss" and is_scalar(value):
                     run.metrics.put(f"train/{name}", value)

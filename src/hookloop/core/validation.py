@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 
@@ -40,12 +41,17 @@ class Validation:
         """Tell whether to validate before the first iteration."""
         return self.enabled and self.at_start and progress.iter == 0 != progress.validated_at
 
-    def due_after_iter(self, progress: Progress) -> bool:
-        """Tell whether the iteration just completed calls for a validation."""
+    @property
+    def due_after_iter(self) -> Callable[[Progress], bool] | None:
+        """Tell whether an iteration calls for a validation; None if none ever does."""
         if not self.enabled or self.every.unit == "epochs":
-            return False
-        if self.every.unit == "seconds":
-            return monotonic() - self.last_time >= self.every.count
+            return None
+        return self._due_by_time if self.every.unit == "seconds" else self._due_by_iter
+
+    def _due_by_time(self, progress: Progress) -> bool:
+        return monotonic() - self.last_time >= self.every.count
+
+    def _due_by_iter(self, progress: Progress) -> bool:
         return progress.iter % self.every.count == 0 and progress.iter >= self.begin
 
     def due_after_epoch(self, progress: Progress) -> bool:

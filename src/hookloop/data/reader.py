@@ -19,6 +19,7 @@ from typing import Protocol, cast, runtime_checkable
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
+from hookloop.data.fast import gather_of, read_fast
 from hookloop.data.seeding import Sample, SeededSamples
 
 
@@ -50,6 +51,9 @@ class Reader(Protocol):
 
     def begin(self, place: Place) -> Iterator[object]:
         """Begin a pass."""
+
+    def read(self) -> Iterator[object]:
+        """Read a whole pass whose place nobody keeps, as an evaluation does."""
 
     def generators(self) -> list[torch.Generator]:
         """The generators that the order depends on, besides the process's own."""
@@ -106,6 +110,10 @@ class PlainReader:
         next(islice(batches, place.skip, place.skip), None)
         return batches
 
+    def read(self) -> Iterator[object]:
+        """Read a whole pass."""
+        return iter(self._data)
+
     def generators(self) -> list[torch.Generator]:
         """Only a DataLoader is known to have any."""
         generator = getattr(self._data, "generator", None)
@@ -159,6 +167,7 @@ class LoaderReader:
         if seeds:
             changes["dataset"] = SeededSamples(loader.dataset)
         self._copy.__dict__.update(changes)
+        self._gather = gather_of(loader)
         self.inexact = self._why_inexact(seeds)
 
     def begin(self, place: Place) -> Iterator[object]:
@@ -167,9 +176,18 @@ class LoaderReader:
         # order. Where they have to be started in a later pass, the order must not see that draw.
         late_start = self._loader.persistent_workers and place.passes > 1
         self._indices.prepare(place, rewinds=bool(late_start and place.skip))
-        batches = iter(self._copy)
+        if self._gather is not None:
+            batches = read_fast(self._loader, iter(self._indices), self._gather)
+        else:
+            batches = iter(self._copy)
         self._indices.prime()
         return batches
+
+    def read(self) -> Iterator[object]:
+        """Read a whole pass; workers draw their random numbers as torch has them do."""
+        if self._gather is not None:
+            return read_fast(self._loader, iter(_index_sampler(self._loader)), self._gather)
+        return iter(self._loader)
 
     def generators(self) -> list[torch.Generator]:
         """Return those of the loader and its samplers."""
