@@ -15,6 +15,7 @@ from hookloop.core.hook import Hook
 from hookloop.core.plan import Plan, acts_at
 from hookloop.core.points import PointTable
 from hookloop.parallel.world import World
+from hookloop.writers.jsonl import JsonLines
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -29,14 +30,20 @@ class Acting(hookloop.hooks.ActOnPlateau):
 # How each hook that needs arguments is made; the others are made without any.
 EXAMPLES = {
     "ActOnPlateau": Acting,
+    "AccumulateVariables": lambda: hookloop.hooks.AccumulateVariables(["targets"]),
+    "ClassificationMetrics": lambda: hookloop.hooks.ClassificationMetrics(metrics=["f1"]),
     "ComputeStats": lambda: hookloop.hooks.ComputeStats(["loss"]),
+    "PlotLines": lambda: hookloop.hooks.PlotLines(examples=1),
     "RequireMetric": lambda: hookloop.hooks.RequireMetric("val/accuracy", above=-1.0),
+    "SaveFiles": lambda: hookloop.hooks.SaveFiles([__file__]),
     "StopAfter": lambda: hookloop.hooks.StopAfter(epochs=100),
+    "WriteTo": lambda: hookloop.hooks.WriteTo(lambda run: JsonLines(run.dir / "own.jsonl")),
+    "WriteWandb": lambda: hookloop.hooks.WriteWandb(mode="offline"),
 }
 # Hooks whose business it is to change what is trained; all others must not.
 CHANGING = {"StepSchedules"}
 # Parts of a state that count time, and so differ from one moment to the next.
-CLOCKS = {"StopAfter": {"seconds"}}
+CLOCKS = {"ShowProgress": {"seconds"}, "StopAfter": {"seconds"}}
 # What the engine itself writes when a hook asks for it.
 ENGINE_FILES = {"config.yaml", "last_checkpoint"}
 

@@ -8,40 +8,72 @@ from typing import TYPE_CHECKING
 from hookloop.core.hook import snake_case
 
 if TYPE_CHECKING:
+    from hookloop.hooks.accumulate_variables import AccumulateVariables
     from hookloop.hooks.act_on_plateau import ActOnPlateau
+    from hookloop.hooks.classification_metrics import ClassificationMetrics
     from hookloop.hooks.compute_stats import ComputeStats
     from hookloop.hooks.detect_anomaly import DetectAnomaly
+    from hookloop.hooks.export_model import ExportModel
+    from hookloop.hooks.log_metrics import LogMetrics
     from hookloop.hooks.log_variables import LogVariables
+    from hookloop.hooks.plot_lines import PlotLines
     from hookloop.hooks.record_times import RecordTimes
     from hookloop.hooks.require_metric import RequireMetric
     from hookloop.hooks.save_checkpoint import SaveCheckpoint
+    from hookloop.hooks.save_confusion_matrix import SaveConfusionMatrix
+    from hookloop.hooks.save_files import SaveFiles
+    from hookloop.hooks.save_predictions import SavePredictions
     from hookloop.hooks.set_sampler_epoch import SetSamplerEpoch
     from hookloop.hooks.show_progress import ShowProgress
+    from hookloop.hooks.snapshot_source import SnapshotSource
     from hookloop.hooks.step_schedules import StepSchedules
     from hookloop.hooks.stop_after import StopAfter
     from hookloop.hooks.stop_on_nan import StopOnNaN
     from hookloop.hooks.stop_on_plateau import StopOnPlateau
     from hookloop.hooks.stop_on_signal import StopOnSignal
     from hookloop.hooks.trace_run import TraceRun
+    from hookloop.hooks.visualize_predictions import VisualizePredictions
+    from hookloop.hooks.write_csv import WriteCSV
     from hookloop.hooks.write_metrics import WriteMetrics
+    from hookloop.hooks.write_mlflow import WriteMLflow
+    from hookloop.hooks.write_tensorboard import WriteTensorBoard
+    from hookloop.hooks.write_to import WriteTo
+    from hookloop.hooks.write_trackio import WriteTrackio
+    from hookloop.hooks.write_wandb import WriteWandb
 
 __all__ = [
+    "AccumulateVariables",
     "ActOnPlateau",
+    "ClassificationMetrics",
     "ComputeStats",
     "DetectAnomaly",
+    "ExportModel",
+    "LogMetrics",
     "LogVariables",
+    "PlotLines",
     "RecordTimes",
     "RequireMetric",
     "SaveCheckpoint",
+    "SaveConfusionMatrix",
+    "SaveFiles",
+    "SavePredictions",
     "SetSamplerEpoch",
     "ShowProgress",
+    "SnapshotSource",
     "StepSchedules",
     "StopAfter",
     "StopOnNaN",
     "StopOnPlateau",
     "StopOnSignal",
     "TraceRun",
+    "VisualizePredictions",
+    "WriteCSV",
+    "WriteMLflow",
     "WriteMetrics",
+    "WriteTensorBoard",
+    "WriteTo",
+    "WriteTrackio",
+    "WriteWandb",
 ]
 
 

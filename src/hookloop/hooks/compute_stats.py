@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from torch import Tensor
 
-from hookloop.core.hook import Hook
-from hookloop.errors import HookError, MetricError
+from hookloop.errors import HookError, nearest
+from hookloop.hooks.accumulate_variables import AccumulateVariables, Part, to_array
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
 
+Statistic = Callable[[object], float]
 
-class ComputeStats(Hook):
-    """Collect variables of every batch and put their statistics into the metric store at epoch end.
+OWN: dict[str, Statistic] = {
+    "nancount": lambda values: float(np.isnan(values).sum()),  # type: ignore[call-overload]
+    "nanfraction": lambda values: float(np.isnan(values).mean()),  # type: ignore[call-overload]
+}
+COMMON = ("mean", "std", "var", "min", "max", "median", "sum", "nanmean", "nanmin", "nanmax")
 
-    A variable is the ``loss``, or an entry of the batch or of the output where these are mappings.
-    The names are ``<stream>/<variable>/<statistic>``, for example ``train/loss/max``.
+
+class ComputeStats(AccumulateVariables):
+    """Put statistics of batch variables into the metric store when their epoch is done.
+
+    The names are ``<stream>/<variable>/<statistic>``, for example ``train/loss/max``. What a
+    variable can be, `AccumulateVariables` tells.
 
     Args:
-        variables: Names, for their mean, or a mapping from names to lists of NumPy functions.
+        variables: Names, for their mean; or a mapping from names to lists of statistics: any NumPy
+            function that makes one number of an array, ``nancount`` or ``nanfraction``.
+        streams: Where: ``"train"``, ``"val"``, ``"test"`` or names of single streams; everywhere
+            when not given.
 
     Example:
         >>> ComputeStats(["loss"]).writes
@@ -32,59 +43,60 @@ class ComputeStats(Hook):
     """
 
     def __init__(
-        self, variables: Sequence[str | Mapping[str, Sequence[str]]] | Mapping[str, Sequence[str]]
+        self,
+        variables: Sequence[str | Mapping[str, Sequence[str]]] | Mapping[str, Sequence[str]],
+        streams: Sequence[str] | None = None,
     ) -> None:
-        self.variables = _parse(variables)
+        self.statistics = _parse(variables)
+        super().__init__(list(self.statistics), streams)
         self.writes = tuple(
-            f"*/{name}/{s}" for name, stats in self.variables.items() for s in stats
+            f"*/{name}/{statistic}" for name, some in self.statistics.items() for statistic in some
         )
-        self._values: dict[str, dict[str, list[Tensor]]] = {}
 
-    def before_epoch(self, run: Run) -> None:
-        self._values = {}
-
-    def after_train_iter(self, run: Run) -> None:
-        self._collect(run)
-
-    def after_val_iter(self, run: Run) -> None:
-        self._collect(run)
-
-    def after_epoch(self, run: Run) -> None:
-        for stream, variables in self._values.items():
-            for name, values in variables.items():
-                numbers = np.concatenate([value.double().cpu().numpy().ravel() for value in values])
-                for statistic in self.variables[name]:
-                    run.metrics.put(f"{stream}/{name}/{statistic}", getattr(np, statistic)(numbers))
-
-    def _collect(self, run: Run) -> None:
-        collected = self._values.setdefault(run.stream, {})
-        for name in self.variables:
-            collected.setdefault(name, []).append(_variable(run, name))
+    def summarize(self, run: Run, stream: str, values: Mapping[str, list[Part]]) -> None:
+        for name, statistics in self.statistics.items():
+            numbers = np.concatenate([to_array(part).ravel() for part in values[name]])
+            numbers = numbers.astype(np.float64)
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore", RuntimeWarning)  # The mean of nothing but NaN.
+                for statistic, function in statistics.items():
+                    run.metrics.put(f"{stream}/{name}/{statistic}", function(numbers))
 
 
-def _parse(variables: object) -> dict[str, tuple[str, ...]]:
-    entries = [variables] if isinstance(variables, Mapping) else list(variables)  # type: ignore[call-overload]
-    parsed: dict[str, tuple[str, ...]] = {}
+def _parse(variables: object) -> dict[str, dict[str, Statistic]]:
+    if isinstance(variables, str):
+        raise HookError(f"ComputeStats: variables is a list, write variables=['{variables}'].")
+    entries = (
+        [variables] if isinstance(variables, Mapping) else list(cast("list[object]", variables))
+    )
+    wanted: dict[str, Sequence[str]] = {}
     for entry in entries:
-        parsed |= (
-            {str(name): tuple(stats) for name, stats in entry.items()}
-            if isinstance(entry, Mapping)
-            else {str(entry): ("mean",)}
-        )
-    for name, statistics in parsed.items():
-        for statistic in statistics:
-            if not callable(getattr(np, statistic, None)):
-                raise HookError(f"ComputeStats: NumPy has no '{statistic}', wanted for '{name}'.")
-    return parsed
+        wanted |= entry if isinstance(entry, Mapping) else {str(entry): ("mean",)}
+    if not wanted:
+        raise HookError("ComputeStats: variables is empty, name at least one: ['loss'].")
+    return {
+        str(name): {str(one): _statistic(str(one), str(name)) for one in _listed(some)}
+        for name, some in wanted.items()
+    }
 
 
-def _variable(run: Run, name: str) -> Tensor:
-    if name == "loss" and run.loss is not None:
-        return run.loss.detach()
-    for holder in (run.output, run.batch):
-        if isinstance(holder, Mapping) and isinstance(holder.get(name), Tensor):
-            found: Tensor = holder[name]
-            return found.detach()
-    raise MetricError(
-        f"ComputeStats: there is no '{name}' in the batch or the output of '{run.stream}'."
+def _listed(statistics: Sequence[str] | str) -> Sequence[str]:
+    return [statistics] if isinstance(statistics, str) else statistics
+
+
+def _statistic(name: str, variable: str) -> Statistic:
+    if name in OWN:
+        return OWN[name]
+    function = getattr(np, name, None)
+    if callable(function):
+        try:
+            tried = function(np.array([1.0, 2.0]))
+        except (TypeError, ValueError):
+            tried = None
+        if np.ndim(tried) == 0 and isinstance(tried, int | float | np.number | np.bool_):
+            return cast("Statistic", function)
+    hint = nearest(name, [*COMMON, *OWN]) or f" Among others there are {', '.join(COMMON)}."
+    raise HookError(
+        f"ComputeStats: '{name}', wanted for '{variable}', is no NumPy function that makes one "
+        f"number of an array.{hint}"
     )

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hookloop.core.contract import matches
 from hookloop.core.hook import Hook
+from hookloop.errors import HookError
+from hookloop.runs.log import LOGGER, OpenLog
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.core.run import Phase, Run
 
-_log = logging.getLogger("hookloop")
+_log = logging.getLogger(LOGGER)
 
 
 class LogVariables(Hook):
-    """Log metrics at the end of every epoch, a line each.
+    """Log the numbers of each epoch, validation and test, a line each.
+
+    They go to the logger ``hookloop``; where the program has not set up logging, they are printed.
 
     Args:
         variables: Names or patterns, for example ``["*/loss/mean"]``; everything when not given.
@@ -27,10 +31,40 @@ class LogVariables(Hook):
     """
 
     def __init__(self, variables: Sequence[str] | None = None) -> None:
-        self.variables = tuple(variables or ("*",))
+        if isinstance(variables, str):
+            raise HookError(f"LogVariables: variables is a list, write ['{variables}'].")
+        self.variables = tuple(variables or ("*/*",))
         self.reads = self.variables
+        self._open: OpenLog | None = None
 
-    def after_epoch(self, run: Run) -> None:
-        for name, value in run.metrics.all_latest().items():
-            if any(matches(name, wanted) for wanted in self.variables):
-                _log.info("\t%s: %f", name, value)
+    def before_run(self, run: Run) -> None:
+        if run.world.is_main:
+            self._open = OpenLog()
+
+    def after_train_epoch(self, run: Run) -> None:
+        self._write(run, "train")
+
+    def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
+        self._write(run, "val")
+
+    def after_test_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
+        self._write(run, "test")
+
+    def after_run(self, run: Run) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _write(self, run: Run, phase: Phase) -> None:
+        if self._open is None:
+            return
+        values = {f"{phase}/{name}": value for name, value in run.metrics.stream(phase).items()}
+        chosen = {
+            name: value
+            for name, value in values.items()
+            if any(matches(name, wanted) for wanted in self.variables)
+        }
+        if chosen:
+            _log.info("epoch %d, iteration %d", run.progress.epoch, run.progress.iter)
+        for name, value in chosen.items():
+            _log.info("    %s: %f", name, value)

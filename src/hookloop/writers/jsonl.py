@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from hookloop.runs.records import to_json
+from hookloop.writers.base import Writer
+from hookloop.writers.records import Record, Scalars
 
 
-class JsonLines:
-    """Appends one JSON object per line; each line is on its way to disk when `write` returns."""
+class JsonLines(Writer):
+    """Appends one JSON object per moment; its line is in the file when `write` returns.
+
+    Args:
+        path: The file; made when it is missing, continued when it is there.
+    """
+
+    name = "jsonl"
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = path.open("a", encoding="utf-8")
 
-    def write(self, record: Mapping[str, object]) -> None:
-        """Append a record."""
-        self._file.write(to_json(record) + "\n")
+    def write(self, records: Iterable[Record]) -> None:
+        """Append the numbers among the records."""
+        for record in records:
+            if isinstance(record, Scalars):
+                self._file.write(to_json(_line(record)) + "\n")
         self._file.flush()
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _line(record: Scalars) -> dict[str, object]:
+    return {
+        "time": record.time,
+        "phase": record.phase,
+        "span": record.span,
+        "iter": record.step,
+        "epoch": record.epoch,
+        **record.values,
+    }
 
 
 def drop_after(path: Path, iteration: int) -> None:

@@ -1,0 +1,130 @@
+"""`ClassificationMetrics`: precision, recall, F1, accuracy and specificity of an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from torch import Tensor
+
+from hookloop.errors import HookError, nearest
+from hookloop.hooks.accumulate_variables import AccumulateVariables, Part, to_array
+from hookloop.metrics.confusion import (
+    AVERAGES,
+    SCORES,
+    Average,
+    accuracy,
+    average_scores,
+    class_scores,
+    confusion_matrix,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hookloop.core.run import Run
+
+ALL = (*SCORES, "accuracy")
+
+
+class ClassificationMetrics(AccumulateVariables):
+    """Put precision, recall, F1, accuracy and specificity of each epoch into the metric store.
+
+    Targets below zero do not count. The names are ``<stream>/<prefix><metric>``, without an average
+    ``<stream>/<prefix><metric>/<class>``.
+
+    Args:
+        predictions: The variable with the predicted classes, or with scores (classes in the second
+            dimension; a single score per sample means class 1 when it is above 0).
+        targets: The variable with the true classes.
+        average: ``"macro"``, ``"micro"``, ``"weighted"``, ``"binary"`` for class 1 of two, or None
+            for each class by itself.
+        metrics: Which to compute; all five when not given.
+        prefix: Put before their names, for a model with several heads.
+        streams: Where: ``"train"``, ``"val"``, ``"test"`` or names of single streams; everywhere
+            when not given.
+
+    Example:
+        >>> ClassificationMetrics(metrics=["f1", "recall"]).writes
+        ('*/f1', '*/recall')
+    """
+
+    def __init__(
+        self,
+        predictions: str = "output",
+        targets: str = "targets",
+        *,
+        average: Average | None = "macro",
+        metrics: Sequence[str] | None = None,
+        prefix: str = "",
+        streams: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__([predictions, targets], streams)
+        if average is not None and average not in AVERAGES:
+            raise HookError(
+                f"ClassificationMetrics: average={average!r}: write {', '.join(AVERAGES)} or None."
+                f"{nearest(str(average), AVERAGES)}"
+            )
+        for name in metrics or ():
+            if name not in ALL:
+                raise HookError(
+                    f"ClassificationMetrics: no metric '{name}'.{nearest(name, ALL)} "
+                    f"There are {', '.join(ALL)}."
+                )
+        self.predictions = predictions
+        self.targets = targets
+        self.average = average
+        self.metrics = tuple(metrics or ALL)
+        self.prefix = prefix
+        ends = ["" if average or name == "accuracy" else "/*" for name in self.metrics]
+        self.writes = tuple(
+            f"*/{prefix}{name}{end}" for name, end in zip(self.metrics, ends, strict=True)
+        )
+
+    def reduce(self, name: str, value: Tensor) -> Tensor:
+        return to_classes(value) if name == self.predictions else value
+
+    def summarize(self, run: Run, stream: str, values: Mapping[str, list[Part]]) -> None:
+        matrix = count_pairs(values[self.targets], values[self.predictions])
+        for name, value in self._compute(matrix).items():
+            full = f"{stream}/{self.prefix}{name}"
+            if run.metrics.series(full).is_current:
+                raise HookError(
+                    f"ClassificationMetrics: '{full}' is computed already: leave it out of "
+                    "metrics=, or give a prefix=."
+                )
+            run.metrics.put(full, value)
+
+    def _compute(self, matrix: NDArray[np.int64]) -> dict[str, float]:
+        found = {"accuracy": accuracy(matrix)}
+        if self.average is not None:
+            found |= average_scores(matrix, self.average)
+            return {name: found[name] for name in self.metrics}
+        scores = class_scores(matrix)
+        return {name: found[name] for name in self.metrics if name in found} | {
+            f"{name}/{index}": float(value)
+            for name in self.metrics
+            if name in scores
+            for index, value in enumerate(scores[name])
+        }
+
+
+def to_classes(scores: Tensor) -> Tensor:
+    """Turn scores into the classes that they prefer; classes stay as they are."""
+    if not scores.is_floating_point():
+        return scores
+    if scores.ndim > 1 and scores.shape[1] > 1:
+        return scores.argmax(dim=1)
+    return (scores > 0).long().reshape(scores.shape[0])
+
+
+def count_pairs(
+    targets: list[Part], predictions: list[Part], num_classes: int | None = None
+) -> NDArray[np.int64]:
+    """Build the confusion matrix of an epoch from its batches."""
+    true, predicted = (
+        np.concatenate([to_array(part).ravel() for part in parts]).astype(np.int64)
+        for parts in (targets, predictions)
+    )
+    return confusion_matrix(true, predicted, num_classes)

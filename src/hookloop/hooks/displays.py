@@ -1,0 +1,225 @@
+"""Three ways to show a run: bars on a terminal, one display in a notebook, lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from hookloop.hooks.wording import describe, of, place, remaining
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.live import Live
+    from rich.progress import Progress, TaskID
+    from rich.text import Text
+
+    from hookloop.core.run import Run
+
+REFRESH = 0.1
+"""Seconds between two updates of the bars."""
+
+
+class Display(Protocol):
+    """A way to show a run."""
+
+    def say(self, line: str, style: str = "") -> None:
+        """Show a line that stays."""
+
+    def start(self, run: Run) -> None:
+        """Begin to show the training."""
+
+    def is_due(self) -> bool:
+        """Tell whether it is time to show something new."""
+
+    def train(self, run: Run, recent: Mapping[str, float]) -> None:
+        """Show how far the training is."""
+
+    def evaluate(self, phase: str, stream: str, done: int, total: int | None) -> None:
+        """Show how far an evaluation is."""
+
+    def stop(self) -> None:
+        """Leave the screen as other programs expect it."""
+
+
+def choose_display(file: TextIO | None) -> type[Lines] | type[Bars] | type[Notebook]:
+    """Find the way that fits the place."""
+    if file is None and _in_notebook():
+        return Notebook
+    return Bars if (file or sys.stdout).isatty() else Lines
+
+
+class Lines:
+    """Plain lines, for files and pipes."""
+
+    def __init__(self, file: TextIO | None) -> None:
+        self._file = file
+
+    def say(self, line: str, style: str = "") -> None:
+        """Write a line, at once."""
+        file = self._file or sys.stdout
+        encoding = getattr(file, "encoding", None) or "utf-8"
+        file.write(line.encode(encoding, "replace").decode(encoding) + "\n")
+        file.flush()
+
+    def start(self, run: Run) -> None:
+        """Lines need no beginning."""
+
+    def is_due(self) -> bool:
+        """Lines come when the hook is called, which keeps its interval."""
+        return True
+
+    def train(self, run: Run, recent: Mapping[str, float]) -> None:
+        """Write where the run stands."""
+        self.say(f"{place(run)}  {describe(run, recent)}  eta {remaining(run, recent)}")
+
+    def evaluate(self, phase: str, stream: str, done: int, total: int | None) -> None:
+        """Lines tell the result of an evaluation only."""
+
+    def stop(self) -> None:
+        """Lines need no end."""
+
+
+class Bars:
+    """A bar for the run, one for the epoch, one for an evaluation, and the newest numbers."""
+
+    def __init__(self, file: TextIO | None) -> None:
+        from rich.console import Console
+
+        self._console = Console(file=file)
+        self._live: Live | None = None
+        self._next = 0.0
+
+    def say(self, line: str, style: str = "") -> None:
+        """Print a line above the bars."""
+        self._console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    def start(self, run: Run) -> None:
+        """Open the bars."""
+        from rich.console import Group
+        from rich.live import Live
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import Progress as Bar
+        from rich.text import Text
+
+        self._bars: Progress = Bar(
+            TextColumn("{task.description:>5}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[state]}", style="dim"),
+            console=self._console,
+        )
+        self._numbers: Text = Text(no_wrap=True, overflow="ellipsis")
+        progress = run.progress
+        self._run_bar: TaskID = self._bars.add_task("run", total=progress.total_iters, state="")
+        self._epoch_bar: TaskID = self._bars.add_task("epoch", total=progress.epoch_iters, state="")
+        self._other: TaskID = self._bars.add_task("val", total=None, state="", visible=False)
+        self._live = Live(
+            Group(self._bars, self._numbers),
+            console=self._console,
+            transient=True,
+            refresh_per_second=1 / REFRESH,
+        )
+        self._live.start()
+
+    def is_due(self) -> bool:
+        """Tell whether a change would be visible yet."""
+        now = monotonic()
+        if now < self._next or self._live is None:
+            return False
+        self._next = now + REFRESH
+        return True
+
+    def train(self, run: Run, recent: Mapping[str, float]) -> None:
+        """Move the bars."""
+        progress = run.progress
+        epoch = of(progress.epoch + 1, progress.max_epochs)
+        self._bars.update(self._other, visible=False)
+        self._bars.update(
+            self._run_bar,
+            completed=progress.iter,
+            total=progress.total_iters,
+            state=f"epoch {epoch}  eta {remaining(run, recent)}",
+        )
+        done, total = progress.iter_in_epoch, progress.epoch_iters
+        self._bars.update(self._epoch_bar, completed=done, total=total)
+        self._numbers.plain = f"      {describe(run, recent)}"
+
+    def evaluate(self, phase: str, stream: str, done: int, total: int | None) -> None:
+        """Move the bar of an evaluation."""
+        state = stream if stream != phase else ""
+        self._bars.update(
+            self._other, description=phase, completed=done, total=total, state=state, visible=True
+        )
+
+    def stop(self) -> None:
+        """Close the bars."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+class Notebook:
+    """One output that is updated in place, so that a long run does not flood the page."""
+
+    LINES = 25
+    REFRESH = 0.5
+
+    def __init__(self, file: TextIO | None) -> None:
+        self._lines: deque[str] = deque(maxlen=self.LINES)
+        self._status = ""
+        self._next = 0.0
+        self._handle: object = None
+
+    def say(self, line: str, style: str = "") -> None:
+        """Add a line; the oldest goes when there are many."""
+        self._lines.append(line)
+        self._update()
+
+    def start(self, run: Run) -> None:
+        """The first line opens the output."""
+
+    def is_due(self) -> bool:
+        """Tell whether it is time for an update."""
+        now = monotonic()
+        if now < self._next:
+            return False
+        self._next = now + self.REFRESH
+        return True
+
+    def train(self, run: Run, recent: Mapping[str, float]) -> None:
+        """Show a bar and the newest numbers."""
+        total = run.progress.total_iters
+        filled = round(30 * run.progress.iter / total) if total else 0
+        bar = f"[{'#' * filled}{'.' * (30 - filled)}]  " if total else ""
+        self._status = f"{bar}{place(run)}  {describe(run, recent)}  eta {remaining(run, recent)}"
+        self._update()
+
+    def evaluate(self, phase: str, stream: str, done: int, total: int | None) -> None:
+        """Show how far an evaluation is."""
+        self._status = f"{phase}: {of(done, total)}"
+        self._update()
+
+    def stop(self) -> None:
+        """Leave what was said."""
+        self._status = ""
+        self._update()
+
+    def _update(self) -> None:
+        text = "\n".join([*self._lines, self._status]).rstrip()
+        content = {"text/plain": text}
+        if self._handle is None:
+            self._handle = sys.modules["IPython"].display.display(
+                content, raw=True, display_id=True
+            )
+        else:
+            self._handle.update(content, raw=True)  # type: ignore[attr-defined]
+
+
+def _in_notebook() -> bool:
+    """Tell whether this is a notebook; a shell of IPython is a terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and hasattr(shell, "kernel")

@@ -1,0 +1,92 @@
+"""`ExportModel`: the trained model for other programs."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast, get_args
+
+import torch
+
+from hookloop.core.hook import Hook
+from hookloop.core.priority import Priority
+from hookloop.data.batch import is_pair, to_device
+from hookloop.errors import HookError, ModelError, nearest
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+Format = Literal["safetensors", "torchscript", "export"]
+FORMATS: tuple[str, ...] = get_args(Format)
+SUFFIXES = {"safetensors": ".safetensors", "torchscript": ".pt", "export": ".pt2"}
+
+
+class ExportModel(Hook):
+    """Write the trained model, in evaluation mode and on the CPU, when the training is over.
+
+    ``safetensors`` holds the weights alone, ``torchscript`` a traced program and ``export`` a
+    program of ``torch.export``; the last two are traced with the inputs of the last batch.
+
+    Args:
+        format: ``"safetensors"``, ``"torchscript"`` or ``"export"``.
+        file: Its name in the run directory; ``model`` with the format's ending when not given.
+        inputs: ``inputs(run)`` returns the example to trace with, instead of the last batch.
+
+    Example:
+        >>> ExportModel("export").file
+        'model.pt2'
+    """
+
+    priority = Priority.VERY_LOW
+
+    def __init__(
+        self,
+        format: Format = "safetensors",
+        file: str | None = None,
+        inputs: Callable[[Run], object] | None = None,
+    ) -> None:
+        if format not in FORMATS:
+            raise HookError(
+                f"ExportModel: format={format!r}: write {', '.join(FORMATS)}."
+                f"{nearest(str(format), FORMATS)}"
+            )
+        self.format = format
+        self.file = file or f"model{SUFFIXES[format]}"
+        self.inputs = inputs or _inputs_of
+
+    def after_train(self, run: Run) -> None:
+        if not run.world.is_main:
+            return
+        path = run.dir / self.file
+        model = copy.deepcopy(run.model).cpu().eval()
+        if self.format == "safetensors":
+            from safetensors.torch import save_model
+
+            save_model(model, str(path))
+            return
+        example = to_device(self.inputs(run), torch.device("cpu"))
+        arguments = tuple(example) if isinstance(example, tuple | list) else (example,)
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            self._trace(model, arguments, path)
+
+    def _trace(self, model: torch.nn.Module, example: tuple[object, ...], path: Path) -> None:
+        try:
+            if self.format == "export":
+                torch.export.save(torch.export.export(model, example), path)
+                return
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                traced = torch.jit.trace(model, example)  # type: ignore[no-untyped-call]
+                torch.jit.save(traced, str(path))
+        except (TypeError, RuntimeError) as error:
+            raise ModelError(
+                f"ExportModel: the model cannot be traced as {self.format} with the inputs of the "
+                f"last batch; give inputs=, or format='safetensors'. {error}"
+            ) from error
+
+
+def _inputs_of(run: Run) -> object:
+    batch = run.batch
+    return cast("Sequence[object]", batch)[0] if is_pair(batch) else batch

@@ -1,0 +1,120 @@
+"""`PlotLines`: sequences of single samples as curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from torch import Tensor
+
+from hookloop.core.hook import Hook
+from hookloop.errors import HookError, MetricError, nearest
+from hookloop.hooks.accumulate_variables import (
+    find_variable,
+    is_among,
+    known_variables,
+    stream_of,
+    to_array,
+)
+from hookloop.hooks.figures import file_name, new_figure, require_plots, show
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hookloop.core.run import Run
+
+
+class PlotLines(Hook):
+    """Draw variables of single samples as curves over the position, for each evaluation.
+
+    Files are ``plots/epoch_<n>/<stream>/<id>_<variables>.png``; they also go to the writers.
+
+    Args:
+        variables: Names of sequences, drawn into one picture: a prediction and its target.
+        examples: How many samples to draw of each stream.
+        id_variable: What identifies a sample; its number when not given.
+        pad_mask: A variable that is true where a sequence has an entry.
+        limits: Lowest and highest value of the vertical axis.
+        streams: Where: ``"val"``, ``"test"`` or names of single streams.
+
+    Example:
+        >>> PlotLines(["output", "targets"], examples=4).examples
+        4
+    """
+
+    on_error = "disable"
+
+    def __init__(
+        self,
+        variables: Sequence[str] = ("output", "targets"),
+        examples: int = 10,
+        *,
+        id_variable: str | None = None,
+        pad_mask: str | None = None,
+        limits: tuple[float, float] | None = None,
+        streams: Sequence[str] = ("val", "test"),
+    ) -> None:
+        if isinstance(variables, str) or not variables:
+            raise HookError("PlotLines: variables is a list of names.")
+        if examples < 1:
+            raise HookError(f"PlotLines: examples must be at least 1, not {examples}.")
+        require_plots("PlotLines")
+        self.variables = tuple(variables)
+        self.examples = examples
+        self.id_variable = id_variable
+        self.pad_mask = pad_mask
+        self.limits = limits
+        self.streams = tuple(streams)
+        self._drawn: dict[str, int] = {}
+
+    def before_val_epoch(self, run: Run) -> None:
+        self._drawn = {}
+
+    def after_val_iter(self, run: Run) -> None:
+        self._draw(run)
+
+    def before_test_epoch(self, run: Run) -> None:
+        self._drawn = {}
+
+    def after_test_iter(self, run: Run) -> None:
+        self._draw(run)
+
+    def _draw(self, run: Run) -> None:
+        if not run.world.is_main or not is_among(run, self.streams):
+            return
+        drawn = self._drawn.get(stream_of(run), 0)
+        if drawn >= self.examples:
+            return
+        curves = {name: self._variable(run, name) for name in self.variables}
+        count = min(self.examples - drawn, *(len(curve) for curve in curves.values()))
+        mask = self._variable(run, self.pad_mask) if self.pad_mask else None
+        ids = self._variable(run, self.id_variable) if self.id_variable else None
+        for index in range(count):
+            identity = ids[index] if ids is not None else drawn + index
+            kept = mask[index].astype(bool) if mask is not None else slice(None)
+            picked = {name: np.atleast_1d(c[index].squeeze())[kept] for name, c in curves.items()}
+            self._plot(run, identity, picked)
+        self._drawn[stream_of(run)] = drawn + count
+
+    def _plot(self, run: Run, identity: object, curves: Mapping[str, NDArray[np.generic]]) -> None:
+        stream, epoch = stream_of(run), run.progress.epoch
+        figure = new_figure(7, 4)
+        axes = figure.subplots()
+        for name, values in curves.items():
+            axes.plot(values, label=name, marker="." if len(values) < 50 else None)
+        axes.set(title=f"{stream}, {identity}, epoch {epoch}", xlabel="index", ylim=self.limits)
+        axes.legend()
+        words = file_name(identity, *self.variables)
+        file = run.dir / "plots" / f"epoch_{epoch}" / stream / f"{words}.png"
+        show(run, f"{stream}/lines/{identity}", figure, file)
+
+    def _variable(self, run: Run, name: str) -> NDArray[np.generic]:
+        found = find_variable(run, name)
+        if found is None or (isinstance(found, Tensor) and found.ndim == 0):
+            known = known_variables(run)
+            raise MetricError(
+                f"{self.name}: there is no sequence '{name}' in the batch or the output of "
+                f"'{run.stream}'.{nearest(name, known)} There are: {', '.join(known)}."
+            )
+        return to_array(found)

@@ -1,0 +1,62 @@
+"""`SaveFiles`: files that belong to a run, kept with it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hookloop.core.hook import Hook
+from hookloop.errors import HookError, nearest
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class SaveFiles(Hook):
+    """Copy files and directories into the run directory, before the training begins.
+
+    Args:
+        files: Paths or patterns (``"configs/*.yaml"``), relative to the working directory.
+        to: The directory of the copies, in the run directory.
+
+    Example:
+        >>> SaveFiles(["no_such_file.txt"])
+        Traceback (most recent call last):
+        hookloop.errors.HookError: SaveFiles: there is no 'no_such_file.txt'.
+    """
+
+    def __init__(self, files: Sequence[str | Path], to: str = "files") -> None:
+        if isinstance(files, str):
+            raise HookError(f"SaveFiles: files is a list, write files=['{files}'].")
+        self.paths = [path for file in files for path in _find(Path(file))]
+        self.to = to
+
+    def before_run(self, run: Run) -> None:
+        if not run.world.is_main:
+            return
+        for path in self.paths:
+            # Below the working directory a file keeps its place, so that equal names do not meet.
+            inside = path.resolve().is_relative_to(Path.cwd())
+            place = path.resolve().relative_to(Path.cwd()) if inside else Path(path.name)
+            target = run.dir / self.to / place
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_dir():
+                shutil.copytree(path, target, dirs_exist_ok=True)
+            else:
+                shutil.copy2(path, target)
+
+
+def _find(path: Path) -> list[Path]:
+    if any(sign in str(path) for sign in "*?["):
+        root = Path(path.anchor) if path.is_absolute() else Path()
+        pattern = str(path.relative_to(path.anchor)) if path.is_absolute() else str(path)
+        found = sorted(root.glob(pattern))
+        if not found:
+            raise HookError(f"SaveFiles: nothing fits '{path}'.")
+        return found
+    if not path.exists():
+        beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise HookError(f"SaveFiles: there is no '{path}'.{nearest(path.name, beside)}")
+    return [path]

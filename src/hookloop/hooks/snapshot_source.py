@@ -1,0 +1,87 @@
+"""`SnapshotSource`: the code that a run was made with."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hookloop.core.hook import Hook
+from hookloop.errors import HookError
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+PATTERNS = ("*.py", "*.pyi", "*.yaml", "*.yml", "*.toml", "*.json", "*.sh", "*.cu", "*.cpp", "*.md")
+LEFT_OUT = ("__pycache__", "node_modules", "build", "dist", "runs", "wandb", "mlruns", "venv")
+LARGEST = 1_000_000  # Bytes of a file; what is larger is data.
+
+
+class SnapshotSource(Hook):
+    """Keep the source code of a run in its directory: ``source.zip``, and what git knows.
+
+    ``git.txt`` has the commit and the state of the working tree, ``git.diff`` what was changed
+    since the commit. Hidden directories, virtual environments and large files are left out. A
+    resumed run adds the code that it goes on with under another name.
+
+    Args:
+        root: The directory with the code.
+        patterns: Which files.
+
+    Example:
+        >>> SnapshotSource(patterns=["*.py"]).patterns
+        ('*.py',)
+    """
+
+    on_error = "disable"
+
+    def __init__(self, root: str | Path = ".", patterns: Sequence[str] = PATTERNS) -> None:
+        self.root = Path(root)
+        self.patterns = (patterns,) if isinstance(patterns, str) else tuple(patterns)
+        if not self.root.is_dir():
+            raise HookError(f"SnapshotSource: there is no directory '{root}'.")
+
+    def before_train(self, run: Run) -> None:
+        if not run.world.is_main:
+            return
+        after = f"_iter_{run.progress.iter}" if run.progress.iter else ""
+        with zipfile.ZipFile(run.dir / f"source{after}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in self._files(run.dir.resolve()):
+                archive.write(path, path.relative_to(self.root))
+        if shutil.which("git") and (commit := self._git("log", "-1", "--format=%H %cI %s")):
+            status = self._git("status", "--short")
+            (run.dir / f"git{after}.txt").write_text(f"{commit}{status}", encoding="utf-8")
+            diff = self._git("diff", "HEAD")
+            (run.dir / f"git{after}.diff").write_text(diff, encoding="utf-8")
+
+    def _files(self, run_dir: Path) -> Iterator[Path]:
+        for here, folders, names in os.walk(self.root):
+            folder = Path(here)
+            folders[:] = sorted(
+                name
+                for name in folders
+                if not name.startswith(".")
+                and name not in LEFT_OUT
+                and not (folder / name / "pyvenv.cfg").exists()
+                and (folder / name).resolve() != run_dir
+            )
+            for name in sorted(names):
+                path = folder / name
+                fits = any(fnmatch(name, pattern) for pattern in self.patterns)
+                if fits and path.is_file() and path.stat().st_size <= LARGEST:
+                    yield path
+
+    def _git(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(self.root), *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        return done.stdout if done.returncode == 0 else ""

@@ -1,0 +1,135 @@
+"""`VisualizePredictions`: what the model sees and says, as pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from torch import Tensor
+
+from hookloop.core.hook import Hook
+from hookloop.errors import HookError, MetricError
+from hookloop.hooks.accumulate_variables import find_variable, is_among, stream_of, to_array
+from hookloop.hooks.classification_metrics import to_classes
+from hookloop.hooks.figures import file_name, new_figure, require_plots, show
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from hookloop.core.run import Run
+
+Draw = Callable[["Run"], object]
+
+
+class VisualizePredictions(Hook):
+    """Draw the first batches of each evaluation: images with their predicted and true classes.
+
+    Files are ``visual/<stream>_epoch_<n>_batch_<k>.png``; they also go to the writers. Anything
+    else than classified images is drawn by a function of yours.
+
+    Args:
+        draw: ``draw(run)`` returns a tensor (channels first), an array (channels last) or a
+            matplotlib figure of the batch at hand: ``run.batch`` and ``run.output``.
+        examples: How many images to show of a batch.
+        batches: How many batches of each stream to draw.
+        class_names: What the classes are called; their numbers when not given.
+        streams: Where: ``"val"``, ``"test"`` or names of single streams.
+
+    Example:
+        >>> VisualizePredictions(class_names=["cat", "dog"], examples=4).batches
+        1
+    """
+
+    on_error = "disable"
+
+    def __init__(
+        self,
+        draw: Draw | None = None,
+        examples: int = 16,
+        *,
+        batches: int = 1,
+        class_names: Sequence[str] | None = None,
+        streams: Sequence[str] = ("val", "test"),
+    ) -> None:
+        for name, value in (("examples", examples), ("batches", batches)):
+            if value < 1:
+                raise HookError(f"VisualizePredictions: {name} must be at least 1, not {value}.")
+        if draw is None:
+            require_plots("VisualizePredictions")
+        self.draw = draw or self._grid
+        self.examples = examples
+        self.batches = batches
+        self.class_names = None if class_names is None else tuple(map(str, class_names))
+        self.streams = tuple(streams)
+        self._seen: dict[str, int] = {}
+
+    def before_val_epoch(self, run: Run) -> None:
+        self._seen = {}
+
+    def after_val_iter(self, run: Run) -> None:
+        self._show(run)
+
+    def before_test_epoch(self, run: Run) -> None:
+        self._seen = {}
+
+    def after_test_iter(self, run: Run) -> None:
+        self._show(run)
+
+    def _show(self, run: Run) -> None:
+        stream, epoch = stream_of(run), run.progress.epoch
+        seen = self._seen.get(stream, 0)
+        if seen >= self.batches or not is_among(run, self.streams):
+            return
+        self._seen[stream] = seen + 1
+        if run.world.is_main:
+            words = file_name(stream, "epoch", epoch, "batch", seen)
+            caption = f"{stream}, epoch {epoch}, batch {seen}"
+            file = run.dir / "visual" / f"{words}.png"
+            show(run, f"{stream}/predictions/{seen}", self.draw(run), file, caption)
+
+    def _grid(self, run: Run) -> Figure:
+        images, output = find_variable(run, "inputs"), find_variable(run, "output")
+        targets = find_variable(run, "targets")
+        if not isinstance(images, Tensor) or images.ndim < 2 or not isinstance(output, Tensor):
+            raise MetricError(
+                f"{self.name}: the batches of '{run.stream}' are no classified images: give a "
+                "function, draw=."
+            )
+        count = min(self.examples, len(images))
+        predicted = to_array(to_classes(output[:count]))
+        true = to_array(targets[:count]) if isinstance(targets, Tensor) else None
+        columns = min(8, math.ceil(math.sqrt(count)))
+        rows = math.ceil(count / columns)
+        figure = new_figure(1.5 * columns, 1.8 * rows)
+        for index, axes in enumerate(np.ravel(figure.subplots(rows, columns, squeeze=False))):
+            axes.axis("off")
+            if index < count:
+                axes.imshow(_picture(images[index]), cmap="gray", interpolation="nearest")
+                right = true is None or bool(np.all(true[index] == predicted[index]))
+                text = self._name(predicted[index])
+                if not right and true is not None:
+                    text += f" ({self._name(true[index])})"
+                axes.set_title(text, fontsize=9, color="black" if right else "red")
+        return figure
+
+    def _name(self, label: np.generic | NDArray[np.generic]) -> str:
+        names = self.class_names
+        if names is None or label.ndim or not 0 <= int(label.item()) < len(names):
+            return str(label)
+        return names[int(label.item())]
+
+
+def _picture(image: Tensor) -> NDArray[np.float32]:
+    """Bring an image, normalised in whatever way, to what can be shown."""
+    array = image.float().cpu().numpy()
+    if array.ndim == 1:  # A vector is shown as a strip.
+        array = array[None]
+    if array.ndim == 3:
+        array = np.moveaxis(array, 0, -1)
+        array = array[..., 0] if array.shape[-1] not in (3, 4) else array[..., :3]
+    low, high = array.min(), array.max()
+    scaled: NDArray[np.float32] = (array - low) / ((high - low) or 1.0)
+    return scaled

@@ -1,0 +1,126 @@
+"""How the state of a run is said in words and signs: shared by the hooks that log and show."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import torch
+
+from hookloop.core.lr import learning_rates
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+WINDOW = 50
+SPARKS = "▁▂▃▄▅▆▇█"
+TIMES = ("train/iter_time", "train/data_time")
+
+
+def of(done: int, limit: int | None) -> str:
+    """Say how much of something is done, and of how much if that is known.
+
+    >>> of(3, 20), of(3, None)
+    ('3/20', '3')
+    """
+    return f"{done}/{limit}" if limit is not None else str(done)
+
+
+def numbers(values: Mapping[str, float]) -> str:
+    """Say names and numbers.
+
+    >>> numbers({"loss": 0.123456, "lr": 0.001})
+    'loss 0.1235  lr 0.001'
+    """
+    return "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+
+
+def place(run: Run) -> str:
+    """Say which epoch and iteration is the newest."""
+    progress = run.progress
+    words = f"iter {of(progress.iter, progress.total_iters)}"
+    if progress.max_epochs == 1:
+        return words
+    return f"epoch {of(progress.epoch + 1, progress.max_epochs)}  {words}"
+
+
+def recent_numbers(run: Run, window: int = WINDOW) -> dict[str, float]:
+    """Read the means of the training's numbers over recent iterations, under their short names."""
+    recent = run.metrics.recent("train", window)
+    return {name.removeprefix("train/"): value for name, value in recent.items()}
+
+
+def describe(run: Run, recent: Mapping[str, float]) -> str:
+    """Say losses, learning rate and speed."""
+    shown = {name: value for name, value in recent.items() if not name.endswith("_time")}
+    text = numbers(shown | learning_rates(run))
+    if "iter_time" in recent:
+        text += f"  {1000 * recent['iter_time']:.3g} ms/iter"
+    if "data_time" in recent:
+        text += f" (data {1000 * recent['data_time']:.2g})"
+    return text
+
+
+def remaining(run: Run, recent: Mapping[str, float]) -> str:
+    """Say how long the rest will take, from the mean time of recent iterations."""
+    total, seconds = run.progress.total_iters, recent.get("iter_time")
+    if total is None or seconds is None:
+        return "?"
+    return duration(seconds * max(0, total - run.progress.iter))
+
+
+def duration(seconds: float) -> str:
+    """Say a time.
+
+    >>> duration(3725.4)
+    '1:02:05'
+    """
+    return str(timedelta(seconds=round(seconds)))
+
+
+def peak_memory(device: torch.device) -> str:
+    """Say how much memory the run has needed at most: of the GPU, otherwise of the process."""
+    if device.type == "cuda":
+        taken = torch.cuda.max_memory_allocated(device)
+    else:
+        try:
+            import resource
+        except ModuleNotFoundError:  # Windows.
+            return "?"
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        taken = peak if sys.platform == "darwin" else 1024 * peak
+    return f"{taken / 2**20:.0f} MB"
+
+
+def sparkline(values: Sequence[float], width: int = 40) -> str:
+    """Draw values as a row of bars; what is not finite leaves a gap.
+
+    >>> sparkline([3.0, 2.0, 1.0])
+    '█▅▁'
+    >>> sparkline([])
+    ''
+    """
+    shown = _binned(values, width)
+    finite = [value for value in shown if math.isfinite(value)]
+    if not finite:
+        return " " * len(shown)
+    low, high = min(finite), max(finite)
+    steps = len(SPARKS) - 1
+    return "".join(
+        SPARKS[round(steps * (value - low) / (high - low))]
+        if math.isfinite(value) and high > low
+        else (SPARKS[0] if math.isfinite(value) else " ")
+        for value in shown
+    )
+
+
+def _binned(values: Sequence[float], width: int) -> list[float]:
+    """Average neighbours until no more than ``width`` values are left."""
+    if len(values) <= width:
+        return list(values)
+    edges = [round(index * len(values) / width) for index in range(width + 1)]
+    return [sum(values[first:last]) / (last - first) for first, last in pairwise(edges)]

@@ -1,0 +1,56 @@
+"""Where the messages of hookloop go while a run lasts: a file, and a screen if none is set up.
+
+Nothing is set when this module is imported; what `OpenLog` adds it takes away again.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import TextIO
+
+LOGGER = "hookloop"
+
+
+class _Screen(logging.StreamHandler[TextIO]):
+    """Writes to the standard output of the moment, which a progress display may have replaced."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stdout)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stdout
+        super().emit(record)
+
+
+class OpenLog:
+    """Lets messages be seen until it is closed.
+
+    Args:
+        file: Where to append them, if anywhere.
+        screen: Whether to print them where the program has not said what logging should do.
+    """
+
+    def __init__(self, file: Path | None = None, *, screen: bool = True) -> None:
+        self._logger = logging.getLogger(LOGGER)
+        self._handlers: list[logging.Handler] = []
+        self._level = self._logger.level
+        if screen and not self._logger.hasHandlers():
+            self._add(_Screen(), "%(message)s")
+        if file is not None:
+            self._add(logging.FileHandler(file, encoding="utf-8"), "%(asctime)s  %(message)s")
+        if self._logger.getEffectiveLevel() > logging.INFO:
+            self._logger.setLevel(logging.INFO)
+
+    def close(self) -> None:
+        """Leave logging as it was."""
+        for handler in self._handlers:
+            self._logger.removeHandler(handler)
+            handler.close()
+        self._logger.setLevel(self._level)
+
+    def _add(self, handler: logging.Handler, form: str) -> None:
+        handler.setFormatter(logging.Formatter(form, "%Y-%m-%d %H:%M:%S"))
+        self._logger.addHandler(handler)
+        self._handlers.append(handler)

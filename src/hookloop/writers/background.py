@@ -1,0 +1,103 @@
+"""A writer that lets another one do its work in a thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from functools import partial
+from queue import Full, Queue
+
+from hookloop.writers.base import Writer, warn_of_failure
+from hookloop.writers.records import Record
+
+Item = list[Record] | threading.Event | None
+"""What waits: records, a mark that tells how far the thread is, or the end."""
+
+PATIENCE = 60.0
+"""Seconds that a run waits for a writer that does not move, before it goes on without it."""
+
+
+class Background(Writer):
+    """Writes in a thread of its own, in order, and never raises.
+
+    The queue is bounded: when it is full, the caller waits, so that nothing is lost and memory does
+    not grow. A writer that fails, or does not move for a minute, is reported once and left out from
+    then on. The thread ends with `close`; opening and closing the writer stay with the caller.
+
+    Args:
+        writer: Who does the work.
+        size: How many calls may wait.
+        patience: Seconds to wait for a writer that does not move.
+    """
+
+    def __init__(self, writer: Writer, size: int = 1000, patience: float = PATIENCE) -> None:
+        self.writer = writer
+        self.name = writer.name
+        self.failed = False
+        self.patience = patience
+        self._queue: Queue[Item] = Queue(size)
+        self._thread = threading.Thread(target=self._work, name=f"write-{self.name}", daemon=True)
+        self._thread.start()
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Hand records over, and return at once."""
+        listed = list(records)
+        if listed and not self.failed:
+            self._hand_over(listed)
+
+    def write_now(self, records: Iterable[Record]) -> None:
+        """Write in the caller's thread, after all that waits: for records that are still alive."""
+        self.flush()
+        self._attempt(lambda: self.writer.write(records))
+
+    def flush(self) -> None:
+        """Wait until everything handed over so far is written."""
+        reached = threading.Event()
+        if not self.failed and self._hand_over(reached) and not reached.wait(self.patience):
+            self._give_up()
+
+    def stop(self) -> bool:
+        """Write what waits and end the thread; tell whether that succeeded."""
+        if self._hand_over(None):
+            self._thread.join(self.patience)
+        if self._thread.is_alive():
+            self._give_up()
+        return not self._thread.is_alive()
+
+    def close(self) -> None:
+        """Write what waits, end the thread and close the writer."""
+        if self.stop():
+            # Also after a failure, which was reported: a backend may hold more than files.
+            self._attempt(self.writer.close, always=True)
+
+    def _hand_over(self, item: Item) -> bool:
+        try:
+            self._queue.put(item, timeout=self.patience)
+        except Full:
+            self._give_up()
+            return False
+        return True
+
+    def _work(self) -> None:
+        while (item := self._queue.get()) is not None:
+            if isinstance(item, threading.Event):
+                self._attempt(self.writer.flush)
+                item.set()
+            else:
+                self._attempt(partial(self.writer.write, item))
+
+    def _attempt(self, action: Callable[[], None], *, always: bool = False) -> None:
+        if self.failed and not always:
+            return
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001 - reported, and the writer is left out
+            self._fail(error)
+
+    def _give_up(self) -> None:
+        self._fail(TimeoutError(f"nothing moved for {self.patience:g} seconds"))
+
+    def _fail(self, error: BaseException) -> None:
+        if not self.failed:
+            self.failed = True
+            warn_of_failure(self.writer, error)

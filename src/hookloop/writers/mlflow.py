@@ -1,0 +1,100 @@
+"""Records in MLflow."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from hookloop.writers.base import Writer, require
+from hookloop.writers.pixels import encode_png
+from hookloop.writers.records import Config, Image, Record, Scalars, Table, Text
+
+PARAMS = 100
+"""What MLflow accepts in one request, and below the longest value of a parameter."""
+LONGEST = 500
+
+
+class MLflow(Writer):
+    """Sends to one MLflow run: metrics, parameters, and artefacts for pictures, text and tables.
+
+    Args:
+        tracking_uri: A server, a database (``sqlite:///mlflow.db``) or a directory (``file:...``).
+        experiment: Name of the experiment; made when it is missing.
+        run_name: How MLflow shows the run.
+        run_id: The run to go on with; a new one when not given.
+    """
+
+    name = "mlflow"
+
+    def __init__(
+        self,
+        tracking_uri: str,
+        experiment: str = "hookloop",
+        *,
+        run_name: str | None = None,
+        run_id: str | None = None,
+    ) -> None:
+        self._mlflow = require("mlflow", extra="mlflow", who="MLflow")
+        if tracking_uri.startswith("file:"):
+            # MLflow wants to hear that a plain directory is meant, since it prefers a database.
+            os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
+        self._client = self._mlflow.MlflowClient(tracking_uri=tracking_uri)
+        if run_id is None:
+            found = self._client.get_experiment_by_name(experiment)
+            made = found.experiment_id if found else self._client.create_experiment(experiment)
+            run_id = self._client.create_run(made, run_name=run_name).info.run_id
+        else:
+            self._client.update_run(run_id, status="RUNNING")
+        self.run_id: str = run_id
+        self.status = "FINISHED"
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Log each record."""
+        for record in records:
+            match record:
+                case Scalars():
+                    self._log_metrics(record)
+                case Config():
+                    self._log_parameters(record)
+                case Image() if record.file is None:
+                    self._log_file(record.name, record.step, ".png", encode_png(record.pixels))
+                case Image() | Table() if record.file is not None:
+                    folder = str(PurePosixPath(record.name).parent)
+                    self._client.log_artifact(self.run_id, str(record.file), folder)
+                case Text():
+                    self._log_file(record.name, record.step, ".md", record.text.encode())
+                case Table():
+                    self._log_file(record.name, record.step, ".csv", record.to_csv().encode())
+                case _:
+                    pass
+
+    def close(self) -> None:
+        """Mark the run as ended, in the way that ``status`` says."""
+        self._client.set_terminated(self.run_id, self.status)
+
+    def _log_metrics(self, record: Scalars) -> None:
+        entities = self._mlflow.entities
+        moment = int(record.time * 1000)
+        metrics = [
+            entities.Metric(name, value, moment, record.step)
+            for name, value in (dict(record.values) | {"epoch": float(record.epoch)}).items()
+        ]
+        self._client.log_batch(self.run_id, metrics=metrics)
+
+    def _log_parameters(self, record: Config) -> None:
+        known = self._client.get_run(self.run_id).data.params  # These can never change.
+        params = [
+            self._mlflow.entities.Param(name, str(value)[:LONGEST])
+            for name, value in record.flat().items()
+            if name not in known
+        ]
+        for first in range(0, len(params), PARAMS):
+            self._client.log_batch(self.run_id, params=params[first : first + PARAMS])
+
+    def _log_file(self, name: str, step: int | None, suffix: str, content: bytes) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"{step or 0:08d}{suffix}"
+            path.write_bytes(content)
+            self._client.log_artifact(self.run_id, str(path), name)

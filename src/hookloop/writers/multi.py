@@ -1,0 +1,42 @@
+"""Several writers as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from hookloop.writers.base import Writer, warn_of_failure
+from hookloop.writers.records import Record
+
+
+class Multi(Writer):
+    """Hands every record to several writers; one that fails is left out, the others go on.
+
+    Args:
+        writers: In the order in which they get each record.
+    """
+
+    name = "multi"
+
+    def __init__(self, *writers: Writer) -> None:
+        self.writers = list(writers)
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Send records to each writer."""
+        listed = list(records)
+        self._each(lambda writer: writer.write(listed))
+
+    def flush(self) -> None:
+        """Flush each writer."""
+        self._each(lambda writer: writer.flush())
+
+    def close(self) -> None:
+        """Close each writer."""
+        self._each(lambda writer: writer.close())
+
+    def _each(self, action: Callable[[Writer], None]) -> None:
+        for writer in list(self.writers):
+            try:
+                action(writer)
+            except Exception as error:  # noqa: BLE001 - reported, and the writer is dropped
+                warn_of_failure(writer, error)
+                self.writers.remove(writer)

@@ -1,0 +1,191 @@
+"""The records that writers take: one type for each kind of thing worth looking at.
+
+A record holds its own copy of what it shows, so that it can wait for its writer while the training
+goes on. ``step`` is the number of iterations completed; `Run.emit` fills it in.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, Self, cast
+
+import numpy as np
+
+from hookloop.writers.pixels import to_pixels
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import nn
+
+
+class _Record:
+    """What all records have in common."""
+
+    def at(self, step: int) -> Self:
+        """Return the record with this step, unless it has one of its own or needs none."""
+        if getattr(self, "step", step) is not None:
+            return self
+        return cast("Self", replace(cast("Text", self), step=step))
+
+
+@dataclass(frozen=True)
+class Scalars(_Record):
+    """Numbers of one moment.
+
+    Attributes:
+        values: By full name, ``train/loss``.
+        step: Iterations completed.
+        epoch: Epochs completed.
+        phase: What they were measured in: ``train``, ``val`` or ``test``.
+        span: What they are means over: ``iter`` for recent iterations, ``epoch`` for all of it.
+        time: Seconds since 1970.
+    """
+
+    values: Mapping[str, float]
+    step: int
+    epoch: int = 0
+    phase: str = "train"
+    span: str = "iter"
+    time: float = field(default_factory=time)
+
+
+@dataclass(frozen=True)
+class Image(_Record):
+    """A picture: a tensor (channels first), an array (channels last) or a matplotlib figure.
+
+    Attributes:
+        name: For example ``val/confusion``.
+        pixels: Given in any of these forms, kept as bytes of shape (height, width, channels).
+        step: Iterations completed.
+        caption: What is seen.
+        file: Where the hook has put the picture already, if it has.
+
+    >>> Image("val/sample", np.zeros((4, 6))).pixels.shape
+    (4, 6, 1)
+    """
+
+    name: str
+    pixels: NDArray[np.uint8]
+    step: int | None = None
+    caption: str = ""
+    file: Path | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pixels", to_pixels(self.pixels))
+
+
+@dataclass(frozen=True)
+class Text(_Record):
+    """Text, in Markdown where a backend shows it."""
+
+    name: str
+    text: str
+    step: int | None = None
+
+
+@dataclass(frozen=True)
+class Histogram(_Record):
+    """Values whose distribution is worth looking at; those that are not finite are left out.
+
+    >>> Histogram("weights", [1.0, float("nan"), 3.0]).values
+    array([1., 3.], dtype=float32)
+    """
+
+    name: str
+    values: NDArray[np.float32]
+    step: int | None = None
+
+    def __post_init__(self) -> None:
+        values: object = self.values
+        if hasattr(values, "detach"):  # A tensor; numpy knows no bfloat16.
+            values = values.detach().float().cpu()
+        flat = np.array(values, dtype=np.float32).ravel()
+        object.__setattr__(self, "values", flat[np.isfinite(flat)])
+
+
+@dataclass(frozen=True)
+class Table(_Record):
+    """Rows under named columns.
+
+    Attributes:
+        name: For example ``val/confusion``.
+        columns: Their names.
+        rows: Numbers and text.
+        step: Iterations completed.
+        file: Where the hook has put the table already, if it has.
+    """
+
+    name: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    step: int | None = None
+    file: Path | None = None
+
+    def to_csv(self) -> str:
+        """Return the table as CSV.
+
+        >>> print(Table("t", ["a", "b"], [[1, "x,y"]]).to_csv(), end="")
+        a,b
+        1,"x,y"
+        """
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
+        return text.getvalue()
+
+    def to_markdown(self) -> str:
+        """Return the table as Markdown.
+
+        >>> print(Table("t", ["a", "b"], [[1, 2]]).to_markdown())
+        | a | b |
+        |---|---|
+        | 1 | 2 |
+        """
+        lines = [" | ".join(str(cell) for cell in line) for line in (self.columns, *self.rows)]
+        texts = [f"| {line} |" for line in lines]
+        texts.insert(1, "|" + "---|" * len(self.columns))
+        return "\n".join(texts)
+
+
+@dataclass(frozen=True)
+class Config(_Record):
+    """The effective config; backends show it as hyper-parameters."""
+
+    values: Mapping[str, object]
+
+    def flat(self) -> dict[str, object]:
+        """Return the settings by dotted path.
+
+        >>> Config({"optimizer": {"lr": 0.1}, "sizes": [8, 16]}).flat()
+        {'optimizer.lr': 0.1, 'sizes.0': 8, 'sizes.1': 16}
+        """
+        return _flat(self.values)
+
+
+@dataclass(frozen=True)
+class Graph(_Record):
+    """A model and the inputs that show how data flows through it; a writer runs the model."""
+
+    model: nn.Module
+    inputs: object
+
+
+Record = Scalars | Image | Text | Histogram | Table | Config | Graph
+
+
+def _flat(value: object, path: str = "") -> dict[str, object]:
+    inner: Mapping[object, object]
+    if isinstance(value, Mapping):
+        inner = value
+    elif isinstance(value, list | tuple):
+        inner = dict(enumerate(value))
+    else:
+        return {path: value}
+    flat: dict[str, object] = {}
+    for key, item in inner.items():
+        flat |= _flat(item, f"{path}.{key}" if path else str(key))
+    return flat

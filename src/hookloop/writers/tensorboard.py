@@ -1,0 +1,106 @@
+"""Records as TensorBoard events."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+
+from hookloop.runs.plain_yaml import dump
+from hookloop.writers.base import Writer, require
+from hookloop.writers.records import (
+    Config,
+    Graph,
+    Histogram,
+    Image,
+    Record,
+    Scalars,
+    Table,
+    Text,
+)
+
+_log = logging.getLogger("hookloop")
+
+
+class TensorBoard(Writer):
+    """Writes an event file: scalars, pictures, histograms, text, graph and hyper-parameters.
+
+    Args:
+        directory: What ``tensorboard --logdir`` is given.
+        purge_step: Hide the events of an earlier part of the run from this step on.
+    """
+
+    name = "tensorboard"
+
+    def __init__(self, directory: Path, purge_step: int | None = None) -> None:
+        require("tensorboard", extra="tensorboard", who="TensorBoard")
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._events = SummaryWriter(str(directory), purge_step=purge_step)
+        self._settings: dict[str, object] = {}
+        self._results: dict[str, float] = {}
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Append an event for each record."""
+        for record in records:
+            self._write(record)
+
+    def flush(self) -> None:
+        """Bring the events to disk."""
+        self._events.flush()
+
+    def close(self) -> None:
+        """Add the hyper-parameters with the run's results, and close the file."""
+        if self._settings:
+            self._add_hyper_parameters()
+        self._events.close()
+
+    def _write(self, record: Record) -> None:
+        events = self._events
+        match record:
+            case Scalars():
+                for name, value in record.values.items():
+                    events.add_scalar(name, value, record.step, walltime=record.time)
+                if record.phase != "train":
+                    self._results |= record.values
+            case Image():
+                events.add_image(record.name, record.pixels, record.step, dataformats="HWC")
+            case Histogram() if len(record.values):
+                events.add_histogram(record.name, record.values, record.step)
+            case Text():
+                events.add_text(record.name, record.text, record.step)
+            case Table():
+                events.add_text(record.name, record.to_markdown(), record.step)
+            case Config():
+                self._settings = record.flat()
+                text = dump(record.values)
+                events.add_text("config", f"```yaml\n{text}```", 0)
+            case Graph():
+                self._add_graph(record)
+            case _:
+                pass
+
+    def _add_graph(self, record: Graph) -> None:
+        # In a copy and without randomness, since looking at a model must not change its training.
+        try:
+            model = copy.deepcopy(record.model).eval()
+            with torch.random.fork_rng(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Tracing warns of every branch in a model.
+                self._events.add_graph(model, record.inputs)
+        except Exception as error:  # noqa: BLE001 - not every model can be traced
+            _log.warning("The model's graph cannot be drawn: %s: %s", type(error).__name__, error)
+
+    def _add_hyper_parameters(self) -> None:
+        from torch.utils.tensorboard.summary import hparams
+
+        settings = {
+            name: value if isinstance(value, bool | int | float | str) else str(value)
+            for name, value in self._settings.items()
+        }
+        # The summaries themselves: `add_hparams` would make a run of its own beside this one.
+        for summary in hparams(settings, self._results):  # type: ignore[no-untyped-call]
+            self._events._get_file_writer().add_summary(summary)  # type: ignore[no-untyped-call]

@@ -1,0 +1,76 @@
+"""Records in trackio, the local-first tracker."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterable, Mapping
+
+from hookloop.runs.records import plain
+from hookloop.writers.base import Writer, require
+from hookloop.writers.records import Histogram, Image, Record, Scalars, Table, Text
+
+
+class Trackio(Writer):
+    """Logs to one trackio run, in the data base that ``TRACKIO_DIR`` names.
+
+    Args:
+        project: The project that ``trackio show --project`` opens.
+        run_name: Name of the run; one that is there already is continued.
+        config: Shown beside the run; trackio takes it at the start only.
+        options: Further arguments of ``trackio.init``: ``group``, ``space_id``.
+    """
+
+    name = "trackio"
+
+    def __init__(
+        self,
+        project: str = "hookloop",
+        *,
+        run_name: str | None = None,
+        config: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> None:
+        self._trackio = require("trackio", extra="trackio", who="Trackio")
+        arguments: dict[str, object] = {
+            "name": run_name,
+            "config": plain(config or {}),
+            "resume": "allow",
+            "embed": False,
+        }
+        with contextlib.redirect_stdout(io.StringIO()):  # The console is the run's.
+            self._run = self._trackio.init(project, **(arguments | options))
+        self.run_name: str = self._run.name
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Log each record."""
+        for record in records:
+            if values := self._values(record):
+                self._run.log(values, step=getattr(record, "step", None))
+
+    def close(self) -> None:
+        """End the trackio run."""
+        with contextlib.redirect_stdout(io.StringIO()):
+            if self._trackio.context_vars.current_run.get() is self._run:
+                self._trackio.finish()  # Also forgets it, so that it is not ended twice at exit.
+            else:
+                self._run.finish()
+
+    def _values(self, record: Record) -> dict[str, object]:
+        trackio = self._trackio
+        match record:
+            case Scalars():
+                return {**record.values, "epoch": record.epoch}
+            case Image():
+                pixels = record.pixels
+                colour = pixels.repeat(3, axis=-1) if pixels.shape[-1] == 1 else pixels
+                return {record.name: trackio.Image(colour, caption=record.caption or None)}
+            case Histogram() if len(record.values):
+                return {record.name: trackio.Histogram(record.values)}
+            case Text():
+                return {record.name: trackio.Markdown(record.text)}
+            case Table():
+                rows = [list(row) for row in record.rows]
+                return {record.name: trackio.Table(columns=list(record.columns), data=rows)}
+            case _:
+                return {}
