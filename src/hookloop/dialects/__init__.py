@@ -1,0 +1,105 @@
+"""Dialects: hooks written for another system run as they are.
+
+A dialect is a package here: ``adapter`` (a foreign hook becomes native ones), a facade (what that
+hook takes for its runner, task or trainer), a catalogue (that system's own hooks, made from ours)
+and modules named like the foreign ones, for files that import them.
+
+    DIALECTS        what there is, and by which base class a foreign hook is recognised
+    adapt           a foreign hook -> native hooks; the Trainer calls it for what is no hook of ours
+    alias           lets files import a foreign package that is not installed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+from hookloop.errors import HookError, nearest
+
+if TYPE_CHECKING:
+    from hookloop.core.hook import Hook
+    from hookloop.dialects.aliases import Alias
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One foreign hook system.
+
+    Attributes:
+        name: As configs and the command line say it.
+        bases: Base classes of its hooks: top package and class name.
+        packages: Foreign packages and which of ours stands for each in the alias mode.
+        catalogue: Names of its built-in hooks in a config, and where each is: ``module:Class``.
+    """
+
+    name: str
+    bases: tuple[tuple[str, str], ...]
+    packages: Mapping[str, str]
+    catalogue: str | None = None
+
+    @property
+    def home(self) -> str:
+        """The package of the dialect; its module ``adapter`` has the function ``adapt``."""
+        return f"{__name__}.{self.name}"
+
+    def names(self) -> Mapping[str, str]:
+        """Return the catalogue: names of hooks, and where each is."""
+        if self.catalogue is None:
+            return {}
+        module, name = self.catalogue.split(":")
+        return cast("Mapping[str, str]", getattr(import_module(module), name))
+
+
+def _dialect(name: str, *bases: tuple[str, str], packages: Mapping[str, str]) -> Dialect:
+    home = f"{__name__}.{name}"
+    own = tuple((home, base) for base in dict.fromkeys(base for _, base in bases))
+    ours = {package: f"{__name__}.{path}" for package, path in packages.items()}
+    return Dialect(name, (*bases, *own), ours, f"{home}.catalogue:CATALOGUE")
+
+
+DIALECTS: dict[str, Dialect] = {
+    one.name: one
+    for one in (_dialect("mmengine", ("mmengine", "Hook"), packages={"mmengine": "mmengine"}),)
+}
+
+
+def adapt(foreign: object) -> list[Hook]:
+    """Make native hooks of a foreign one; none if no dialect knows it."""
+    dialect = dialect_of(foreign)
+    if dialect is None:
+        return []
+    make = cast("Callable[[object], list[Hook]]", import_module(f"{dialect.home}.adapter").adapt)
+    return make(foreign)
+
+
+def dialect_of(foreign: object) -> Dialect | None:
+    """Tell which system a hook was written for: by its ``dialect``, or by its base class."""
+    said = getattr(foreign, "dialect", None)
+    if isinstance(said, str):
+        return named(said)
+    for kind in type(foreign).__mro__:
+        for dialect in DIALECTS.values():
+            for package, name in dialect.bases:
+                if kind.__name__ == name and f"{kind.__module__}.".startswith(f"{package}."):
+                    return dialect
+    return None
+
+
+def named(name: str) -> Dialect:
+    """Return a dialect by its name."""
+    if name not in DIALECTS:
+        known = ", ".join(DIALECTS)
+        raise HookError(f"'{name}' is no dialect.{nearest(name, DIALECTS)} There are: {known}.")
+    return DIALECTS[name]
+
+
+def alias(*names: str) -> Alias:
+    """Let files import foreign packages that are not installed; see `hookloop.dialects.aliases`."""
+    from hookloop.dialects.aliases import Alias
+
+    return Alias([named(name) for name in names])
+
+
+__all__ = ["DIALECTS", "Dialect", "adapt", "alias", "dialect_of", "named"]

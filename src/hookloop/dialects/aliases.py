@@ -1,0 +1,121 @@
+"""Import aliases: ``from mmengine.hooks import Hook`` gives ours where mmengine is not installed.
+
+Nothing is installed at import; `alias` does it, and undoes it at the end of a ``with`` block.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, spec_from_loader
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from hookloop.dialects import Dialect
+
+_log = logging.getLogger("hookloop")
+
+
+class Alias:
+    """Aliases for the packages of some dialects, from now until `undo`.
+
+    A package that is really installed is left alone: its own hooks are adapted instead.
+
+    >>> from hookloop import dialects
+    >>> with dialects.alias("mmengine"):
+    ...     from mmengine.hooks import Hook
+    >>> Hook.__module__.startswith("hookloop.dialects.mmengine")
+    True
+    """
+
+    def __init__(self, dialects: Iterable[Dialect]) -> None:
+        self.packages: dict[str, str] = {}
+        for dialect in dialects:
+            for foreign, ours in dialect.packages.items():
+                if _is_installed(foreign):
+                    _log.info("'%s' is installed: it is used, and its hooks are adapted.", foreign)
+                else:
+                    self.packages[foreign] = ours
+        self._finder = _Finder(self.packages)
+        # In front, because a foreign submodule would else be found in our own package's directory
+        # and loaded a second time.
+        sys.meta_path.insert(0, self._finder)
+
+    def undo(self) -> None:
+        """Take the aliases away again; what was imported through them stays usable."""
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
+        for name in [name for name in sys.modules if name.partition(".")[0] in self.packages]:
+            del sys.modules[name]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.undo()
+
+
+class _Finder(MetaPathFinder):
+    """Finds the modules of aliased packages among ours."""
+
+    def __init__(self, packages: dict[str, str]) -> None:
+        self._packages = packages
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        package, _, rest = fullname.partition(".")
+        if package not in self._packages:
+            return None
+        ours = f"{self._packages[package]}.{rest}".rstrip(".")
+        try:
+            found = find_spec(ours)
+        except ModuleNotFoundError:  # A part of the path before the last is no package.
+            found = None
+        if found is None:
+            raise ModuleNotFoundError(
+                f"'{fullname}' is not offered: hookloop stands in for '{package}' "
+                f"({self._packages[package]}) and has no such module. Install {package} itself, "
+                "or import the name from hookloop.",
+                name=fullname,
+            )
+        is_package = found.submodule_search_locations is not None
+        return spec_from_loader(fullname, _Loader(ours), is_package=is_package)
+
+
+class _Loader(Loader):
+    """Gives one of our modules a second name; it is one and the same module."""
+
+    def __init__(self, ours: str) -> None:
+        self._ours = ours
+        self._spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(self._ours)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec  # The import system has put the alias's in its place.
+
+
+def _is_installed(package: str) -> bool:
+    known = sys.modules.get(package)
+    if known is not None and not known.__name__.startswith("hookloop."):
+        return True
+    finders = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
+    return any(
+        finder.find_spec(package, None) is not None
+        for finder in finders
+        if hasattr(finder, "find_spec")
+    )
