@@ -89,7 +89,9 @@ class Registry(Generic[T_co]):
         return found
 
     def __contains__(self, name: str) -> bool:
-        return name in self._registered or name in self._plugins or name in self._builtin
+        if name in self._registered or name in self._plugins:
+            return True
+        return not _is_path(name) and name in self._builtin
 
     def names(self) -> list[str]:
         """Return all names but dotted paths, sorted."""
@@ -100,10 +102,10 @@ class Registry(Generic[T_co]):
             return self._registered[name]
         if name in self._plugins:
             return self._plugins[name].load()
+        if _is_path(name):
+            return locate(name)
         if name in self._builtin:
             return self._builtin[name]
-        if "." in name or ":" in name:
-            return locate(name)
         hint = nearest(name, self.names()) or (
             f" Write a registered name, or the path of one: 'package.module:{name}'."
         )
@@ -130,6 +132,11 @@ class Registry(Generic[T_co]):
 
     def _refusal(self, message: str) -> HookloopError:
         return HookError(message) if self.kind == "hook" else ConfigError([Fault(message)])
+
+
+def _is_path(name: str) -> bool:
+    """Tell a path from a name, so that a path is not looked for in libraries that load slowly."""
+    return "." in name or ":" in name
 
 
 def _is_same(one: object, other: object) -> bool:
