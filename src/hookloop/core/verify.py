@@ -1,0 +1,103 @@
+"""What is refused about a hook before training starts, each with the way to mend it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from hookloop.core.acting import acts_at, kind_of, method_of, schedule_of
+from hookloop.core.hook import FunctionHook, Hook
+from hookloop.core.points import Point, PointTable
+from hookloop.errors import HookError, nearest
+from hookloop.every import Every
+
+
+def check_is_hook(hook: object) -> None:
+    """Refuse what is no hook."""
+    if isinstance(hook, Hook):
+        return
+    if isinstance(hook, type) and issubclass(hook, Hook):
+        raise HookError(f"{hook.__name__} is a class, not a hook: write {hook.__name__}().")
+    raise HookError(
+        f"{hook!r} is no hook: subclass hookloop.Hook, or attach a function with "
+        "@trainer.on('after_train_iter')."
+    )
+
+
+def check_names(hooks: Sequence[Hook]) -> None:
+    """Refuse two hooks of one name."""
+    seen: dict[str, Hook] = {}
+    for hook in hooks:
+        if hook.name in seen:
+            kinds = f"{kind_of(seen[hook.name])} and {kind_of(hook)}"
+            raise HookError(
+                f"Two hooks are named '{hook.name}' ({kinds}): name one of them, "
+                f"{kind_of(hook)}(...).named('{hook.name}_2'), or give hooks as a mapping from "
+                "names."
+            )
+        seen[hook.name] = hook
+
+
+def check_methods(hook: Hook, points: PointTable) -> None:
+    """Refuse a method that looks like a mount point and is none, and a wrong signature."""
+    for name in dir(hook):
+        if name.startswith("_") or (hasattr(Hook, name) and name not in points):
+            continue
+        if name in points:
+            _check_signature(hook, points[name])
+        # Static, since a property may compute something that is not there yet.
+        elif callable(inspect.getattr_static(hook, name, 0)) and _looks_like_point(name, points):
+            raise HookError(
+                f"{kind_of(hook)}.{name}: no such mount point.{nearest(name, points)} 'hookloop "
+                f"points' lists all; a method that is no mount point begins with another word."
+            )
+
+
+def _looks_like_point(name: str, points: PointTable) -> bool:
+    # `befor_run`, `aftertrain_iter`: a misspelt prefix would else pass for a method of the hook's.
+    return name.startswith(("before_", "after_", "on_")) or bool(
+        get_close_matches(name, points, 1, 0.85)
+    )
+
+
+def _check_signature(hook: Hook, point: Point) -> None:
+    method = method_of(hook, point.name)
+    if method is None:
+        return
+    if inspect.iscoroutinefunction(method):
+        raise HookError(f"{kind_of(hook)}.{point.name} is a coroutine: hooks are plain functions.")
+    try:
+        signature = inspect.signature(method)
+    except ValueError:  # Some builtins have none; the first call will tell.
+        return
+    try:
+        signature.bind(None, *point.args)
+    except TypeError as error:
+        where = hook.name if isinstance(hook, FunctionHook) else f"{kind_of(hook)}.{point.name}"
+        raise HookError(
+            f"{where} has the signature {signature}, but the mount point calls "
+            f"{point.signature}: {error}."
+        ) from error
+
+
+def check_every(hook: Hook, points: PointTable) -> None:
+    """Refuse a schedule that no point of the hook could ever obey."""
+    for point in points.values():
+        own: Every | None = getattr(method_of(hook, point.name), "every", None)
+        if own and not (point.clock if own.unit == "seconds" else point.clock == own.unit):
+            raise HookError(
+                f"{hook.name}: '{own}' cannot limit {point.name}, which "
+                + (f"counts {point.clock}." if point.clock else "has no counter.")
+            )
+    if hook.every is None:
+        return
+    try:
+        schedule = Every.parse(hook.every)
+    except ValueError as error:
+        raise HookError(f"{kind_of(hook)}.every: {error}") from error
+    if not any(schedule_of(hook, points[name]) for name in acts_at(hook, points)):
+        raise HookError(
+            f"{kind_of(hook)}.every = '{schedule}' limits nothing: the hook acts at "
+            f"{', '.join(acts_at(hook, points)) or 'no point'}."
+        )
