@@ -159,9 +159,26 @@ class Builder:
         if isinstance(defaults, dict):
             changes, further = self._make_all(defaults, supply)
             faults += further
+        faults += self._faults_of_names(hooks)
         if faults:
             raise ConfigError(faults)
         return list(hooks.values()), changes if isinstance(defaults, dict) else defaults
+
+    def _faults_of_names(self, hooks: Mapping[int, object]) -> list[Fault]:
+        """Find hooks of one name; the Trainer would refuse them, but does not know their places."""
+        first: dict[object, int] = {}
+        faults: list[Fault] = []
+        for index, hook in hooks.items():
+            name = getattr(hook, "name", index)
+            part = self.blueprint.hooks[index]
+            if name in first and isinstance(part, Part):
+                message = (
+                    f"{spell(part.key)}: another hook is named '{name}', too: give this one a name "
+                    f"of its own, {{type: {part.signature.name}, name: {name}_2, ...}}."
+                )
+                faults.append(Fault(message, self.config.where(part.key)))
+            first.setdefault(name, index)
+        return faults
 
     def _make_all(
         self, parts: Mapping[T, object], supply: Mapping[str, object]

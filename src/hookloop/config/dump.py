@@ -39,7 +39,9 @@ def effective(config: Config, run_dir: str | Path | None = None) -> dict[str, ob
 
 def _seen_from(home: Path, directory: Path) -> str:
     """Write a directory relative to a run in the same project, so that they can move together."""
-    if home.is_relative_to(Path.cwd()) or home.is_relative_to(directory):
+    project = Path.cwd()
+    is_one_project = home.is_relative_to(project) and directory.is_relative_to(project)
+    if is_one_project or home.is_relative_to(directory):
         return os.path.relpath(directory, home)
     return str(directory)
 

@@ -339,6 +339,14 @@ def test_values_that_constructors_refuse_are_faults_told_together(write: Write) 
     assert third.startswith("a.yaml:5: default_hooks.checkpoint: SaveCheckpoint: keep must be")
 
 
+def test_two_hooks_of_one_name_are_refused_with_the_second_ones_place(write: Write) -> None:
+    config = write(f"{MODEL}hooks:\n  - proj.Plain\n  - StopAfter: {{epochs: 1}}\n  - proj:Plain\n")
+    assert fault(config) == (
+        "a.yaml:5: hooks[2]: another hook is named 'plain', too: give this one a name of its own, "
+        "{type: Plain, name: plain_2, ...}."
+    )
+
+
 def test_a_python_config_may_hold_classes_functions_and_objects(write: Write) -> None:
     given = built(
         write(

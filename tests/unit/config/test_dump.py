@@ -79,3 +79,14 @@ def test_a_written_config_builds_again_from_another_directory(
 def test_a_run_outside_the_project_names_it_absolutely(write: Write, project: Path) -> None:
     config = write("model: proj.Net\n")
     assert effective(config, "/somewhere/else")["import_path"] == [str(project)]
+
+
+def test_a_project_outside_the_working_directory_is_named_absolutely(
+    write: Write, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("model: proj.Net\n")
+    here = project.parent / f"{project.name}_beside"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    written = effective(load(project / "a.yaml"), "runs/one")
+    assert written["import_path"] == [str(project), "../.."]
