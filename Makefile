@@ -18,6 +18,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 install: $(INSTALLED) ## Make the virtual environment with hookloop and its tools
 
+# So small a network gains nothing from a second thread, and waits for it on a busy machine.
+demo: export OMP_NUM_THREADS ?= 1
 demo: $(INSTALLED) ## Train a small network on handwritten digits, end with its test accuracy
 	$(BIN)/hookloop train examples/digits/config.yaml
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -22,6 +22,9 @@ def centres() -> Tensor:
 class Ring:
     """An endless stream of batches of points; it has no length.
 
+    Its ``state_dict`` is its place in the stream, so that a resumed run goes on with the points
+    that the interrupted one would have seen.
+
     Args:
         batch_size: Points in a batch.
         seed: Of the points.
@@ -37,6 +40,14 @@ class Ring:
             which = torch.randint(MODES, (self.batch_size,), generator=self.generator)
             noise = torch.randn(self.batch_size, 2, generator=self.generator)
             yield middles[which] + DEVIATION * noise
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the place in the stream."""
+        return {"generator": self.generator.get_state()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Go to a place in the stream."""
+        self.generator.set_state(state["generator"])
 
 
 def judge(points: Tensor) -> dict[str, float]:
