@@ -132,6 +132,15 @@ class Plan:
         self._wrappers.append(wrapper)
         self._compile()
 
+    def add(self, *hooks: Hook) -> None:
+        """Take further hooks in during a run; they act from the next firing on."""
+        check_names([*self.hooks, *hooks])
+        for hook in hooks:
+            check_methods(hook, self.points)
+            check_every(hook, self.points)
+        self.hooks = tuple(sorted([*self.hooks, *hooks], key=priority_of))
+        self._compile()
+
     def disable(self, hook: Hook, point: str, error: BaseException) -> None:
         """Go on without a hook that failed and whose failure does not matter enough to stop."""
         _log.warning(

@@ -68,7 +68,10 @@ class Schedule:
 
 
 # What moves when a scheduler steps; everything else in its state is its shape.
-_PLACE = ("last_epoch", "_step_count", "_last_lr", "best", "num_bad_epochs", "cooldown_counter")
+_PLACE = (
+    "last_epoch", "_step_count", "_last_lr", "best", "num_bad_epochs", "cooldown_counter",
+    "last_step", "_global_step", "_last_value",
+)  # fmt: skip
 
 
 def _placed(shape: Mapping[str, object], place: Mapping[str, object]) -> dict[str, object]:

@@ -32,7 +32,7 @@ from hookloop.core.run import Interrupted, Outcome, Requests, Run, Status
 from hookloop.core.saving import Saver
 from hookloop.core.schedule import Schedule, named_schedules
 from hookloop.core.state import restore
-from hookloop.core.turn import Loss, Precision, Step, autocast, make_turns
+from hookloop.core.turn import Loss, Precision, Step, Turn, autocast, make_turns
 from hookloop.core.validation import Validation
 from hookloop.data.randomness import seed_all
 from hookloop.data.source import Batches, Source, open_streams
@@ -59,7 +59,8 @@ class Trainer:
         test_data: The same for `test`.
         loss: ``loss(output, targets)`` for batches of (inputs, targets).
         step: ``step(run, batch)`` instead, returning the loss or a mapping with it; a mapping
-            from optimizers' names to such functions makes each update its own optimizer in turn.
+            from optimizers' names to such functions makes each update its own optimizer in turn. A
+            `Turn` makes the whole update itself.
             Without ``loss`` and ``step`` the model returns its loss, or a mapping with it.
         optimizer: One, or a mapping from names.
         schedule: One of torch's schedulers (stepped every iteration), a `Schedule`, or a mapping.
@@ -110,7 +111,7 @@ class Trainer:
         val_data: Batches | Mapping[str, Batches] | None = None,
         test_data: Batches | Mapping[str, Batches] | None = None,
         loss: Loss | None = None,
-        step: Step | Mapping[str, Step] | None = None,
+        step: Step | Turn | Mapping[str, Step] | None = None,
         optimizer: torch.optim.Optimizer | Mapping[str, torch.optim.Optimizer] | None = None,
         schedule: Schedule | LRScheduler | Mapping[str, Schedule | LRScheduler] | None = None,
         metrics: Mapping[str, Metric] | None = None,

@@ -118,7 +118,7 @@ def autocast(precision: Precision, device: torch.device) -> AbstractContextManag
 
 def make_turns(
     loss: Loss | None,
-    step: Step | Mapping[str, Step] | None,
+    step: Step | Turn | Mapping[str, Step] | None,
     optimizers: Mapping[str, torch.optim.Optimizer],
     *,
     clip_norm: float | None,
@@ -127,6 +127,8 @@ def make_turns(
     """Decide how the loss is computed from what the user brought."""
     if loss is not None and step is not None:
         raise ModelError("loss= and step= are both given: a step computes the loss itself.")
+    if isinstance(step, Turn):  # It makes the update its own way.
+        return [step]
     everyone = list(optimizers.values())
     if scaler is not None:
         for one in everyone:  # A step that the scaler skips is no mistake of which torch may warn.

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from hookloop.core.hook import Hook, OnError, snake_case
-from hookloop.core.plan import Call
+from hookloop.core.acting import Call
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError, nearest
 

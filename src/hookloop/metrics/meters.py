@@ -77,9 +77,10 @@ class Meters:
 
 
 def _named(name: str, result: object) -> dict[str, Value]:
-    """Spread a metric that computes several numbers over several names."""
+    """Spread a metric that computes several numbers over names; without a name its own keys do."""
     if isinstance(result, Mapping):
-        return {f"{name}/{key}": cast("Value", value) for key, value in result.items()}
+        prefix = f"{name}/" if name else ""
+        return {f"{prefix}{key}": cast("Value", value) for key, value in result.items()}
     if isinstance(result, Tensor) and result.numel() != 1:
         raise MetricError(
             f"The metric '{name}' computed a tensor of shape {tuple(result.shape)}: choose an "
