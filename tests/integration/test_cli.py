@@ -203,11 +203,11 @@ def test_check_tells_all_faults_at_once(project: Path) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.splitlines() == [
-        "error: bad.yaml:6: max_epoch: there is no such key. Did you mean 'max_epochs'?",
         "error: bad.yaml:2: optimizer.lr: expected float, got 'fast'.",
         "error: bad.yaml:4: hooks.stop.epoch: StopAfter has no argument 'epoch'. "
         "Did you mean 'epochs'?",
         "error: bad.yaml:5: hooks.other: no hook is named 'StopAftr'. Did you mean 'StopAfter'?",
+        "error: bad.yaml:6: max_epoch: there is no such key. Did you mean 'max_epochs'?",
         "error: command line: seed=x: seed: expected int | None, got 'x'.",
     ]
 

@@ -16,10 +16,12 @@ from hookloop.config.parts.optimizers import is_named, read_optimizers, read_sch
 from hookloop.config.parts.part import TYPE, Description, PartReader
 from hookloop.config.parts.signature import Signature
 from hookloop.config.registry import Registry
-from hookloop.config.schema import ABOUT, KEYS, SETTINGS
+from hookloop.config.schema import ABOUT, KEYS, LEAST, SETTINGS
 from hookloop.config.tree import Config, Key
 from hookloop.core.points import Point
 from hookloop.errors import HookError, HookloopError, nearest
+
+_STEPS: Registry[object] = Registry("step", "hookloop.steps")
 
 
 @dataclass
@@ -69,11 +71,7 @@ def draw(config: Config) -> Blueprint:
         reader, ("default_hooks",), tree.get("default_hooks")
     )
     blueprint.points = _points(reader, ("points",), tree.get("points"))
-    blueprint.settings = {
-        name: reader.plain((name,), tree[name], annotation)
-        for name, annotation in SETTINGS.items()
-        if name in tree
-    }
+    blueprint.settings = _settings(reader)
     blueprint.load_from = _weights(reader, ("load_from",), tree.get("load_from"))
     reader.raise_faults()
     return blueprint
@@ -130,6 +128,20 @@ def _check_keys(reader: PartReader) -> None:
         reader.fault((), "a config needs 'model'.")
 
 
+def _settings(reader: PartReader) -> dict[str, object]:
+    tree = reader.config.tree
+    settings = {
+        name: reader.plain((name,), tree[name], annotation)
+        for name, annotation in SETTINGS.items()
+        if name in tree
+    }
+    for name, least in LEAST.items():
+        value = settings.get(name)
+        if isinstance(value, int) and value < least:
+            reader.fault((name,), f"must be at least {least}, got {value}.")
+    return settings
+
+
 def _parts(reader: PartReader) -> dict[str, object]:
     tree = reader.config.tree
     data = registries.DATA
@@ -150,7 +162,7 @@ def _parts(reader: PartReader) -> dict[str, object]:
             parts[name] = reader.part((name,), value, data)
     for name, home in (
         ("loss", registries.LOSSES),
-        ("step", registries.LOSSES),
+        ("step", _STEPS),
         ("metrics", registries.METRICS),
     ):
         value = tree.get(name)

@@ -124,10 +124,10 @@ class Builder:
     def _schedule(self, part: object, optimizer: object, progress: Progress) -> object:
         if not isinstance(part, Part):
             return part
-        every = Every.parse(cast("int | str", part.settings.get("every", 1)))
+        every = Every.parse(cast("int | str", part.settings.pop("every", 1)))
+        metric = cast("str | None", part.settings.pop("metric", None))
         self._fill_lengths(part, every, progress)
         scheduler = cast("LRScheduler", self._make(part, {"optimizer": optimizer}))
-        metric = cast("str | None", part.settings.get("metric"))
         return Schedule(scheduler, every, metric)
 
     def _fill_lengths(self, part: Part, every: Every, progress: Progress) -> None:

@@ -46,6 +46,9 @@ SETTINGS: dict[str, object] = {
 }
 """Arguments of the Trainer that are plain values, with their types."""
 
+LEAST = {"max_epochs": 1, "max_iters": 1, "epoch_iters": 1, "accumulate": 1, "val_begin": 0}
+"""The smallest values that make sense."""
+
 ABOUT: dict[str, object] = {
     "name": str | None,
     "imports": str | list[str],

@@ -45,16 +45,16 @@ def test_all_faults_are_told_at_once_each_with_its_line(write: Write) -> None:
         "  - StopAftr\n"
     )
     assert faults(config) == [
-        "a.yaml:1: modle: there is no such key. Did you mean 'model'?",
         "a.yaml: a config needs 'model'.",
+        "a.yaml:1: modle: there is no such key. Did you mean 'model'?",
         "a.yaml:3: optimizer.type: no optimizer is named 'AdmaW'. Did you mean 'AdamW'?",
+        "a.yaml:5: max_epochs: expected int | None, got 'three'.",
         "a.yaml:8: hooks[0].StopAfter.epoch: StopAfter has no argument 'epoch'. "
         "Did you mean 'epochs'?",
         "a.yaml:9: hooks[1].patience: expected int, got 'many'.",
         "a.yaml:9: hooks[1].priority: 300 is no priority: it must lie between 0 and 100.",
         "a.yaml:10: hooks[2]: Watch needs 'metric'.",
         "a.yaml:11: hooks[3]: no hook is named 'StopAftr'. Did you mean 'StopAfter'?",
-        "a.yaml:5: max_epochs: expected int | None, got 'three'.",
     ]
 
 
@@ -71,6 +71,7 @@ def test_faults_of_the_command_line_say_so(write: Write) -> None:
     [
         ("batch_size: 3", "batch_size: there is no such key. A value of your own goes by the name"),
         ("val_every: sometimes", "val_every: 'sometimes' is no schedule: write a number of"),
+        ("accumulate: 0", "accumulate: must be at least 1, got 0."),
         ("precision: fp8", "precision: expected 'fp32' or 'bf16' or 'fp16', got 'fp8'."),
         ("seed: '3'", "seed: expected int | None, got '3'."),
         ("optimizer: {lr: 1}", "optimizer: a mapping that describes an object needs 'type'."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import cast
 
-from hookloop.config.parts.part import TYPE, Part, PartReader
+from hookloop.config.parts.part import TYPE, Part, PartReader, is_object
 from hookloop.config.parts.signature import Unknown
 from hookloop.config.registry import OPTIMIZERS, SCHEDULES
 from hookloop.config.tree import Key
@@ -73,7 +73,9 @@ def is_named(value: object) -> bool:
     """Tell whether a node is a mapping from names to descriptions, rather than a description."""
     if not isinstance(value, dict) or TYPE in value or not value:
         return False
-    return all(item is None or isinstance(item, dict | str) for item in value.values())
+    return all(
+        item is None or isinstance(item, dict | str) or is_object(item) for item in value.values()
+    )
 
 
 def _optimizer(reader: PartReader, key: Key, value: object) -> object:

@@ -80,7 +80,7 @@ class PartReader:
         """Raise all faults as one error, caused by what user code raised while it was imported."""
         if not self.faults:
             return
-        error = ConfigError(self.faults)
+        error = ConfigError(sorted(self.faults, key=_place_of))
         if len(self.causes) > 1:
             raise error from ExceptionGroup("while importing what the config names", self.causes)
         raise error from (self.causes[0] if self.causes else None)
@@ -110,7 +110,7 @@ class PartReader:
             registry: Where its name is looked up.
             supplied: Arguments that building gives, so that they may be missing.
         """
-        if _is_object(value):
+        if is_object(value):
             return value
         written = self.describe(key, value)
         return written and self.read(written, registry, supplied=supplied)
@@ -193,16 +193,16 @@ class PartReader:
         self, key: Key, value: object, annotation: object, registry: Registry[object]
     ) -> object:
         """Check one argument, reading the parts in it; ``registry`` is that of its owner."""
-        if value == AUTO and key[-1] in LENGTHS and registry is registries.SCHEDULES:
+        in_schedule = registry is registries.SCHEDULES
+        if in_schedule and isinstance(value, str) and value == AUTO and key[-1] in LENGTHS:
             return value
         if isinstance(value, dict) and not _wants_mapping(annotation):
             if set(value) == {REFERENCE}:
                 return self._reference((*key, REFERENCE), value[REFERENCE])
             if TYPE in value:
-                home = _home(value[TYPE], registry)
                 # A schedule made of schedules: each of them drives the same optimizer.
-                supplied = ("optimizer",) if home is registries.SCHEDULES else ()
-                return self.part(key, value, home, supplied)
+                supplied = ("optimizer",) if in_schedule else ()
+                return self.part(key, value, _home(value[TYPE], registry), supplied)
         if isinstance(value, dict | list) and _holds_parts(value):
             items = value.items() if isinstance(value, dict) else enumerate(value)
             read = {name: self.value((*key, name), item, Unknown, registry) for name, item in items}
@@ -248,6 +248,15 @@ class PartReader:
 _ANYTHING: Collection[str] = frozenset({"*"})
 
 
+def _place_of(fault: Fault) -> tuple[bool, str, int]:
+    """Order faults as one would mend them: file by file from the top, the command line last."""
+    where = fault.where or ""
+    if where.startswith("command line"):
+        return True, "", 0
+    file, _, line = where.rpartition(":")
+    return (False, file, int(line)) if line.isdigit() else (False, where, 0)
+
+
 def _home(named: object, owner: Registry[object]) -> Registry[object]:
     """Choose where to look a nested type up: where its owner is from, else where it is known."""
     others = (
@@ -264,10 +273,10 @@ def _home(named: object, owner: Registry[object]) -> Registry[object]:
     return owner
 
 
-def _is_object(value: object) -> bool:
+def is_object(value: object) -> bool:
     """Tell whether a value of a Python config is the thing itself, rather than its description."""
     if isinstance(value, list | tuple):
-        return any(_is_object(item) for item in value)
+        return any(is_object(item) for item in value)
     plain = (bool, int, float, str, dict, type, FunctionType)
     return value is not None and not isinstance(value, plain)
 
