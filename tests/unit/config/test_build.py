@@ -383,6 +383,41 @@ def test_building_draws_the_random_numbers_of_a_script(write: Write) -> None:
     assert torch.equal(given["val_data"][0][0], val_data[0][0])
 
 
+def test_a_config_trains_to_the_same_bits_as_a_script(write: Write, project: Path) -> None:
+    trainer = build(
+        write(
+            f"seed: 7\n{MODEL}loss: mse_loss\nmax_epochs: 2\naccumulate: 2\n"
+            "train_data: {type: DataLoader, dataset: {type: proj.Pairs}, shuffle: true}\n"
+            "optimizer: {type: AdamW, lr: 0.01}\n"
+            "schedule: {type: OneCycleLR, max_lr: 0.01, total_steps: auto}\n"
+            "default_hooks: {console: null}\n"
+        )
+    )
+    trainer.train()
+
+    import proj
+    from torch.optim import AdamW
+    from torch.optim.lr_scheduler import OneCycleLR
+
+    seed_all(7)
+    model = proj.Net()
+    data = torch.utils.data.DataLoader(proj.Pairs(), shuffle=True)
+    optimizer = AdamW(model.parameters(), lr=0.01)
+    Trainer(
+        model,
+        train_data=data,
+        loss=torch.nn.functional.mse_loss,
+        optimizer=optimizer,
+        schedule=OneCycleLR(optimizer, max_lr=0.01, total_steps=8),
+        max_epochs=2,
+        accumulate=2,
+        seed=7,
+        default_hooks={"console": None},
+    ).train()
+    for ours, theirs in zip(trainer.run.model.parameters(), model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
 def test_weights_to_begin_with_are_a_path_or_a_description(write: Write) -> None:
     assert built(write(f"{MODEL}load_from: a.pth\n"))["load_from"] == "a.pth"
     given = built(write(f"{MODEL}load_from: {{path: a.pth, partial: true}}\n"))["load_from"]
