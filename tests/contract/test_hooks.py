@@ -11,8 +11,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import hookloop.hooks
 from hookloop import Trainer
+from hookloop.core.acting import acts_at
 from hookloop.core.hook import Hook
-from hookloop.core.plan import Plan, acts_at
+from hookloop.core.plan import Plan
 from hookloop.core.points import PointTable
 from hookloop.parallel.world import World
 from hookloop.writers.jsonl import JsonLines
@@ -29,19 +30,23 @@ class Acting(hookloop.hooks.ActOnPlateau):
 
 # How each hook that needs arguments is made; the others are made without any.
 EXAMPLES = {
-    "ActOnPlateau": Acting,
     "AccumulateVariables": lambda: hookloop.hooks.AccumulateVariables(["targets"]),
+    "ActOnPlateau": Acting,
+    "AugmentAtTest": lambda: hookloop.hooks.AugmentAtTest([torch.neg], phases=["val", "test"]),
     "ClassificationMetrics": lambda: hookloop.hooks.ClassificationMetrics(metrics=["f1"]),
+    "ClipGradients": lambda: hookloop.hooks.ClipGradients(max_norm=0.01),
     "ComputeStats": lambda: hookloop.hooks.ComputeStats(["loss"]),
+    "FreezeParameters": lambda: hookloop.hooks.FreezeParameters("0.*", until=2),
     "PlotLines": lambda: hookloop.hooks.PlotLines(examples=1),
     "RequireMetric": lambda: hookloop.hooks.RequireMetric("val/accuracy", above=-1.0),
     "SaveFiles": lambda: hookloop.hooks.SaveFiles([__file__]),
+    "ScheduleParameter": lambda: hookloop.hooks.ScheduleParameter("momentum", start=0.5, end=0.9),
     "StopAfter": lambda: hookloop.hooks.StopAfter(epochs=100),
     "WriteTo": lambda: hookloop.hooks.WriteTo(lambda run: JsonLines(run.dir / "own.jsonl")),
     "WriteWandb": lambda: hookloop.hooks.WriteWandb(mode="offline"),
 }
 # Hooks whose business it is to change what is trained; all others must not.
-CHANGING = {"StepSchedules"}
+CHANGING = {"ClipGradients", "FreezeParameters", "ScheduleParameter", "StepSchedules"}
 # Parts of a state that count time, and so differ from one moment to the next.
 CLOCKS = {"ShowProgress": {"seconds"}, "StopAfter": {"seconds"}}
 # What the engine itself writes when a hook asks for it.

@@ -10,19 +10,33 @@ from hookloop.core.hook import snake_case
 if TYPE_CHECKING:
     from hookloop.hooks.accumulate_variables import AccumulateVariables
     from hookloop.hooks.act_on_plateau import ActOnPlateau
+    from hookloop.hooks.augment_at_test import AugmentAtTest
+    from hookloop.hooks.average_weights import AverageWeights
     from hookloop.hooks.classification_metrics import ClassificationMetrics
+    from hookloop.hooks.clip_gradients import ClipGradients
     from hookloop.hooks.compute_stats import ComputeStats
+    from hookloop.hooks.count_complexity import CountComplexity
     from hookloop.hooks.detect_anomaly import DetectAnomaly
+    from hookloop.hooks.dump_on_exception import DumpOnException
+    from hookloop.hooks.empty_cache import EmptyCache
     from hookloop.hooks.export_model import ExportModel
+    from hookloop.hooks.freeze_parameters import FreezeParameters
+    from hookloop.hooks.log_memory import LogMemory
     from hookloop.hooks.log_metrics import LogMetrics
     from hookloop.hooks.log_variables import LogVariables
+    from hookloop.hooks.momentum_teacher import MomentumTeacher
     from hookloop.hooks.plot_lines import PlotLines
+    from hookloop.hooks.profile_operators import ProfileOperators
+    from hookloop.hooks.recompute_batch_norm import RecomputeBatchNorm
+    from hookloop.hooks.record_hook_times import RecordHookTimes
+    from hookloop.hooks.record_throughput import RecordThroughput
     from hookloop.hooks.record_times import RecordTimes
     from hookloop.hooks.require_metric import RequireMetric
     from hookloop.hooks.save_checkpoint import SaveCheckpoint
     from hookloop.hooks.save_confusion_matrix import SaveConfusionMatrix
     from hookloop.hooks.save_files import SaveFiles
     from hookloop.hooks.save_predictions import SavePredictions
+    from hookloop.hooks.schedule_parameter import ScheduleParameter
     from hookloop.hooks.set_sampler_epoch import SetSamplerEpoch
     from hookloop.hooks.show_progress import ShowProgress
     from hookloop.hooks.snapshot_source import SnapshotSource
@@ -31,6 +45,8 @@ if TYPE_CHECKING:
     from hookloop.hooks.stop_on_nan import StopOnNaN
     from hookloop.hooks.stop_on_plateau import StopOnPlateau
     from hookloop.hooks.stop_on_signal import StopOnSignal
+    from hookloop.hooks.sync_buffers import SyncBuffers
+    from hookloop.hooks.synchronize_cuda import SynchronizeCuda
     from hookloop.hooks.trace_run import TraceRun
     from hookloop.hooks.visualize_predictions import VisualizePredictions
     from hookloop.hooks.write_csv import WriteCSV
@@ -44,19 +60,33 @@ if TYPE_CHECKING:
 __all__ = [
     "AccumulateVariables",
     "ActOnPlateau",
+    "AugmentAtTest",
+    "AverageWeights",
     "ClassificationMetrics",
+    "ClipGradients",
     "ComputeStats",
+    "CountComplexity",
     "DetectAnomaly",
+    "DumpOnException",
+    "EmptyCache",
     "ExportModel",
+    "FreezeParameters",
+    "LogMemory",
     "LogMetrics",
     "LogVariables",
+    "MomentumTeacher",
     "PlotLines",
+    "ProfileOperators",
+    "RecomputeBatchNorm",
+    "RecordHookTimes",
+    "RecordThroughput",
     "RecordTimes",
     "RequireMetric",
     "SaveCheckpoint",
     "SaveConfusionMatrix",
     "SaveFiles",
     "SavePredictions",
+    "ScheduleParameter",
     "SetSamplerEpoch",
     "ShowProgress",
     "SnapshotSource",
@@ -65,6 +95,8 @@ __all__ = [
     "StopOnNaN",
     "StopOnPlateau",
     "StopOnSignal",
+    "SyncBuffers",
+    "SynchronizeCuda",
     "TraceRun",
     "VisualizePredictions",
     "WriteCSV",

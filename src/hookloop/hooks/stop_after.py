@@ -60,6 +60,9 @@ class StopAfter(Hook):
     def before_train(self, run: Run) -> None:
         self._began = monotonic()
 
+    def after_train(self, run: Run) -> None:
+        self._seconds_before, self._began = self._seconds(), monotonic()
+
     def after_train_iter(self, run: Run) -> None:
         if self.iterations is not None and run.progress.iter >= self.iterations:
             run.stop(f"{self.iterations} iterations are done")

@@ -1,0 +1,143 @@
+"""`AverageWeights`: a second, smoother set of weights for evaluation."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, MutableMapping
+from typing import TYPE_CHECKING, Literal, cast
+
+from hookloop.core.hook import Hook, moment_of
+from hookloop.core.priority import Priority
+from hookloop.errors import HookError, nearest
+from hookloop.hooks.second_weights import SecondWeights
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from hookloop.core.run import Run
+
+KINDS = ("exponential", "stochastic", "annealing")
+_log = logging.getLogger("hookloop")
+
+
+class AverageWeights(Hook):
+    """Average the weights along the training and use the average in validation and testing.
+
+    Training never sees the averaged weights. A checkpoint holds both sets: ``model`` is always the
+    raw one, also when it is made during a validation, and ``averaged`` the state of the model with
+    averaged weights. Before ``begin`` the two are the same.
+
+    Args:
+        kind: ``"exponential"`` moving average; ``"stochastic"``, the plain mean (SWA); or
+            ``"annealing"``, exponential with the share ``gamma / (gamma + updates)`` at first.
+        momentum: Share of the new weights in an update, so small: 0.0002 is a decay of 0.9998.
+        interval: Iterations from one update to the next.
+        begin: When to begin, in completed iterations or epochs: ``1000``, ``"5 epochs"``.
+        gamma: How slowly annealing goes over to ``momentum``.
+        buffers: Whether buffers, such as batch norm's statistics, are averaged and used too.
+        device: Where the average is kept, if not beside the weights.
+
+    Example:
+        >>> AverageWeights("stochastic", begin="75 epochs").share(3)
+        0.25
+        >>> AverageWeights(momentum=2)
+        Traceback (most recent call last):
+        hookloop.errors.HookError: AverageWeights: momentum must lie between 0 and 1, not 2.
+    """
+
+    priority = Priority.ABOVE_NORMAL  # So that other hooks find the average at before_val.
+
+    def __init__(
+        self,
+        kind: Literal["exponential", "stochastic", "annealing"] = "exponential",
+        momentum: float = 0.0002,
+        *,
+        interval: int = 1,
+        begin: int | str = 0,
+        gamma: int = 100,
+        buffers: bool = False,
+        device: str | None = None,
+    ) -> None:
+        if kind not in KINDS:
+            raise HookError(
+                f"AverageWeights: kind='{kind}': write {', '.join(KINDS)}.{nearest(kind, KINDS)}"
+            )
+        if not 0 < momentum < 1:
+            raise HookError(f"AverageWeights: momentum must lie between 0 and 1, not {momentum}.")
+        if interval < 1 or gamma < 1:
+            raise HookError("AverageWeights: interval and gamma must be at least 1.")
+        if momentum > 0.5 and kind != "stochastic":
+            _log.warning(
+                "AverageWeights: momentum=%g is the share of the new weights; "
+                "if it was meant as a decay, write %.6g.", momentum, 1 - momentum,
+            )  # fmt: skip
+        self.kind = kind
+        self.momentum = momentum
+        self.interval = interval
+        self.begin = moment_of(self, "begin", begin)
+        self.gamma = gamma
+        self.buffers = buffers
+        self.device = device
+        self._has_begun = False
+        self._updates = 0
+        self._weights: SecondWeights | None = None
+        self._loaded: Mapping[str, Tensor] = {}
+
+    def share(self, updates: int) -> float:
+        """Return the share of the new weights after so many iterations of averaging."""
+        if updates == 0:
+            return 1.0
+        if self.kind == "stochastic":
+            return 1 / (updates // self.interval + 1)
+        if self.kind == "annealing":
+            return max(self.momentum, self.gamma / (self.gamma + updates))
+        return self.momentum
+
+    def state_dict(self) -> dict[str, object]:
+        weights = self._weights.state_dict() if self._weights is not None else dict(self._loaded)
+        return {"updates": self._updates, "averaged": weights}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        self._updates = cast("int", state["updates"])
+        self._loaded = cast("Mapping[str, Tensor]", state["averaged"])
+        self._weights = None
+
+    def before_train(self, run: Run) -> None:
+        self._has_begun = self._updates > 0
+        if self._weights is None:
+            self._weights = SecondWeights(run.model, buffers=self.buffers, device=self.device)
+            if self._loaded and self._has_begun:
+                self._weights.load_state_dict(self._loaded)
+            self._loaded = {}
+
+    def after_train_iter(self, run: Run) -> None:
+        if not self._has_begun:
+            if not self.begin.reached(run.progress):
+                return
+            self._has_begun = True
+        if self._updates % self.interval == 0 and self._weights is not None:
+            self._weights.blend(self.share(self._updates))
+        self._updates += 1
+
+    def before_val(self, run: Run) -> None:
+        if self._weights is not None and self._updates:
+            self._weights.swap_in()
+
+    def after_val(self, run: Run) -> None:
+        if self._weights is not None:
+            self._weights.swap_out()
+
+    def on_exception(self, run: Run, error: BaseException) -> None:
+        self.after_val(run)
+
+    before_test = before_val
+    after_test = after_run = after_val
+
+    def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
+        state = cast("dict[str, Tensor]", checkpoint["model"])
+        averaged = dict(state)
+        if self._weights is not None and self._updates:
+            averaged |= self._weights.second()
+        if self._weights is not None and self._weights.is_in:
+            checkpoint["model"] = {**state, **self._weights.first()}
+        checkpoint["averaged"] = averaged

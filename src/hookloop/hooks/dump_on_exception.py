@@ -1,0 +1,72 @@
+"""`DumpOnException`: what one would want to know after a crash."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hookloop.core.hook import Hook
+from hookloop.data.portable import named_tensors, write_portable
+from hookloop.parallel.memory import memory_summary
+from hookloop.runs.layout import write_text
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from hookloop.core.run import Run
+
+
+class DumpOnException(Hook):
+    """Write traceback, progress, memory and tensors into the run directory when a run fails.
+
+    The text is ``exception_iter_<n>.txt``, the batch ``exception_iter_<n>.pt``, which
+    ``torch.load(..., weights_only=True)`` reads. A rank other than the first adds its number to the
+    names, since it alone knows its batch. An interrupt from the keyboard is no failure.
+
+    Args:
+        batch: Whether to write the batch at hand.
+
+    Example:
+        >>> DumpOnException(batch=False).batch
+        False
+    """
+
+    def __init__(self, batch: bool = True) -> None:
+        self.batch = batch
+
+    def on_exception(self, run: Run, error: BaseException) -> None:
+        if not isinstance(error, Exception):
+            return
+        rank = "" if run.world.is_main else f"_rank_{run.world.rank}"
+        stem = f"exception_iter_{run.progress.iter}{rank}"
+        write_text(run.dir / f"{stem}.txt", "\n".join(_report(run, error)))
+        if self.batch and run.batch is not None:
+            write_portable(run.dir / f"{stem}.pt", {"batch": run.batch, "phase": run.phase})
+
+
+def _report(run: Run, error: Exception) -> Iterator[str]:
+    progress = run.progress
+    yield "".join(traceback.format_exception(error))
+    yield (
+        f"in {run.phase}, stream '{run.stream}', after {progress.iter} iterations and "
+        f"{progress.epoch} epochs; {progress.iter_in_epoch} iterations of this epoch are done\n"
+    )
+    yield memory_summary(run.device)
+    for name, value in (("batch", run.batch), ("output", run.output), ("loss", run.loss)):
+        yield from (_describe(found, tensor) for found, tensor in named_tensors(value, name))
+    for name, parameter in run.model.named_parameters():
+        yield _describe(name, parameter)
+        if parameter.grad is not None:
+            yield _describe(f"{name}.grad", parameter.grad)
+    yield ""
+
+
+def _describe(name: str, tensor: Tensor) -> str:
+    shape = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)} on {tensor.device}"
+    if not tensor.numel():
+        return f"{name}: {shape}"
+    values = tensor.detach().double() if tensor.device.type != "mps" else tensor.detach().float()
+    faults = int(values.isfinite().logical_not().sum())
+    fault = f", {faults} not finite" if faults else ""
+    return f"{name}: {shape}, {values.min():.4g} to {values.max():.4g}{fault}"

@@ -1,0 +1,85 @@
+"""`FreezeParameters`: holds some parameters still at the beginning of a training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from torch.nn import Parameter
+
+from hookloop.core.hook import Hook, moment_of
+from hookloop.errors import HookError, nearest
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class FreezeParameters(Hook):
+    """Freeze the parameters whose names match, until a moment of the run.
+
+    They get no gradients, so optimizers pass them by. Buffers go on changing; what was frozen
+    before stays frozen. At the end of the run all are as they were found.
+
+    Args:
+        patterns: Names or ``fnmatch`` patterns: ``"backbone.*"``, ``"*.bias"``.
+        until: In completed iterations or epochs: ``500``, ``"2 epochs"``; None for the whole run.
+
+    Example:
+        >>> str(FreezeParameters("backbone.*", until="2 epochs").until)
+        '2 epochs'
+    """
+
+    def __init__(self, patterns: str | Sequence[str], until: int | str | None = None) -> None:
+        self.patterns = (patterns,) if isinstance(patterns, str) else tuple(patterns)
+        if not self.patterns:
+            raise HookError("FreezeParameters: give at least one pattern.")
+        self.until = None if until is None else moment_of(self, "until", until)
+        self._frozen: list[Parameter] = []
+
+    def before_train(self, run: Run) -> None:
+        chosen = _matching(dict(run.model.named_parameters()), self.patterns)
+        if self._is_over(run):
+            return
+        self._frozen = [one for one in chosen if one.requires_grad]
+        if len(self._frozen) == sum(one.requires_grad for one in run.model.parameters()):
+            self._frozen = []
+            raise HookError(
+                f"FreezeParameters: {', '.join(self.patterns)} matches every trainable parameter: "
+                "nothing would be trained."
+            )
+        for parameter in self._frozen:
+            parameter.requires_grad_(False)
+            parameter.grad = None
+
+    def after_train_iter(self, run: Run) -> None:
+        if self._frozen and self._is_over(run):
+            self._thaw()
+
+    def after_train_epoch(self, run: Run) -> None:
+        if self._frozen and self._is_over(run):
+            self._thaw()
+
+    def after_run(self, run: Run) -> None:
+        self._thaw()
+
+    def _is_over(self, run: Run) -> bool:
+        return self.until is not None and self.until.reached(run.progress)
+
+    def _thaw(self) -> None:
+        for parameter in self._frozen:
+            parameter.requires_grad_(True)
+        self._frozen = []
+
+
+def _matching(named: dict[str, Parameter], patterns: Sequence[str]) -> list[Parameter]:
+    chosen: dict[str, Parameter] = {}
+    for pattern in patterns:
+        found = {name: one for name, one in named.items() if fnmatchcase(name, pattern)}
+        if not found:
+            raise HookError(
+                f"FreezeParameters: no parameter matches '{pattern}'."
+                f"{nearest(pattern, named) or ' There are: ' + ', '.join(list(named)[:8]) + '.'}"
+            )
+        chosen |= found
+    return list(chosen.values())

@@ -1,0 +1,50 @@
+"""`LogMemory`: the memory of host and device along the training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hookloop.core.hook import Hook, interval_of
+from hookloop.errors import HookError
+from hookloop.every import Every
+from hookloop.parallel.memory import device_memory, host_memory, memory_summary
+from hookloop.runs.layout import write_text
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class LogMemory(Hook):
+    """Record ``train/memory/...`` in MiB, and write a summary at given iterations.
+
+    ``rss`` and ``rss_peak`` are the resident memory of the process; ``device``, ``device_peak`` and
+    ``device_reserved`` that of a CUDA or MPS device, where there is one.
+
+    Args:
+        every: Interval in iterations or time.
+        summary_at: Completed iterations after which to write ``memory_iter_<n>.txt``, which is
+            detailed on CUDA.
+
+    Example:
+        >>> LogMemory(every=100, summary_at=[1, 50]).writes
+        ('train/memory/*',)
+    """
+
+    writes = ("train/memory/*",)
+
+    def __init__(self, every: Every | int | str = 50, summary_at: Sequence[int] = ()) -> None:
+        if any(iter < 1 for iter in summary_at):
+            raise HookError("LogMemory: summary_at holds completed iterations, from 1 on.")
+        self._every = interval_of(self, every)
+        if self._every.unit != "iters":
+            raise HookError(f"LogMemory: give iterations, not '{self._every}'.")
+        self.summary_at = frozenset(summary_at)
+
+    def after_train_iter(self, run: Run) -> None:
+        if self._every.due(run.progress):
+            for name, number in (host_memory() | device_memory(run.device)).items():
+                run.metrics.put(f"train/memory/{name}", number)
+        if run.progress.iter in self.summary_at and run.world.is_main:
+            path = run.dir / f"memory_iter_{run.progress.iter}.txt"
+            write_text(path, memory_summary(run.device))

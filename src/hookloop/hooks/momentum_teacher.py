@@ -1,0 +1,115 @@
+"""`MomentumTeacher`: a slowly following copy of the model, to learn from."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor, nn
+
+from hookloop.core.hook import Hook
+from hookloop.errors import HookError
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class MomentumTeacher(Hook):
+    """Keep a teacher whose weights follow the model's, for self-distillation.
+
+    A step finds it as ``MomentumTeacher.of(run)``. After each iteration the teacher keeps the share
+    ``momentum`` of its weights and takes the rest from the model; buffers are copied. The momentum
+    goes from ``momentum`` to ``final`` along a half cosine over the run.
+
+    Args:
+        momentum: Share of its own weights that the teacher keeps, at first.
+        final: The share at the end of the run; None for the same all along.
+        module: The submodule to copy, for example ``"backbone"``; all of the model by default.
+        eval_mode: Whether the teacher is in evaluation mode.
+
+    Example:
+        >>> hook = MomentumTeacher(momentum=0.996)
+        >>> [round(hook.share_kept(done), 4) for done in (0.0, 0.5, 1.0)]
+        [0.996, 0.998, 1.0]
+    """
+
+    def __init__(
+        self,
+        momentum: float = 0.996,
+        final: float | None = 1.0,
+        *,
+        module: str = "",
+        eval_mode: bool = True,
+    ) -> None:
+        for name, share in (("momentum", momentum), ("final", final)):
+            if share is not None and not 0 <= share <= 1:
+                raise HookError(f"MomentumTeacher: {name} must lie between 0 and 1, not {share}.")
+        self.momentum = momentum
+        self.final = momentum if final is None else final
+        self.module = module
+        self.eval_mode = eval_mode
+        self._teacher: nn.Module | None = None
+        self._loaded: Mapping[str, Tensor] = {}
+        self._pairs: tuple[list[Tensor], list[Tensor]] = ([], [])
+        self._buffers: tuple[list[Tensor], list[Tensor]] = ([], [])
+
+    @classmethod
+    def of(cls, run: Run) -> nn.Module:
+        """Return the teacher of a run."""
+        for hook in run.hooks:
+            if isinstance(hook, cls):
+                return hook.teacher
+        raise HookError("This run has no MomentumTeacher: add one to its hooks.")
+
+    @property
+    def teacher(self) -> nn.Module:
+        """The teacher; there is one as soon as the training begins."""
+        if self._teacher is None:
+            raise HookError("MomentumTeacher: there is no teacher before the training begins.")
+        return self._teacher
+
+    def share_kept(self, done: float) -> float:
+        """Return the momentum when a part of the run, from 0 to 1, is done."""
+        return self.final + (self.momentum - self.final) * (1 + math.cos(math.pi * done)) / 2
+
+    def state_dict(self) -> dict[str, object]:
+        state = self._teacher.state_dict() if self._teacher is not None else self._loaded
+        return {"teacher": dict(state)}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        self._loaded = cast("Mapping[str, Tensor]", state["teacher"])
+        self._teacher = None
+
+    def before_train(self, run: Run) -> None:
+        if self.momentum != self.final and run.progress.total_iters is None:
+            raise HookError(
+                "MomentumTeacher: the length of the run is not known, so the momentum cannot go "
+                "to 'final': give final=None, or max_iters= to the Trainer."
+            )
+        if self._teacher is not None:
+            return
+        student = _submodule(run.model, self.module)
+        self._teacher = copy.deepcopy(student).requires_grad_(False).train(not self.eval_mode)
+        if self._loaded:
+            self._teacher.load_state_dict(dict(self._loaded))
+            self._loaded = {}
+        self._pairs = list(self._teacher.parameters()), list(student.parameters())
+        self._buffers = list(self._teacher.buffers()), list(student.buffers())
+
+    def after_train_iter(self, run: Run) -> None:
+        total = run.progress.total_iters
+        share = self.share_kept(min(1.0, run.progress.iter / total)) if total else self.momentum
+        with torch.no_grad():
+            torch._foreach_lerp_(*self._pairs, 1 - share)
+            if self._buffers[0]:
+                torch._foreach_copy_(*self._buffers)
+
+
+def _submodule(model: nn.Module, name: str) -> nn.Module:
+    try:
+        return model.get_submodule(name)
+    except AttributeError as error:
+        raise HookError(f"MomentumTeacher: the model has no module '{name}': {error}.") from error

@@ -1,0 +1,139 @@
+"""`ProfileOperators`: where the time of an iteration goes, operator by operator."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from torch.profiler import ProfilerActivity, profile, schedule
+
+from hookloop.core.hook import Hook
+from hookloop.core.priority import Priority
+from hookloop.errors import HookError, nearest
+from hookloop.runs.layout import write_text
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+Detail = Literal["shapes", "memory", "stack", "flops"]
+DETAILS = ("shapes", "memory", "stack", "flops")
+
+
+class ProfileOperators(Hook):
+    """Profile some iterations with torch's profiler, and leave traces and a table.
+
+    In ``profile/`` of the run directory are, for each repetition, ``trace_<n>.json``, which
+    Perfetto (ui.perfetto.dev) and chrome://tracing open, and ``operators_<n>.txt``, the operators
+    that took longest. Only the main process profiles.
+
+    Args:
+        wait: Iterations before each repetition that are left alone.
+        warmup: Iterations after these in which the profiler runs and forgets.
+        active: Iterations that are profiled.
+        repeat: How many times this is done.
+        first_epoch: Profile all of the first epoch instead.
+        details: What else to record: ``"shapes"``, ``"memory"``, ``"stack"``, ``"flops"``.
+        tensorboard: Whether to write the trace to ``profile/tensorboard`` too, for its plugin.
+        rows: Length of the table.
+
+    Example:
+        >>> ProfileOperators(wait=10, active=5, repeat=2).iterations
+        32
+    """
+
+    priority = Priority.VERY_LOW
+
+    def __init__(  # noqa: PLR0913 - the profiler's own
+        self,
+        wait: int = 1,
+        warmup: int = 1,
+        active: int = 3,
+        repeat: int = 1,
+        *,
+        first_epoch: bool = False,
+        details: Sequence[Detail] = (),
+        tensorboard: bool = False,
+        rows: int = 25,
+    ) -> None:
+        if wait < 0 or warmup < 0 or min(active, repeat, rows) < 1:
+            raise HookError(
+                "ProfileOperators: wait and warmup must be 0 or more, active, repeat and rows at "
+                "least 1."
+            )
+        for detail in details:
+            if detail not in DETAILS:
+                raise HookError(
+                    f"ProfileOperators: no detail '{detail}'.{nearest(detail, DETAILS)} "
+                    f"There are: {', '.join(DETAILS)}."
+                )
+        self.iterations = (wait + warmup + active) * repeat
+        self._cycle = wait + warmup + active
+        self.first_epoch = first_epoch
+        self.details = tuple(details)
+        self.tensorboard = tensorboard
+        self.rows = rows
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # About warmup=0, which was asked for.
+            self._schedule = schedule(wait=wait, warmup=warmup, active=active, repeat=1)
+        self._profiler: profile | None = None
+        self._steps = 0
+        self._written = 0
+
+    def before_train(self, run: Run) -> None:
+        if run.world.is_main and not self._written:
+            self._steps = 0
+            (run.dir / "profile").mkdir(exist_ok=True)
+            self._start(run)
+
+    def after_train_iter(self, run: Run) -> None:
+        if self._profiler is None or self.first_epoch:
+            return
+        self._profiler.step()
+        self._steps += 1
+        if self._steps % self._cycle == 0:
+            self._stop()
+            if self._steps < self.iterations:
+                self._start(run)
+
+    def after_train_epoch(self, run: Run) -> None:
+        if self.first_epoch:
+            self._stop()
+
+    def after_run(self, run: Run) -> None:
+        self._stop()
+
+    def _start(self, run: Run) -> None:
+        # A profiler for each repetition: one for all would clear its events in between.
+        activities = [ProfilerActivity.CPU]
+        if run.device.type == "cuda":
+            activities.append(ProfilerActivity.CUDA)
+        self._profiler = profile(
+            activities=activities,
+            schedule=None if self.first_epoch else self._schedule,
+            on_trace_ready=lambda profiler: self._write(run, profiler),
+            record_shapes="shapes" in self.details,
+            profile_memory="memory" in self.details,
+            with_stack="stack" in self.details,
+            with_flops="flops" in self.details,
+        )
+        self._profiler.start()
+
+    def _stop(self) -> None:
+        if self._profiler is not None:
+            profiler, self._profiler = self._profiler, None
+            profiler.stop()
+
+    def _write(self, run: Run, profiler: profile) -> None:
+        self._written += 1
+        folder = run.dir / "profile"
+        trace = folder / f"trace_{self._written}.json"
+        profiler.export_chrome_trace(str(trace))
+        by = "self_cuda_time_total" if run.device.type == "cuda" else "self_cpu_time_total"
+        table = profiler.key_averages().table(sort_by=by, row_limit=self.rows)
+        write_text(folder / f"operators_{self._written}.txt", table)
+        if self.tensorboard:
+            (folder / "tensorboard").mkdir(exist_ok=True)
+            plugin_name = f"rank{run.world.rank}.{self._written}.pt.trace.json"
+            shutil.copyfile(trace, folder / "tensorboard" / plugin_name)

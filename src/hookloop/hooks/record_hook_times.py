@@ -1,0 +1,90 @@
+"""`RecordHookTimes`: what each hook costs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from hookloop.core.acting import Call
+from hookloop.core.hook import Hook
+from hookloop.core.priority import Priority
+from hookloop.runs.layout import write_text
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class RecordHookTimes(Hook):
+    """Measure the time of every call of every hook.
+
+    After each training epoch ``train/hook_time/<hook>`` is recorded, the seconds per iteration that
+    a hook took since the last epoch's end, validation included. In the end ``hook_times.txt`` lists
+    them by hook and mount point. Calls of a GPU's kernels that a hook only starts do not count.
+
+    Args:
+        file: Name of the table in the run directory; None for none.
+
+    Example:
+        >>> RecordHookTimes().writes
+        ('train/hook_time/*',)
+    """
+
+    priority = Priority.HIGHEST
+    writes = ("train/hook_time/*",)
+
+    def __init__(self, file: str | None = "hook_times.txt") -> None:
+        self.file = file
+        self._spent: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0, 0.0])
+        self._epoch: dict[str, float] = {}
+        self._since_iter = 0
+
+    def before_run(self, run: Run) -> None:
+        self._spent.clear()
+        run.plan.wrap(self._measured)
+
+    def before_train(self, run: Run) -> None:
+        self._since_iter = run.progress.iter
+
+    def after_train_epoch(self, run: Run) -> None:
+        totals = self._totals()
+        iters = max(run.progress.iter - self._since_iter, 1)
+        for hook, seconds in totals.items():
+            spent = seconds - self._epoch.get(hook, 0.0)
+            run.metrics.put(f"train/hook_time/{hook}", spent / iters)
+        self._epoch, self._since_iter = totals, run.progress.iter
+
+    def after_run(self, run: Run) -> None:
+        self._epoch = {}
+        if self.file is not None and run.world.is_main:
+            write_text(run.dir / self.file, self.table())
+
+    def table(self) -> str:
+        """Return what was measured, the most expensive first."""
+        rows = sorted(self._spent.items(), key=lambda row: -row[1][1])
+        lines = [f"{'hook':<24}{'point':<24}{'calls':>9}{'total s':>12}{'us per call':>14}"]
+        lines += [
+            f"{hook:<24}{point:<24}{calls:>9.0f}{seconds:>12.4f}{seconds / calls * 1e6:>14.1f}"
+            for (hook, point), (calls, seconds) in rows
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _totals(self) -> dict[str, float]:
+        totals: dict[str, float] = {}
+        for (hook, _), (_, seconds) in self._spent.items():
+            totals[hook] = totals.get(hook, 0.0) + seconds
+        return totals
+
+    def _measured(self, call: Call, hook: Hook, point: str) -> Call:
+        spent = self._spent
+
+        def measured(*args: object) -> None:
+            since = perf_counter()
+            try:
+                call(*args)
+            finally:
+                row = spent[hook.name, point]
+                row[0] += 1
+                row[1] += perf_counter() - since
+
+        return measured

@@ -1,0 +1,73 @@
+"""`RecordThroughput`: how many samples the training takes in per second."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from hookloop.core.hook import Hook, interval_of
+from hookloop.every import Every
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class RecordThroughput(Hook):
+    """Record ``train/samples_per_second`` and ``train/time_per_sample``, over all ranks.
+
+    The time holds everything between two intervals except validations, so data and hooks too.
+    Nothing is synchronised with a GPU: over an interval its queue evens out.
+
+    Args:
+        every: Interval in iterations or time; what is left at an epoch's end is recorded there.
+
+    Example:
+        >>> RecordThroughput(every=100).writes
+        ('train/samples_per_second', 'train/time_per_sample')
+    """
+
+    writes = ("train/samples_per_second", "train/time_per_sample")
+
+    def __init__(self, every: Every | int | str = 50) -> None:
+        self.every = interval_of(self, every)
+        self._since = perf_counter()
+        self._paused = 0.0
+        self._samples = 0
+        self._iter = -1
+        self._counted: set[int] = set()
+
+    def before_train_epoch(self, run: Run) -> None:
+        self._restart()
+
+    def after_forward(self, run: Run) -> None:
+        if run.phase != "train":
+            return
+        if self._iter != run.progress.iter:
+            self._iter = run.progress.iter
+            self._counted.clear()
+        # Each microbatch once, also where several optimizers take their turns on it.
+        if id(run.batch) not in self._counted:
+            self._counted.add(id(run.batch))
+            self._samples += run.batch_size
+
+    def after_train_iter(self, run: Run) -> None:
+        self._record(run)
+
+    def after_train_epoch(self, run: Run) -> None:
+        self._record(run)
+
+    def before_val(self, run: Run) -> None:
+        self._paused = perf_counter()
+
+    def after_val(self, run: Run) -> None:
+        self._since += perf_counter() - self._paused
+
+    def _record(self, run: Run) -> None:
+        seconds, samples = perf_counter() - self._since, self._samples * run.world.size
+        if samples and seconds > 0:
+            run.metrics.put("train/samples_per_second", samples / seconds)
+            run.metrics.put("train/time_per_sample", seconds / samples)
+        self._restart()
+
+    def _restart(self) -> None:
+        self._since, self._samples = perf_counter(), 0

@@ -1,0 +1,37 @@
+"""`SyncBuffers`: gives all ranks the same buffers before they are used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hookloop.core.hook import Hook
+from hookloop.parallel.reduce import mean_over_ranks
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class SyncBuffers(Hook):
+    """Average the buffers (batch norm's statistics) over all ranks, before they are validated.
+
+    It acts after every training epoch, and before a validation within one. Buffers of whole numbers
+    are the same everywhere and stay. In one process it does nothing.
+
+    Example:
+        >>> SyncBuffers().name
+        'sync_buffers'
+    """
+
+    def __init__(self) -> None:
+        self._synced_at = -1
+
+    def after_train_epoch(self, run: Run) -> None:
+        self._sync(run)
+
+    def before_val(self, run: Run) -> None:
+        self._sync(run)
+
+    def _sync(self, run: Run) -> None:
+        if run.world.size > 1 and self._synced_at != run.progress.iter:
+            mean_over_ranks(one for one in run.model.buffers() if one.is_floating_point())
+            self._synced_at = run.progress.iter

@@ -1,0 +1,53 @@
+"""How much memory this process holds, on its host and on its device."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from pathlib import Path
+
+import torch
+
+MIB = 2**20
+_STATUS = Path("/proc/self/status")
+
+
+def host_memory() -> dict[str, float]:
+    """Return the resident memory of the process and its peak, in MiB.
+
+    >>> memory = host_memory()
+    >>> 0 < memory["rss"] <= memory["rss_peak"]
+    True
+    """
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, others kilobytes.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MIB
+    if not _STATUS.is_file():
+        return {"rss": peak, "rss_peak": peak}  # Without /proc only the peak can be told.
+    fields = dict(line.split(":", 1) for line in _STATUS.read_text().splitlines() if ":" in line)
+    now = int(fields["VmRSS"].split()[0]) / 1024
+    return {"rss": now, "rss_peak": max(peak, now)}
+
+
+def device_memory(device: torch.device) -> dict[str, float]:
+    """Return what tensors and torch's cache take of a device, in MiB; nothing for a CPU."""
+    if device.type == "cuda":
+        return {
+            "device": torch.cuda.memory_allocated(device) / MIB,
+            "device_peak": torch.cuda.max_memory_allocated(device) / MIB,
+            "device_reserved": torch.cuda.memory_reserved(device) / MIB,
+        }
+    if device.type == "mps":
+        return {
+            "device": torch.mps.current_allocated_memory() / MIB,
+            "device_reserved": torch.mps.driver_allocated_memory() / MIB,
+        }
+    return {}
+
+
+def memory_summary(device: torch.device) -> str:
+    """Describe the memory of host and device in a few lines, or more where torch has them."""
+    numbers = host_memory() | device_memory(device)
+    lines = [f"{name:<16}{number:>12.1f} MiB" for name, number in numbers.items()]
+    if device.type == "cuda":
+        lines.append(torch.cuda.memory_summary(device))
+    return "\n".join(lines) + "\n"

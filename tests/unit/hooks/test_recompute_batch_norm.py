@@ -1,0 +1,129 @@
+import logging
+
+import pytest
+import torch
+from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record
+
+from hookloop.errors import HookError
+from hookloop.hooks import AverageWeights, RecomputeBatchNorm
+
+
+def make_normed(seed=0, dropout=0.0):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(
+        torch.nn.Linear(4, 8),
+        torch.nn.BatchNorm1d(8, momentum=0.3),
+        torch.nn.Dropout(dropout),
+        torch.nn.Linear(8, 1),
+    )
+
+
+def statistics(model):
+    return model[1].running_mean.clone(), model[1].running_var.clone()
+
+
+def direct(model, batches):
+    """The statistics of all activations together, computed in one go."""
+    with torch.no_grad():
+        seen = torch.cat([model[0](inputs) for inputs, _ in batches]).double()
+    return seen.mean(0).float(), seen.var(0).float()
+
+
+def test_statistics_are_exactly_those_of_the_samples(tmp_path):
+    model, data = make_normed(), make_data(14)
+    make_trainer(
+        model=model, train_data=data, hooks=[RecomputeBatchNorm(samples=1000)], run_dir=tmp_path
+    ).train()
+    mean, variance = direct(model, data)
+    assert torch.allclose(model[1].running_mean, mean, atol=1e-7)
+    assert torch.allclose(model[1].running_var, variance, rtol=1e-6)
+    assert model[1].momentum == 0.3
+    assert model[1].num_batches_tracked.item() == 4
+
+
+def test_only_the_most_recent_samples_are_used(tmp_path):
+    model, data = make_normed(), make_data(12)
+    make_trainer(
+        model=model, train_data=data, hooks=[RecomputeBatchNorm(samples=5)], run_dir=tmp_path
+    ).train()
+    mean, variance = direct(model, list(data)[1:])
+    assert torch.allclose(model[1].running_mean, mean, atol=1e-7)
+    assert torch.allclose(model[1].running_var, variance, rtol=1e-6)
+
+
+def test_images_are_normed_by_channel(tmp_path):
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 3, 2), torch.nn.BatchNorm2d(3), torch.nn.Flatten()
+    )
+    images = torch.randn(6, 1, 4, 4)
+    make_trainer(
+        model=model,
+        train_data=[(images[:4], torch.zeros(4, 27)), (images[4:], torch.zeros(2, 27))],
+        hooks=[RecomputeBatchNorm()],
+        run_dir=tmp_path,
+    ).train()
+    with torch.no_grad():
+        seen = model[0](images).double()
+    assert torch.allclose(model[1].running_var, seen.var((0, 2, 3)).float(), rtol=1e-5)
+
+
+def test_the_training_and_its_random_numbers_stay_as_they_are(tmp_path):
+    def train(hooks, run_dir):
+        model = make_normed(dropout=0.5)
+        make_trainer(
+            model=model, hooks=hooks, max_epochs=3, run_dir=run_dir, val_data=make_data(4), seed=1
+        ).train()
+        return model
+
+    plain = train([], tmp_path / "a")
+    recomputed = train([RecomputeBatchNorm()], tmp_path / "b")
+    for name, parameter in plain.named_parameters():
+        assert torch.equal(parameter, dict(recomputed.named_parameters())[name])
+    assert not torch.equal(plain[1].running_var, recomputed[1].running_var)
+
+
+def test_frozen_layers_keep_their_statistics(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), make_normed())
+    model[1].train = lambda mode=True: model[1]
+    model[1].training = False
+    before = statistics(model)
+    make_trainer(model=model, hooks=[RecomputeBatchNorm()], run_dir=tmp_path).train()
+    assert torch.equal(model[1].running_mean, before[0])
+
+
+def test_averaged_weights_can_have_statistics_of_their_own(tmp_path):
+    model, data = make_normed(), make_data(12)
+    seen, calls = record(
+        ["before_val_epoch"], lambda run: (statistics(run.model), direct(run.model, data))
+    )
+    make_trainer(
+        model=model,
+        train_data=data,
+        hooks=[AverageWeights("stochastic"), RecomputeBatchNorm(at="validation"), seen],
+        val_data=make_data(4),
+        run_dir=tmp_path,
+    ).train()
+    used, expected = calls[0][1]
+    assert torch.allclose(used[0], expected[0], atol=1e-7)
+    assert torch.allclose(used[1], expected[1], rtol=1e-6)
+
+
+def test_a_model_without_batch_norm_is_only_told(tmp_path, caplog):
+    one, other = make_model(), make_model()
+    make_trainer(model=one).train()
+    with caplog.at_level(logging.WARNING):
+        make_trainer(model=other, hooks=[RecomputeBatchNorm()], run_dir=tmp_path).train()
+    assert "no batch norm" in caplog.text
+    assert_same_bits(one, other)
+
+
+def test_nothing_is_left_on_the_model(tmp_path):
+    model = make_normed()
+    make_trainer(model=model, hooks=[RecomputeBatchNorm()], run_dir=tmp_path).train()
+    assert not any(module._forward_pre_hooks for module in model.modules())
+
+
+@pytest.mark.parametrize("arguments", [{"samples": 0}, {"at": "noon"}])
+def test_wrong_arguments_are_refused(arguments):
+    with pytest.raises(HookError):
+        RecomputeBatchNorm(**arguments)

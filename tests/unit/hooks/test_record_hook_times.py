@@ -1,0 +1,81 @@
+import logging
+
+import pytest
+from tests.tiny import assert_same_bits, make_data, make_model, make_trainer
+
+from hookloop.core.hook import Hook
+from hookloop.hooks import RecordHookTimes
+
+
+class Busy(Hook):
+    def after_train_iter(self, run):
+        sum(range(20_000))
+
+    def after_val_epoch(self, run, metrics):
+        pass
+
+
+def test_each_hook_is_measured_at_each_of_its_points(tmp_path):
+    class Idle(Hook):
+        def before_train_iter(self, run):
+            pass
+
+    hook = RecordHookTimes()
+    trainer = make_trainer(
+        hooks=[Busy(), Idle(), hook], max_epochs=2, val_data=make_data(4), run_dir=tmp_path
+    )
+    trainer.train()
+    lines = (tmp_path / "hook_times.txt").read_text().splitlines()
+    calls = {tuple(line.split()[:2]): int(line.split()[2]) for line in lines[1:]}
+    assert calls["busy", "after_train_iter"] == 6
+    assert calls["busy", "after_val_epoch"] == 2
+    assert calls["idle", "before_train_iter"] == 6
+    latest = trainer.run.metrics.latest
+    assert latest("train/hook_time/busy") > latest("train/hook_time/idle") > 0
+
+
+def test_a_failure_still_names_its_hook_and_the_measuring_goes_on_without_a_disabled_one(
+    tmp_path, caplog
+):
+    class Frail(Hook):
+        on_error = "disable"
+
+        def after_train_iter(self, run):
+            raise ZeroDivisionError("frail")
+
+    hook = RecordHookTimes()
+    trainer = make_trainer(hooks=[hook, Frail(), Busy()], max_epochs=2, run_dir=tmp_path)
+    with caplog.at_level(logging.WARNING):
+        trainer.train()
+    assert "The hook 'frail' failed at after_train_iter" in caplog.text
+    rows = [line.split() for line in hook.table().splitlines()[1:]]
+    calls = {(row[0], row[1]): int(row[2]) for row in rows}
+    assert calls["frail", "after_train_iter"] == 1
+    assert calls["busy", "after_train_iter"] == 6
+
+
+def test_a_run_without_it_has_plain_calls(tmp_path):
+    busy = Busy()
+    trainer = make_trainer(hooks=[busy], run_dir=tmp_path)
+    trainer.train()
+    assert list(trainer.run.plan.after_train_iter) == [busy.after_train_iter]
+
+
+def test_the_table_can_be_left_out_and_the_training_is_the_same(tmp_path):
+    one, other = make_model(), make_model()
+    make_trainer(model=one, max_epochs=2).train()
+    make_trainer(
+        model=other, hooks=[RecordHookTimes(file=None)], max_epochs=2, run_dir=tmp_path
+    ).train()
+    assert_same_bits(one, other)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("phase", ["validate", "test"])
+def test_evaluations_alone_are_measured_too(phase, tmp_path):
+    hook = RecordHookTimes()
+    trainer = make_trainer(
+        hooks=[hook, Busy()], val_data=make_data(4), test_data=make_data(4), run_dir=tmp_path
+    )
+    getattr(trainer, phase)()
+    assert (tmp_path / "hook_times.txt").is_file()
