@@ -113,13 +113,21 @@ class Adapter(Hook):
         self._make_facade = facade
         self.facade: Facade = cast("Facade", None)  # There is one from before_run on.
         self._at_start: list[Call] = []
+        self._attached = False
         for mount in mounts:
             method = overridden(foreign, mount.method, base)
             if method is not None:
                 check_signature(foreign, method, mount)
-                self._attach(mount.point, mount.bind(method, self))
+                self.attach(mount.point, mount.bind(method, self))
 
-    def _attach(self, point: str, call: Call) -> None:
+    @property
+    def acts(self) -> bool:
+        """Whether the foreign hook has any method that is called."""
+        return bool(self._at_start or self._attached)
+
+    def attach(self, point: str, call: Call) -> None:
+        """Make a call at a point, after those that are made there already."""
+        self._attached = True
         if point == "before_run":
             self._at_start.append(call)
             return
@@ -127,12 +135,16 @@ class Adapter(Hook):
         setattr(self, point, call if others is None else _both(others, call))
 
     def before_run(self, run: Run) -> None:
+        self.bind_facade(run)
+        for call in self._at_start:
+            call(run)
+
+    def bind_facade(self, run: Run) -> None:
+        """Take the facade that the hooks of this dialect share in a run."""
         key = f"{self._make_facade.__module__}.{self._make_facade.__qualname__}"
         if key not in run.facades:
             run.facades[key] = self._make_facade(run)
         self.facade = cast("Facade", run.facades[key])
-        for call in self._at_start:
-            call(run)
 
     def state_dict(self) -> dict[str, object]:
         save = getattr(self.foreign, "state_dict", None)
