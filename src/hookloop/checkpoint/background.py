@@ -1,4 +1,4 @@
-"""Saving beside the training: one job at a time, in order, and no fault that ends the run.
+"""Saving beside the training: in order, one checkpoint at a time, and no fault that ends the run.
 
 A write that fails (a full disk, a lost directory) is said once and tried again, until it succeeds,
 a newer checkpoint takes its place, or the run ends; the end waits for what can be saved.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 
-from hookloop.checkpoint.store import Saved
+from hookloop.checkpoint.index import Saved
 from hookloop.errors import CheckpointError
 
 _log = logging.getLogger("hookloop")
@@ -22,17 +22,33 @@ LONGEST_PAUSE = 30.0
 LAST_TRIES = 3
 
 
-@dataclass
+@dataclass(eq=False)
 class Job:
-    """Something to do in a store; it returns what was saved, if anything."""
+    """Something to do in a store.
+
+    Attributes:
+        label: What messages call it.
+        place: The store; the jobs of one are done in the order given.
+        work: Does it and returns what was saved; after a failure it is called again.
+        is_write: Whether it writes the snapshot, whose memory the next one needs.
+        needs: Label of the job without which it is pointless.
+        lost: Called by whoever asks for news if it was given up.
+        tries: How often it failed.
+        due: When it may be tried again.
+    """
 
     label: str
-    work: Callable[[], Saved | None]
+    place: str
+    work: Callable[[], Saved]
     is_write: bool = False
+    needs: str | None = None
+    lost: Callable[[], None] | None = None
+    tries: int = 0
+    due: float = 0.0
 
 
 class BackgroundSaver:
-    """Does jobs in a thread, in the order given, with at most one checkpoint under way.
+    """Does jobs in a thread; a store that fails does not hold up another.
 
     Args:
         announce: Called in the thread when something was saved, to wake whoever wants to know.
@@ -40,16 +56,21 @@ class BackgroundSaver:
 
     def __init__(self, announce: Callable[[], None]) -> None:
         self._announce = announce
-        self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
-        self._busy = False
-        self._retrying = False
-        self._closing = False
         self._thread: threading.Thread | None = None
-        self._finished: deque[Saved] = deque()
-        self.problem: str | None = None
-        """Why the newest checkpoint is not saved, or None if it is."""
-        self.problems = 0
+        # All below is guarded by the condition. A job stays in the list until it is done.
+        self._jobs: list[Job] = []
+        self._finished: list[Saved] = []
+        self._lost: list[Job] = []
+        self._problems: dict[str, str] = {}
+        self._needs_room = False
+        self._closing = False
+
+    @property
+    def problem(self) -> str | None:
+        """Why the newest checkpoint of some place is not saved, or None if all are."""
+        with self._changed:
+            return " ".join(self._problems.values()) or None
 
     def wait_for_room(self) -> None:
         """Wait until no checkpoint is being written, so that its memory can be used again.
@@ -57,102 +78,112 @@ class BackgroundSaver:
         One that failed and waits to be tried again is given up: a newer one is to come.
         """
         with self._changed:
-            if self._retrying:
-                self._jobs.clear()
-                self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._busy)
+            self._needs_room = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not any(job.is_write for job in self._jobs))
+            self._needs_room = False
 
     def submit(self, job: Job) -> None:
         """Queue a job."""
         with self._changed:
             self._jobs.append(job)
+            self._changed.notify_all()
             if self._thread is None:
                 self._closing = False
                 self._thread = threading.Thread(
                     target=self._work, name="hookloop-save", daemon=True
                 )
                 self._thread.start()
-            self._changed.notify_all()
 
-    def finished(self) -> list[Saved]:
-        """Return what became durable since the last call."""
-        done = []
-        while self._finished:
-            done.append(self._finished.popleft())
-        return done
+    def awaits(self, label: str) -> bool:
+        """Tell whether a job of this label is yet to be done."""
+        with self._changed:
+            return any(job.label == label for job in self._jobs)
+
+    def news(self) -> list[Saved]:
+        """Return what became durable since the last call; tell the losers that they lost."""
+        with self._changed:
+            finished, self._finished = self._finished, []
+            lost, self._lost = self._lost, []
+        for job in lost:
+            if job.lost is not None:
+                job.lost()
+        return finished
 
     def close(self) -> None:
-        """Wait until everything is durable, or has failed for good."""
-        thread = self._thread
-        if thread is None:
+        """Wait until everything is durable, or has failed for good; each gets a last try."""
+        if self._thread is None:
             return
         with self._changed:
             self._closing = True
+            for job in self._jobs:
+                job.tries, job.due = min(job.tries, LAST_TRIES - 1), 0.0
             self._changed.notify_all()
-        thread.join()
+        self._thread.join()
         self._thread = None
 
     def _work(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._jobs or self._closing)
-                if not self._jobs:
-                    return
-                job = self._jobs[0]
-                self._busy = True
-            done = self._attempt(job)
-            with self._changed:
-                if self._jobs and self._jobs[0] is job:
-                    self._jobs.popleft()
-                self._busy = False
-                self._changed.notify_all()
-            if done:
-                self._announce()
-
-    def _attempt(self, job: Job) -> bool:
-        """Do a job, if need be several times; return whether something was saved."""
-        pause, tries = FIRST_PAUSE, 0
-        while True:
+        while (job := self._next()) is not None:
             try:
                 saved = job.work()
-            except (OSError, CheckpointError, RuntimeError) as error:
-                tries += 1
-                self._complain(job, error)
-                if not self._pause(job, pause, tries):
-                    return False
-                pause = min(2 * pause, LONGEST_PAUSE)
+            except Exception as error:  # noqa: BLE001 - whatever a store raises must not end this
+                self._fail(job, error)
             else:
-                if job.is_write and self.problem is not None:
-                    _log.warning("'%s' is saved: the fault is over.", job.label)
-                    self.problem = None
-                if saved is not None:
-                    self._finished.append(saved)
-                return saved is not None
+                self._finish(job, saved)
 
-    def _complain(self, job: Job, error: Exception) -> None:
-        self.problems += 1
-        if self.problem is None:  # Once, however long the fault lasts.
-            _log.warning(
-                "'%s' could not be saved: %s. Training goes on with the last good checkpoint; "
-                "saving is tried again.",
-                job.label,
-                error,
-            )
-        self.problem = f"'{job.label}' could not be saved: {error}"
-
-    def _pause(self, job: Job, seconds: float, tries: int) -> bool:
-        """Wait before the next try; return False if the job is not wanted any more."""
+    def _next(self) -> Job | None:
+        """Wait for a job that can be done now; None when there will be none any more."""
         with self._changed:
-            if not job.is_write or (self._closing and tries >= LAST_TRIES):
-                self._jobs.clear()
-                return False
-            self._busy, self._retrying = False, True
+            while True:
+                self._give_up_hopeless()
+                if self._closing and not self._jobs:
+                    return None
+                pause = None
+                blocked: set[str] = set()
+                for job in self._jobs:
+                    if job.place in blocked:
+                        continue
+                    blocked.add(job.place)
+                    wait = job.due - monotonic()
+                    if wait <= 0:
+                        return job
+                    pause = wait if pause is None else min(pause, wait)
+                self._changed.wait(pause)
+
+    def _give_up_hopeless(self) -> None:
+        for job in list(self._jobs):
+            over = self._closing and job.tries >= LAST_TRIES
+            if over or (self._needs_room and job.tries):
+                self._give_up(job)
+
+    def _give_up(self, job: Job) -> None:
+        for other in [one for one in self._jobs if one is job or one.needs == job.label]:
+            self._jobs.remove(other)
+            self._lost.append(other)
+            _log.info("'%s' is given up.", other.label)
+        self._changed.notify_all()
+        self._announce()
+
+    def _fail(self, job: Job, error: Exception) -> None:
+        problem = f"'{job.label}' could not be saved: {error}"
+        with self._changed:
+            if job.place not in self._problems:  # Once, however long the fault lasts.
+                _log.warning(
+                    "%s. Training goes on with the last good checkpoint; saving is tried again.",
+                    problem.removesuffix("."),
+                )
+            self._problems[job.place] = problem
+            job.tries += 1
+            longest = FIRST_PAUSE if self._closing else LONGEST_PAUSE
+            job.due = monotonic() + min(FIRST_PAUSE * 2 ** (job.tries - 1), longest)
+            if isinstance(error, CheckpointError):  # Trying again would not help.
+                self._give_up(job)
+
+    def _finish(self, job: Job, saved: Saved) -> None:
+        with self._changed:
+            self._jobs.remove(job)
+            self._finished.append(saved)
+            if self._problems.pop(job.place, None) is not None:
+                _log.warning("'%s' is saved: the fault is over.", job.label)
             self._changed.notify_all()
-            self._changed.wait_for(
-                lambda: self._closing or not self._jobs or self._jobs[0] is not job,
-                timeout=seconds if not self._closing else min(seconds, FIRST_PAUSE),
-            )
-            self._retrying = False
-            wanted = bool(self._jobs) and self._jobs[0] is job
-            self._busy = wanted
-            return wanted
+        self._announce()

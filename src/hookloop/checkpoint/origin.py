@@ -6,7 +6,8 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from hookloop.checkpoint.store import LAST, CheckpointStore, load
+from hookloop.checkpoint.storage import is_url
+from hookloop.checkpoint.store import LAST, CheckpointStore
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.errors import CheckpointError
 from hookloop.runs.layout import RunDir
@@ -19,7 +20,8 @@ class Origin:
 
     Args:
         run_dir: The directory; None for a new one under ``runs/``.
-        resume: True for the run in ``run_dir``; a run directory or a checkpoint file to continue.
+        resume: True for the run in ``run_dir``; a run directory or a checkpoint file to continue,
+            which may be a URL.
         load_from: A checkpoint of which only the weights are taken.
     """
 
@@ -33,22 +35,23 @@ class Origin:
             load_from = Pretrained(load_from)
         self.weights = load_from
         self._dir = Path(run_dir) if run_dir is not None else None
-        self._resume: Path | None = None
+        self._resume: str | None = None
         self._continues = False
         if resume is True:
             if self._dir is None:
                 raise CheckpointError("resume=True needs run_dir=, the run to continue.")
-            self._resume = self._dir
+            self._resume = str(self._dir)
         elif resume:
-            self._resume = Path(resume)
-            if not self._resume.exists():
+            self._resume = str(resume)
+            if not is_url(resume) and not Path(resume).exists():
                 raise CheckpointError(f"resume: there is no '{resume}'.")
-        if self._resume is not None:
-            home = self._resume.parent if self._resume.is_file() else self._resume
+        if self._resume is not None and not is_url(self._resume):
+            path = Path(self._resume)
+            home = path.parent if path.is_file() else path
             self._dir = self._dir or home
             self._continues = self._dir == home
         wanted = str(self.weights.path) if self.weights is not None else ""
-        if wanted and "://" not in wanted and not Path(wanted).is_file():
+        if wanted and not is_url(wanted) and not Path(wanted).is_file():
             raise CheckpointError(f"load_from: there is no checkpoint '{wanted}'.")
 
     @property
@@ -73,20 +76,38 @@ class Origin:
         path, self._resume = self._resume, None
         if path is None:
             return None
-        if path.is_file():
-            return str(path), load(path)
-        found = _store_of(path).newest()
+        place, _, name = path.rpartition("/")
+        if Path(path).is_file() or (is_url(path) and name.endswith(".pth")):
+            return path, CheckpointStore(place or ".").load(name)
+        found = _newest(path)
         if found is None:
             _log.warning("'%s' has no checkpoint yet: the run starts from the beginning.", path)
-            return None
-        name, checkpoint = found
-        return str(path / name), checkpoint
+        return found
 
 
-def _store_of(run_dir: Path) -> CheckpointStore:
-    """Find where a run keeps its checkpoints: beside its records, unless it was told otherwise."""
-    last = run_dir / LAST
-    elsewhere = (
-        last.read_text(encoding="utf-8").strip().rpartition("/")[0] if last.is_file() else ""
-    )
-    return CheckpointStore(elsewhere or run_dir)
+def _newest(run_dir: str) -> tuple[str, dict[str, object]] | None:
+    """Load a run's newest checkpoint: from where it was last saved, or else from beside it."""
+    faults: list[str] = []
+    for place, last in _places(run_dir):
+        try:
+            found = CheckpointStore(place).newest(last)
+        except CheckpointError as error:
+            faults.append(str(error))
+            continue
+        if found is not None:
+            if faults:
+                _log.warning("%s Looking in '%s' instead.", " ".join(faults), place)
+            return f"{place}/{found[0]}", found[1]
+    if faults:
+        raise CheckpointError(" ".join(faults))
+    return None
+
+
+def _places(run_dir: str) -> list[tuple[str, str | None]]:
+    """List the stores of a run, each with the checkpoint to try first."""
+    here: list[tuple[str, str | None]] = [(run_dir, None)]
+    last = Path(run_dir) / LAST
+    if is_url(run_dir) or not last.is_file():
+        return here
+    place, _, name = last.read_text(encoding="utf-8", errors="replace").strip().rpartition("/")
+    return [(place, name), (run_dir, "")] if place else here

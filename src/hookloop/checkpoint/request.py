@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from hookloop.checkpoint.store import Keep, Kind
+from hookloop.checkpoint.index import Kind
+from hookloop.errors import CheckpointError
 
 
 @dataclass(frozen=True)
@@ -17,17 +18,32 @@ class Save:
         place: Directory or URL; the run's directory by default.
         kind: ``periodic`` and ``other`` ones are resumed from first, ``exception`` ones never.
         owner: The hook that asks; retention counts its own files only.
-        keep: Which of the owner's files of this kind stay.
+        keep: How many of the owner's files of this kind stay, the newest; None for all.
+        forever: Whether this one stays in any case.
         leave_out: Parts that the file does not hold, for example ``("optimizers",)``.
         of: A file of this very iteration to keep under the new name, instead of writing again.
-        metrics: What is known of the checkpoint, for the index.
+        metrics: What is known of the checkpoint, for the index; else the newest of all metrics.
+        lost: Called if it could not be saved and was given up.
+
+    >>> Save("../epoch_1.pth")
+    Traceback (most recent call last):
+    hookloop.errors.CheckpointError: '../epoch_1.pth' is no name for a checkpoint: give a file ...
     """
 
     name: str
     place: str | None = None
     kind: Kind = "other"
     owner: str = ""
-    keep: Keep = field(default_factory=Keep)
+    keep: int | None = None
+    forever: bool = False
     leave_out: tuple[str, ...] = ()
     of: str | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float] | None = None
+    lost: Callable[[], None] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if "/" in self.name or self.name.startswith(".") or not self.name:
+            raise CheckpointError(
+                f"'{self.name}' is no name for a checkpoint: give a file name; where to is said "
+                "with place=."
+            )

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import cast
 
 import torch
 from torch import Tensor
+
+from hookloop.errors import CheckpointError
+
+Path = tuple[object, ...]
+
+# What `torch.load(weights_only=True)` takes; anything else could be written but never read again.
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device)
 
 
 class Snapshot:
@@ -21,51 +29,104 @@ class Snapshot:
     """
 
     def __init__(self) -> None:
-        self._buffers: dict[tuple[object, ...], Tensor] = {}
+        self._buffers: dict[Path, Tensor] = {}
         self.nbytes = 0
 
     def take(self, checkpoint: Mapping[str, object]) -> dict[str, object]:
-        """Return the checkpoint with every tensor copied, over the copies of the last call."""
-        sources: list[Tensor] = []
-        buffers: list[Tensor] = []
-        used: dict[tuple[object, ...], Tensor] = {}
-        seen: dict[tuple[object, ...], Tensor] = {}
+        """Return the checkpoint with every tensor copied, over the copies of the last call.
 
-        def walk(value: object, path: tuple[object, ...]) -> object:
-            if isinstance(value, Tensor):
-                # Tied weights share their memory, and go on to share it in the file.
-                same = (value.data_ptr(), value.dtype, value.shape, value.stride())
-                if value.numel() and same in seen:
-                    return seen[same]
-                buffer = self._buffer(value, path)
-                used[path] = seen[same] = buffer
-                sources.append(value.detach())
-                buffers.append(buffer)
-                return buffer
-            if isinstance(value, Mapping):
-                return {key: walk(part, (*path, key)) for key, part in value.items()}
-            if isinstance(value, list | tuple):
-                parts = [walk(part, (*path, place)) for place, part in enumerate(value)]
-                return parts if isinstance(value, list) else tuple(parts)
-            return value
-
-        copied = cast("dict[str, object]", walk(checkpoint, ()))
-        _copy(buffers, sources)
-        self._buffers = used  # What is not part of the state any more is given back.
-        self.nbytes = sum(buffer.nbytes for buffer in used.values())
+        Raises:
+            CheckpointError: If it holds an object that a file could not give back.
+        """
+        copying = _Copying(self._buffers)
+        copied = cast("dict[str, object]", copying.walk(checkpoint, ()))
+        copying.copy()
+        self._buffers = copying.used  # What is not part of the state any more is given back.
+        self.nbytes = sum(buffer.nbytes for buffer in self._buffers.values())
         return copied
 
-    def _buffer(self, like: Tensor, path: tuple[object, ...]) -> Tensor:
-        kept = self._buffers.get(path)
-        if kept is not None and kept.shape == like.shape and kept.dtype == like.dtype:
+
+class _Copying:
+    """One copy under way: the buffers it may use again, and the pairs that wait to be copied."""
+
+    def __init__(self, buffers: Mapping[Path, Tensor]) -> None:
+        self._old = buffers
+        self.used: dict[Path, Tensor] = {}
+        self._seen: dict[tuple[object, ...], Tensor] = {}
+        self._pairs: list[tuple[Tensor, Tensor]] = []
+
+    def walk(self, value: object, path: Path) -> object:
+        """Rebuild a nested value with buffers in place of tensors."""
+        if isinstance(value, Tensor):
+            return self._tensor(value.detach(), path)
+        if type(value) in _PLAIN:
+            return value
+        if isinstance(value, Mapping):
+            return self._mapping(value, path)
+        if isinstance(value, list | tuple):
+            parts = [self.walk(part, (*path, place)) for place, part in enumerate(value)]
+            return parts if isinstance(value, list) else tuple(parts)
+        if isinstance(value, set):
+            return {self.walk(part, path) for part in value}
+        return _number_or_text(value, path)
+
+    def copy(self) -> None:
+        """Fill the buffers; those of a GPU all at once."""
+        with torch.no_grad():
+            for buffer, source in self._pairs:
+                buffer.copy_(source, non_blocking=True)
+        if any(source.is_cuda for _, source in self._pairs):
+            torch.cuda.synchronize()
+
+    def _mapping(self, value: Mapping[object, object], path: Path) -> dict[object, object]:
+        copied: dict[object, object] = {
+            self.walk(key, path): self.walk(part, (*path, key)) for key, part in value.items()
+        }
+        if hasattr(value, "_metadata"):  # A module's state: the versions of its parts go along.
+            copied = OrderedDict(copied)
+            vars(copied)["_metadata"] = value._metadata
+        return copied
+
+    def _tensor(self, value: Tensor, path: Path) -> Tensor:
+        if value.layout is not torch.strided or value.is_quantized:
+            self.used[path] = value.to("cpu", copy=True)
+            return self.used[path]
+        # Tied weights share their memory, and go on to share it in the file.
+        same = (value.data_ptr(), value.dtype, value.shape, value.stride())
+        if value.numel() and same in self._seen:
+            return self._seen[same]
+        buffer = self._buffer(value, path)
+        self.used[path] = self._seen[same] = buffer
+        self._pairs.append((buffer, value))
+        return buffer
+
+    def _buffer(self, like: Tensor, path: Path) -> Tensor:
+        kept = self._old.get(path)
+        if kept is not None and _is_alike(kept, like):
             return kept
         pinned = like.is_cuda  # Only into pinned memory does a copy from the GPU not block.
-        return torch.empty(like.shape, dtype=like.dtype, pin_memory=pinned)
+        return torch.empty_like(like, device="cpu", pin_memory=pinned)
 
 
-def _copy(buffers: list[Tensor], sources: list[Tensor]) -> None:
-    with torch.no_grad():
-        for buffer, source in zip(buffers, sources, strict=True):
-            buffer.copy_(source, non_blocking=True)
-    if any(source.is_cuda for source in sources):
-        torch.cuda.synchronize()
+def _is_alike(kept: Tensor, like: Tensor) -> bool:
+    return kept.shape == like.shape and kept.dtype == like.dtype and kept.stride() == like.stride()
+
+
+def _base_of(value: int | float | complex) -> type[int] | type[float] | type[complex]:
+    return int if isinstance(value, int) else float if isinstance(value, float) else complex
+
+
+def _number_or_text(value: object, path: Path) -> object:
+    """Turn a number of NumPy, or of an enumeration, into a plain one; refuse everything else."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int | float | complex):
+        return _base_of(value)(value)  # type: ignore[arg-type]
+    item = getattr(value, "item", None)
+    if callable(item) and getattr(value, "ndim", None) == 0:
+        return item()
+    where = ".".join(str(step) for step in path)
+    raise CheckpointError(
+        f"The state '{where}' holds a {type(value).__name__}, which a checkpoint cannot give back: "
+        "keep tensors, numbers, text and plain containers in it."
+    )

@@ -19,7 +19,7 @@ class Storage(Protocol):
     url: str
 
     def write(self, name: str, write: Write) -> None:
-        """Make a file, or leave no trace of it."""
+        """Make a file, or leave no trace of it: an older one of its name stays as it was."""
 
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
@@ -39,6 +39,9 @@ class Storage(Protocol):
     def free_bytes(self) -> int | None:
         """Tell how much more fits, if the place can tell."""
 
+    def clean(self) -> list[str]:
+        """Delete what a killed process left half written; return the names."""
+
 
 def open_storage(place: str | Path) -> Storage:
     """Open a directory, or a URL such as ``s3://bucket/runs``.
@@ -46,7 +49,19 @@ def open_storage(place: str | Path) -> Storage:
     >>> open_storage("checkpoints").url
     'checkpoints'
     """
-    return RemoteStorage(str(place)) if "://" in str(place) else LocalStorage(Path(place))
+    return RemoteStorage(str(place)) if is_url(place) else LocalStorage(Path(place))
+
+
+def is_url(place: str | Path) -> bool:
+    """Tell whether a place is reached through fsspec."""
+    return "://" in str(place)
+
+
+def put(file: BinaryIO, data: bytes | bytearray | memoryview) -> None:
+    """Write all of the data: an unbuffered file may take a part at a time."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 class LocalStorage:
@@ -77,12 +92,16 @@ class LocalStorage:
 
     def copy(self, name: str, other: str) -> None:
         """Link the file, which takes no space; copy it where links are not to be had."""
-        staged = self._staged(other)
+        source, staged = self.directory / name, self._staged(other)
         staged.unlink(missing_ok=True)
         try:
-            os.link(self.directory / name, staged)
+            os.link(source, staged)
+        except FileNotFoundError:
+            raise
         except OSError:
-            shutil.copyfile(self.directory / name, staged)
+            with source.open("rb") as file:
+                self.write(other, lambda target: shutil.copyfileobj(file, target, 1 << 22))
+            return
         os.replace(staged, self.directory / other)
         self._sync()
 
@@ -106,7 +125,7 @@ class LocalStorage:
         return shutil.disk_usage(self.directory).free
 
     def clean(self) -> list[str]:
-        """Delete what a killed process left half written; return the names."""
+        """Delete what a killed process left half written."""
         left = sorted(self.directory.glob(".*.staged")) if self.directory.is_dir() else []
         for path in left:
             path.unlink(missing_ok=True)
@@ -133,18 +152,17 @@ class RemoteStorage:
             raise CheckpointError(
                 f"'{url}' needs fsspec: pip install 'hookloop[fsspec]'."
             ) from error
-        self.url = url
-        self._files, self._path = url_to_fs(url)
+        self.url = url.rstrip("/")
+        try:
+            self._files, self._path = url_to_fs(url)
+        except (ImportError, ValueError) as error:  # No such protocol, or its package is missing.
+            raise CheckpointError(f"'{url}' cannot be opened: {error}") from error
 
     def write(self, name: str, write: Write) -> None:
-        """Write a file; the stores behind fsspec publish an object when it is closed."""
+        """Write a file; in a transaction it appears when it is complete, or not at all."""
         self._files.makedirs(self._path, exist_ok=True)
-        try:
-            with self._files.open(self._at(name), "wb") as file:
-                write(file)
-        except BaseException:
-            self.remove(name)
-            raise
+        with self._files.transaction, self._files.open(self._at(name), "wb") as file:
+            write(file)
 
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
@@ -160,7 +178,8 @@ class RemoteStorage:
             self._files.rm(self._at(name))
 
     def names(self) -> list[str]:
-        """List the files."""
+        """List the files, as they are now and not as they were when last looked at."""
+        self._files.invalidate_cache()
         if not self._files.exists(self._path):
             return []
         return sorted(str(p).rsplit("/", 1)[-1] for p in self._files.ls(self._path, detail=False))
@@ -172,6 +191,10 @@ class RemoteStorage:
     def free_bytes(self) -> int | None:
         """A store does not tell."""
         return None
+
+    def clean(self) -> list[str]:
+        """Nothing: a file that was not completed never appeared."""
+        return []
 
     def _at(self, name: str) -> str:
         return f"{self._path.rstrip('/')}/{name}"

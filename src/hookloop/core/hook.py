@@ -15,7 +15,7 @@ from hookloop.errors import HookError
 from hookloop.every import Every
 
 if TYPE_CHECKING:
-    from hookloop.checkpoint.store import Saved
+    from hookloop.checkpoint.index import Saved
     from hookloop.core.run import Run
 
 OnError = Literal["raise", "disable"]

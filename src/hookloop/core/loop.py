@@ -192,16 +192,14 @@ class Loop:
             requests.any = False
             self.saver.report(run)
             saves, requests.saves = requests.saves, []
-            for save in saves:
-                self.saver.save(run, save)
+            self.saver.save(run, saves)
             if requests.validate and not run.is_interrupted:
                 self.validate()
 
     def save_requested(self) -> None:
         """Save what was asked for when the loop had failed, and wait for it."""
         saves, self.run.requests.saves = self.run.requests.saves, []
-        for save in saves:
-            self.saver.save(self.run, save)
+        self.saver.save(self.run, saves)
         self.saver.close(self.run)
 
     def validate(self) -> dict[str, float]:

@@ -6,14 +6,16 @@ its next safe place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hookloop.checkpoint.background import BackgroundSaver, Job
+from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.snapshot import Snapshot
-from hookloop.checkpoint.store import LAST, CheckpointStore, Saved
+from hookloop.checkpoint.storage import is_url
+from hookloop.checkpoint.store import LAST, CheckpointStore
 from hookloop.core.plan import fire
 from hookloop.core.state import gather
 from hookloop.runs.layout import write_text
@@ -43,47 +45,28 @@ class Saver:
         """Why the newest checkpoint could not be saved, or None."""
         return self._background.problem
 
-    def save(self, run: Run, save: Save) -> None:
-        """Take the run as it stands and let it be written; or keep what is written as the best."""
+    def save(self, run: Run, saves: Sequence[Save]) -> None:
+        """Take the run as it stands, once, and let it be written; or keep what is written."""
         self._requests = run.requests
-        place = save.place or str(run.dir)
-        store = self._stores.setdefault(place, CheckpointStore(place))
-        saved = Saved(
-            save.name,
-            place,
-            run.progress.iter,
-            run.progress.epoch,
-            kind=save.kind,
-            owner=save.owner,
-            metrics=save.metrics,
-        )
-        work = _promoting(store, saved, save.of) if save.of else self._writing(run, save, saved)
-
-        def durable() -> Saved:
-            done = work()
-            if save.kind in ("periodic", "other"):
-                store.mark_last(save.name)
-                if place != str(run.dir):
-                    write_text(Path(run.dir) / LAST, f"{place}/{save.name}\n")
-            store.prune(save.owner, save.kind, save.keep)
-            return done
-
-        self._background.submit(Job(f"{place}/{save.name}", durable, is_write=save.of is None))
-
-    def _writing(self, run: Run, save: Save, saved: Saved) -> Callable[[], Saved]:
-        """Copy the state in memory; what is returned writes the copy."""
-        self._background.wait_for_room()
-        checkpoint = gather(run, self._scaler)
-        fire(run.plan.before_save_checkpoint, run, checkpoint)
-        for part in save.leave_out:
-            checkpoint.pop(part, None)
-        snapshot, nbytes = self._snapshot.take(checkpoint), self._snapshot.nbytes
-        store = self._stores[saved.place]
-        return lambda: store.write(snapshot, saved, nbytes)
+        taken: dict[str, object] | None = None
+        asked: set[tuple[object, ...]] = set()
+        for save in saves:
+            store = self._store(run, save)
+            file = (store.place, save.name, save.leave_out)
+            # Two hooks may want the same file; it is written once and belongs to both.
+            of = save.name if file in asked else self._source(run, store, save)
+            asked.add(file)
+            saved = _describe(run, save, store.place)
+            if of is not None:
+                self._submit(run, save, saved, _promoting(store, of, saved), of)
+                continue
+            taken = taken or self._take(run)
+            parts = {key: part for key, part in taken.items() if key not in save.leave_out}
+            self._submit(run, save, saved, _writing(store, parts, saved, self._snapshot.nbytes))
 
     def report(self, run: Run) -> None:
         """Tell hooks what has become durable."""
-        for saved in self._background.finished():
+        for saved in self._background.news():
             fire(run.plan.after_save_checkpoint, run, saved)
 
     def close(self, run: Run) -> None:
@@ -91,10 +74,80 @@ class Saver:
         self._background.close()
         self.report(run)
 
+    def _store(self, run: Run, save: Save) -> CheckpointStore:
+        place = save.place or str(run.dir)
+        if place not in self._stores:
+            self._stores[place] = CheckpointStore(place)
+        return self._stores[place]
+
+    def _source(self, run: Run, store: CheckpointStore, save: Save) -> str | None:
+        """Return the file that is to be kept as another, if it is there or on its way."""
+        if save.of is None:
+            return None
+        on_its_way = self._background.awaits(f"{store.place}/{save.of}")
+        return save.of if on_its_way or store.holds(save.of, run.progress.iter) else None
+
+    def _take(self, run: Run) -> dict[str, object]:
+        """Copy the state in memory."""
+        self._background.wait_for_room()
+        checkpoint = gather(run, self._scaler)
+        fire(run.plan.before_save_checkpoint, run, checkpoint)
+        return self._snapshot.take(checkpoint)
+
+    def _submit(
+        self, run: Run, save: Save, saved: Saved, work: Callable[[], Saved], of: str | None = None
+    ) -> None:
+        store, directory = self._stores[save.place or str(run.dir)], Path(run.dir)
+        done: list[Saved] = []
+
+        def durable() -> Saved:
+            if not done:  # Otherwise an earlier try came that far.
+                done.append(work())
+            if save.kind in ("periodic", "other") and saved.is_resumable:
+                _mark_last(store, save.name, directory)
+            store.prune(save.owner, save.kind, save.keep)
+            return done[0]
+
+        needs = f"{store.place}/{of}" if of else None
+        label = f"{store.place}/{save.name}"
+        self._background.submit(
+            Job(label, store.place, durable, is_write=of is None, needs=needs, lost=save.lost)
+        )
+
     def _announce(self) -> None:
         if self._requests is not None:
             self._requests.any = True
 
 
-def _promoting(store: CheckpointStore, saved: Saved, of: str) -> Callable[[], Saved]:
+def _describe(run: Run, save: Save, place: str) -> Saved:
+    metrics = save.metrics if save.metrics is not None else run.metrics.all_latest()
+    return Saved(
+        save.name,
+        place,
+        run.progress.iter,
+        run.progress.epoch,
+        kind=save.kind,
+        owners=(save.owner,),
+        forever=save.forever,
+        left_out=save.leave_out,
+        metrics=metrics,
+    )
+
+
+def _writing(
+    store: CheckpointStore, checkpoint: dict[str, object], saved: Saved, nbytes: int
+) -> Callable[[], Saved]:
+    return lambda: store.write(checkpoint, saved, nbytes)
+
+
+def _promoting(store: CheckpointStore, of: str, saved: Saved) -> Callable[[], Saved]:
     return lambda: store.promote(of, saved)
+
+
+def _mark_last(store: CheckpointStore, name: str, run_dir: Path) -> None:
+    """Name the checkpoint to resume from, in its store and in the run's directory."""
+    store.mark_last(name)
+    if store.place != str(run_dir):
+        place = store.place if is_url(store.place) else str(Path(store.place).absolute())
+        run_dir.mkdir(parents=True, exist_ok=True)
+        write_text(run_dir / LAST, f"{place}/{name}\n")

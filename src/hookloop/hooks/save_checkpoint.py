@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop.checkpoint.request import Save
-from hookloop.checkpoint.store import Keep, Kind
+from hookloop.checkpoint.storage import open_storage
 from hookloop.core.hook import Hook
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError
@@ -43,7 +44,8 @@ class SaveCheckpoint(Hook):
         rule: ``"greater"`` or ``"less"`` is better, one or one per metric; inferred by default.
         greater_keys: Parts of names of which more is better.
         less_keys: Parts of names of which less is better.
-        directory: Where to, if not the run's directory: a path, or a URL for fsspec.
+        directory: Where to, if not the run's directory: a path, or a URL for fsspec. The files go
+            to a directory there that is named after the run, so that runs do not mix.
         template: File name with ``{}`` for the number, instead of the usual.
         leave_out: ``"optimizer"`` and ``"schedule"`` need not be saved.
 
@@ -75,32 +77,36 @@ class SaveCheckpoint(Hook):
     ) -> None:
         self.interval = Every.parse(every) if every is not None else None
         self.begin = begin
-        self.keep = Keep(keep, keep_every)
+        self.keep = keep
+        self.keep_every = keep_every
         self.last = last
         self.on_signal = on_signal
         self.saves_exceptions = on_exception
-        self.place = str(directory) if directory is not None else None
+        self.directory = str(directory) if directory is not None else None
         self.template = template
         self.leave_out = tuple(PARTS.get(part, part) for part in leave_out)
         self._best = BestScores(best, rule, greater_keys, less_keys)
         self.reads = self._best.reads
         self._by_epoch = self.interval is None or self.interval.unit == "epochs"
         self._saved_at = -1
-        self._check(keep, keep_every)
+        self._is_training = False
+        self._check()
         by_time = self.interval is not None and self.interval.unit == "seconds"
+        # The plan calls after_train_iter only then; an interval with a beginning is counted here.
         self.every = self.interval if by_time or not (self._by_epoch or begin) else None
 
-    def _check(self, keep: int | None, keep_every: int | None) -> None:
+    def _check(self) -> None:
         for name, value, least in (
-            ("keep", keep, 1),
-            ("keep_every", keep_every, 1),
+            ("keep", self.keep, 1),
+            ("keep_every", self.keep_every, 1),
             ("begin", self.begin, 0),
         ):
             if value is not None and value < least:
                 raise HookError(f"SaveCheckpoint: {name} must be at least {least}, not {value}.")
-        if self.template is not None and "{}" not in self.template:
+        if self.template is not None and ("{}" not in self.template or "/" in self.template):
             raise HookError(
-                f"SaveCheckpoint: template '{self.template}' has no {{}} for the number."
+                f"SaveCheckpoint: template '{self.template}' must be a file name with {{}} for the "
+                "number, for example 'model_{}.pth'."
             )
         for part in self.leave_out:
             if part not in PARTS.values():
@@ -117,6 +123,8 @@ class SaveCheckpoint(Hook):
         self._best.metrics = list(cast("list[str]", state["auto"]))
 
     def before_train(self, run: Run) -> None:
+        self._is_training = True
+        open_storage(self._place(run) or run.dir)  # Refuses a URL that nothing can open.
         data = run.train_data
         if data is not None and data.inexact is not None:
             _log.warning(
@@ -124,49 +132,81 @@ class SaveCheckpoint(Hook):
             )
 
     def after_train_iter(self, run: Run) -> None:
-        if not self._by_epoch and (self.every is not None or self._is_due(run.progress.iter)):
-            self._ask(run, self._name(run))
+        if not self._by_epoch and self._is_due(run.progress.iter):
+            self._ask(run, regular=True)
 
     def after_train_epoch(self, run: Run) -> None:
         if self.interval is not None and self._by_epoch and self._is_due(run.progress.epoch):
-            self._ask(run, self._name(run))
+            self._ask(run, regular=True)
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
-        for metric in self._best.improved(metrics):
-            name = f"best_{metric.replace('/', '_')}_{self._name(run)}"
-            self._ask_best(run, name, metric, metrics)
+        if self._is_training:  # A validation by itself has nothing to save.
+            for metric in self._best.improved(metrics):
+                self._ask_best(run, metric, metrics)
 
     def after_train(self, run: Run) -> None:
         wanted = self.last or (self.on_signal and run.is_interrupted)
         if wanted and self._saved_at != run.progress.iter:
-            self._ask(run, self._name(run))
+            self._ask(run)
 
     def on_exception(self, run: Run, error: BaseException) -> None:
-        if self.saves_exceptions and isinstance(error, Exception):
+        if self.saves_exceptions and self._is_training and isinstance(error, Exception):
             name = f"exception_iter_{run.progress.iter}.pth"
-            run.save(Save(name, self.place, kind="exception", owner=self.name))
+            run.save(Save(name, self._place(run), kind="exception", owner=self.name))
+
+    def after_run(self, run: Run) -> None:
+        self._is_training = False
 
     def _is_due(self, count: int) -> bool:
-        interval = int(self.interval.count) if self.interval is not None else 0
-        return count >= self.begin and (count - self.begin) % interval == 0 and count > 0
+        if count < max(1, self.begin) or self.interval is None:
+            return False
+        if self.every is not None:  # The plan calls only when the interval has passed.
+            return True
+        return (count - self.begin) % int(self.interval.count) == 0
+
+    def _counts_epochs(self, run: Run) -> bool:
+        """Tell whether a checkpoint made now is one of an epoch; inside of one it cannot be."""
+        return self._by_epoch and run.progress.stage != "inside"
+
+    def _number(self, run: Run) -> int:
+        return run.progress.epoch if self._counts_epochs(run) else run.progress.iter
 
     def _name(self, run: Run) -> str:
-        progress = run.progress
-        by_epoch = self._by_epoch and progress.stage != "inside"
-        number = progress.epoch if by_epoch else progress.iter
+        number = self._number(run)
         if self.template is not None:
             return self.template.replace("{}", str(number))
-        return f"epoch_{number}.pth" if by_epoch else f"iter_{number}.pth"
+        return f"epoch_{number}.pth" if self._counts_epochs(run) else f"iter_{number}.pth"
 
-    def _ask(self, run: Run, name: str) -> None:
+    def _place(self, run: Run) -> str | None:
+        return f"{self.directory.rstrip('/')}/{run.dir.name}" if self.directory else None
+
+    def _ask(self, run: Run, *, regular: bool = False) -> None:
         self._saved_at = run.progress.iter
-        run.save(self._save(name, "periodic", self.keep))
+        every = self.keep_every
+        run.save(
+            Save(
+                self._name(run),
+                self._place(run),
+                kind="periodic",
+                owner=self.name,
+                keep=self.keep,
+                forever=regular and every is not None and self._number(run) % every == 0,
+                leave_out=self.leave_out,
+            )
+        )
 
-    def _ask_best(self, run: Run, name: str, metric: str, metrics: Mapping[str, float]) -> None:
+    def _ask_best(self, run: Run, metric: str, metrics: Mapping[str, float]) -> None:
         """Keep the file of this iteration as the best, or write one if there is none."""
-        of = self._name(run) if self._saved_at == run.progress.iter else None
-        owner = f"{self.name}/{metric}"
-        run.save(Save(name, self.place, "best", owner, Keep(1), self.leave_out, of, dict(metrics)))
-
-    def _save(self, name: str, kind: Kind, keep: Keep) -> Save:
-        return Save(name, self.place, kind, self.name, keep, self.leave_out)
+        run.save(
+            Save(
+                f"best_{metric.replace('/', '_')}_{self._name(run)}",
+                self._place(run),
+                kind="best",
+                owner=f"{self.name}/{metric}",
+                keep=1,
+                leave_out=self.leave_out,
+                of=self._name(run) if self._saved_at == run.progress.iter else None,
+                metrics=dict(metrics),
+                lost=partial(self._best.forget, metric, metrics[metric]),
+            )
+        )

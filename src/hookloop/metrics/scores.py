@@ -66,6 +66,11 @@ class BestScores:
                 better.append(name)
         return better
 
+    def forget(self, metric: str, value: float) -> None:
+        """Forget a best that could not be kept, so that the next one is compared with less."""
+        if self.scores.get(metric) == value:
+            del self.scores[metric]
+
     def _rule(self, place: int, name: str) -> Rule:
         rule = self._rules[place] if self._rules else infer_rule(name, *self._keys)
         if rule not in ("greater", "less"):
