@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from hookloop.checkpoint.schedules import ScheduleState
 from hookloop.errors import ModelError
 from hookloop.every import Every
 
@@ -33,6 +34,7 @@ class Schedule:
         self.scheduler = scheduler
         self.every = Every.parse(every)
         self.metric = metric
+        self._state = ScheduleState(scheduler)
         if self.every.unit == "seconds":
             raise ModelError(f"A schedule steps by iterations or epochs, not every '{self.every}'.")
         if isinstance(self.scheduler, ReduceLROnPlateau) and self.metric is None:
@@ -55,32 +57,12 @@ class Schedule:
         self.scheduler.step(value)  # type: ignore[arg-type]
 
     def state_dict(self) -> dict[str, object]:
-        """Return torch's own state of the scheduler."""
-        state: dict[str, object] = self.scheduler.state_dict()
-        return state
+        """Return the place in the schedule."""
+        return self._state.state_dict()
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Go to the place in the schedule; its shape stays as it was built.
-
-        So a run that is resumed with a longer schedule follows the longer one.
-        """
-        self.scheduler.load_state_dict(_placed(self.scheduler.state_dict(), state))
-
-
-# What moves when a scheduler steps; everything else in its state is its shape.
-_PLACE = (
-    "last_epoch", "_step_count", "_last_lr", "best", "num_bad_epochs", "cooldown_counter",
-    "last_step", "_global_step", "_last_value",
-)  # fmt: skip
-
-
-def _placed(shape: Mapping[str, object], place: Mapping[str, object]) -> dict[str, object]:
-    """Combine the shape of one state with the place of another, nested ones included."""
-    combined = dict(shape) | {key: place[key] for key in _PLACE if key in place}
-    inner, saved = shape.get("_schedulers"), place.get("_schedulers")
-    if isinstance(inner, list) and isinstance(saved, list) and len(inner) == len(saved):
-        combined["_schedulers"] = [_placed(*pair) for pair in zip(inner, saved, strict=True)]
-    return combined
+        """Go to a place; the shape stays as it was built, so a longer run follows a longer one."""
+        self._state.load_state_dict(state)
 
 
 def named_schedules(

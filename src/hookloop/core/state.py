@@ -6,6 +6,7 @@ schedules    by name of their optimizer
 scaler       of half precision, if there is one
 progress     the counters, and a validation that is due
 data         the place in the training data
+val_data     how often each validation stream was read, and its own generators
 metrics      the metric store
 hooks        the state of each, by name
 rng          the random number generators of each rank
@@ -29,6 +30,7 @@ from hookloop.runs.records import plain
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
+    from hookloop.core.hook import Hook
     from hookloop.core.run import Run
 
 State = MutableMapping[str, object]
@@ -45,6 +47,7 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "scaler": scaler.state_dict() if scaler is not None else None,
         "progress": {**run.progress.state_dict(), "validation_due": run.requests.validate},
         "data": run.train_data.state_dict() if run.train_data is not None else {},
+        "val_data": {name: one.reading_state() for name, one in run.val_data.items()},
         "metrics": run.metrics.state_dict(),
         "hooks": {hook.name: hook.state_dict() for hook in run.hooks},
         "rng": [Randomness.now().state],
@@ -73,6 +76,9 @@ def restore(
         run.validate()
     if run.train_data is not None:
         run.train_data.load_state_dict(_part(checkpoint, "data", label))
+    for name, state in _part(checkpoint, "val_data", label).items():
+        if name in run.val_data:
+            run.val_data[name].load_reading_state(cast("Mapping[str, object]", state))
     run.metrics.load_state_dict(_part(checkpoint, "metrics", label))
     _restore_hooks(run, _part(checkpoint, "hooks", label))
     return Randomness(cast("list[dict[str, object]]", checkpoint["rng"])[run.world.rank])
@@ -139,7 +145,10 @@ def _check_kinds(run: Run, checkpoint: Mapping[str, object], label: str) -> None
 
 def _say_changes(run: Run, checkpoint: Mapping[str, object]) -> None:
     if run.config and checkpoint.get("config"):
-        changed = differences(checkpoint["config"], plain(run.config))
+        old, new = cast("dict[str, object]", checkpoint["config"]), dict(run.config)
+        for config in (old, new):
+            config.pop("import_path", None)  # It says where the run is, not what it does.
+        changed = differences(old, plain(new))
         if changed:
             _log.warning("Resumed with a changed config: %s", "; ".join(changed))
 
@@ -147,7 +156,7 @@ def _say_changes(run: Run, checkpoint: Mapping[str, object]) -> None:
 def _restore_hooks(run: Run, states: Mapping[str, object]) -> None:
     for hook in run.hooks:
         if hook.name in states:
-            hook.load_state_dict(cast("Mapping[str, object]", states[hook.name]))
+            _restore_hook(hook, cast("Mapping[str, object]", states[hook.name]))
     names = {hook.name for hook in run.hooks}
     lost = [name for name, state in states.items() if state and name not in names]
     fresh = [hook.name for hook in run.hooks if hook.name not in states and hook.state_dict()]
@@ -155,6 +164,17 @@ def _restore_hooks(run: Run, states: Mapping[str, object]) -> None:
         _log.warning("Hooks whose state nobody takes up any more: %s", ", ".join(lost))
     if fresh:
         _log.warning("Hooks that begin without a state: %s", ", ".join(fresh))
+
+
+def _restore_hook(hook: Hook, state: Mapping[str, object]) -> None:
+    try:
+        hook.load_state_dict(state)
+    except Exception as error:
+        error.add_note(
+            f"while the hook '{hook.name}' ({type(hook).__name__}) took its state from the "
+            "checkpoint; under another name it would begin without one"
+        )
+        raise
 
 
 def _load(holder: torch.optim.Optimizer | Schedule, state: object, label: str) -> None:

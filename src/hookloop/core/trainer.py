@@ -195,7 +195,7 @@ class Trainer:
     def test(self) -> dict[str, float]:
         """Evaluate on the test data."""
         self._compile()
-        return self._execute(self._loop.test)
+        return self._execute(self._loop.evaluation.test)
 
     def check(self) -> None:
         """Raise whatever `train` would refuse before its first iteration, and train nothing."""
@@ -229,31 +229,36 @@ class Trainer:
     def _compile(self) -> None:
         """Build the plan; hooks may have been attached since the last time."""
         streams = {"val": self.run.val_data, "test": self.run.test_data}
-        turns, metrics = self._loop.turns, self._loop.metrics
+        turns, metrics = self._loop.turns, self._loop.evaluation.metrics
         self.run.plan = Plan(self._hooks, self._points, produced_names(turns, metrics, streams))
 
     def _train(self) -> None:
-        run = self.run
-        if run.seed is not None and run.progress.iter == 0:
-            seed_all(run.seed)
-        if (found := self._origin.take_checkpoint()) is not None:
+        if self.run.seed is not None and self.run.progress.iter == 0:
+            seed_all(self.run.seed)
+        self._loop.train()
+
+    def _load(self) -> None:
+        """Take the weights to begin with, or the run to go on with, if there are any."""
+        run, origin = self.run, self._origin
+        if origin.weights is not None:
+            origin.weights.load_into(run.model)
+            origin.weights = None
+        if (found := origin.take_checkpoint()) is not None:
             label, checkpoint = found
             fire(run.plan.after_load_checkpoint, run, checkpoint)
             self._loop.randomness = restore(run, checkpoint, label, self._scaler)
-        self._loop.train()
 
     def _execute(self, work: Callable[[], Result]) -> Result:
         """Do one piece of work between before_run and after_run."""
         run = self.run
-        run.requests, run.outcome = Requests(), Outcome("running")
+        run.requests = Requests(validate=run.requests.validate, any=run.requests.validate)
+        run.outcome = Outcome("running")
         if self._hooks or self._origin.is_given:  # A run without hooks leaves nothing on disk.
             run.dir = self._origin.open(run.config)
         failure: BaseException | None = None
         try:
             fire(run.plan.before_run, run)
-            if self._origin.weights is not None:
-                self._origin.weights.load_into(run.model)
-                self._origin.weights = None
+            self._load()
             result = work()
             self._loop.saver.close(run)
             run.outcome = self._outcome()

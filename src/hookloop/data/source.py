@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sized
-from itertools import islice
+from itertools import islice, takewhile
 from typing import cast
 
 from torch import Tensor
@@ -35,6 +35,7 @@ class Source:
         self._passes = 0
         self._reader = make_reader(data, seed_samples=seed_samples)
         self._began: Randomness | None = None
+        self._groups: Iterator[list[object]] | None = None
         if self.num_batches == 0:
             raise DataError(f"{name} is empty: it has no batch.{self._why_empty()}")
 
@@ -58,12 +59,31 @@ class Source:
         """Whether the data can be read only once."""
         return isinstance(self.data, Iterator)
 
+    def epoch(self, size: int, iterations: int | None = None) -> Iterator[list[object]]:
+        """Return the groups of microbatches of one epoch.
+
+        With a number of iterations the data is read on across the borders of epochs, and begun
+        again where it ends.
+        """
+        if iterations is None:
+            return self.groups(size)
+        return takewhile(bool, (self._next_group(size) for _ in range(iterations)))
+
+    def _next_group(self, size: int) -> list[object]:
+        for _ in range(2):  # The first may be the end of a pass; the second is a new one.
+            self._groups = self._groups or self.groups(size)
+            group = next(self._groups, None)
+            if group is not None:
+                return group
+            self._groups = None
+        return []
+
     def groups(self, size: int) -> Iterator[list[object]]:
         """Read a pass in groups of ``size`` microbatches, the last may be smaller.
 
         A pass that a checkpoint left in the middle is continued there.
         """
-        batches = self._continue() if self.position else self._start()
+        batches = self._continue() if self.position else self._begin()
         if size == 1:  # The common case, at half the cost.
             for batch in batches:
                 self.position += 1
@@ -74,10 +94,13 @@ class Source:
         self.position = 0
         self._began = None
 
-    def _start(self) -> Iterator[object]:
-        self._began = Randomness.now(self._reader.generators())
+    def _begin(self) -> Iterator[object]:
+        """Begin a pass from its first batch."""
+        generators = self._reader.generators()
+        self._began = began = Randomness.now(generators)
         self._passes += 1
-        return self._reader.begin(Place(0, self._began.key(self._passes), self._passes))
+        key = began.key(self._passes)
+        return self._reader.begin(Place(0, key, self._passes, lambda: began.restore(generators)))
 
     def _continue(self) -> Iterator[object]:
         """Go on in the middle of a pass: with its own order, and then with today's randomness."""
@@ -95,28 +118,36 @@ class Source:
     def state_dict(self) -> dict[str, object]:
         """Return the place in the data; its size does not depend on how far that is."""
         return {
+            **self.reading_state(),
             "position": self.position,
-            "passes": self._passes,
             "began": self._began.state if self._began is not None else None,
-            "generators": [one.get_state() for one in self._reader.generators()],
             "loader": self._reader.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go to the place that `state_dict` described."""
         self.position = cast("int", state["position"])
-        self._passes = cast("int", state["passes"])
+        self.load_reading_state(state)
         began = cast("dict[str, object] | None", state["began"])
         self._began = Randomness(began) if began is not None else None
-        saved = cast("list[Tensor]", state["generators"])
-        for generator, one in zip(self._reader.generators(), saved, strict=False):
-            generator.set_state(one)
         if loader := cast("dict[str, object]", state["loader"]):
             self._reader.load_state_dict(loader)
 
+    def reading_state(self) -> dict[str, object]:
+        """Return what the next whole pass depends on, apart from the process's generators."""
+        generators = [one.get_state() for one in self._reader.generators()]
+        return {"passes": self._passes, "generators": generators}
+
+    def load_reading_state(self, state: Mapping[str, object]) -> None:
+        """Take back what `reading_state` returned."""
+        self._passes = cast("int", state["passes"])
+        saved = cast("list[Tensor]", state["generators"])
+        for generator, one in zip(self._reader.generators(), saved, strict=False):
+            generator.set_state(one)
+
     def __iter__(self) -> Iterator[object]:
         """Read a pass batch by batch, for an evaluation."""
-        return self._reader.read()
+        return self._begin()
 
     def set_epoch(self, epoch: int) -> None:
         """Tell a sampler that wants to know which epoch begins, so that it shuffles anew."""
