@@ -68,6 +68,7 @@ class ScheduleParameter(Hook):
         self.optimizer = optimizer
         self.group = group
         self._iters = 1
+        self._led: list[dict[str, object]] = []
 
     def value(self, done: float) -> float:
         """Return the value when a part of the way, from 0 to 1, is done."""
@@ -78,8 +79,8 @@ class ScheduleParameter(Hook):
         return self.start + (self.end - self.start) * done
 
     def before_train(self, run: Run) -> None:
-        self._iters = self._length(run)
-        for group in self._groups(run):
+        self._iters, self._led = self._length(run), self._groups(run)
+        for group in self._led:
             if self.parameter not in group:
                 known = [name for name in group if name != "params"]
                 raise HookError(
@@ -89,7 +90,7 @@ class ScheduleParameter(Hook):
 
     def before_train_iter(self, run: Run) -> None:
         value = self.value(min(1.0, run.progress.iter / self._iters))
-        for group in self._groups(run):
+        for group in self._led:
             if self._place is None:
                 group[self.parameter] = value
             else:
