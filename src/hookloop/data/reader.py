@@ -11,11 +11,13 @@ A pass is continued exactly when its order is the same again and the skipped bat
 from __future__ import annotations
 
 import copy
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, cast, runtime_checkable
 
+import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -51,9 +53,6 @@ class Reader(Protocol):
 
     def begin(self, place: Place) -> Iterator[object]:
         """Begin a pass."""
-
-    def read(self) -> Iterator[object]:
-        """Read a whole pass whose place nobody keeps, as an evaluation does."""
 
     def generators(self) -> list[torch.Generator]:
         """The generators that the order depends on, besides the process's own."""
@@ -109,10 +108,6 @@ class PlainReader:
         batches = iter(self._data)
         next(islice(batches, place.skip, place.skip), None)
         return batches
-
-    def read(self) -> Iterator[object]:
-        """Read a whole pass."""
-        return iter(self._data)
 
     def generators(self) -> list[torch.Generator]:
         """Only a DataLoader is known to have any."""
@@ -172,22 +167,17 @@ class LoaderReader:
 
     def begin(self, place: Place) -> Iterator[object]:
         """Begin a pass; the data before the place is not read."""
-        # Workers that persist draw their seed in the first pass only, before the sampler draws the
-        # order. Where they have to be started in a later pass, the order must not see that draw.
-        late_start = self._loader.persistent_workers and place.passes > 1
-        self._indices.prepare(place, rewinds=bool(late_start and place.skip))
+        # A seed for workers that persist is drawn in the first pass only, before the sampler draws
+        # the order. Where they are started in a later pass, nothing must be seen of that draw.
+        is_started = self._copy.__dict__["_iterator"] is not None
+        late_start = self._loader.persistent_workers and place.passes > 1 and not is_started
+        self._indices.prepare(place, rewinds=late_start)
         if self._gather is not None:
             batches = read_fast(self._loader, iter(self._indices), self._gather)
         else:
             batches = iter(self._copy)
         self._indices.prime()
         return batches
-
-    def read(self) -> Iterator[object]:
-        """Read a whole pass; workers draw their random numbers as torch has them do."""
-        if self._gather is not None:
-            return read_fast(self._loader, iter(_index_sampler(self._loader)), self._gather)
-        return iter(self._loader)
 
     def generators(self) -> list[torch.Generator]:
         """Return those of the loader and its samplers."""
@@ -208,12 +198,15 @@ class LoaderReader:
         """The place is counted by the source."""
 
     def _why_inexact(self, seeds: bool) -> str | None:
-        own = _own_generators(self._loader.dataset)
-        if own:
-            return (
-                f"its data set keeps a random generator of its own ('{own[0]}'), which no "
-                "checkpoint holds: draw from torch's, NumPy's or Python's global generators"
-            )
+        known = {id(one) for one in self.generators()}
+        holders = {"data set": self._loader.dataset, "sampler": _index_sampler(self._loader)}
+        for what, holder in holders.items():
+            own = [name for name, one in _own_generators(holder) if id(one) not in known]
+            if own:
+                return (
+                    f"its {what} keeps a random generator of its own ('{own[0]}'), which no "
+                    "checkpoint holds: draw from torch's, NumPy's or Python's global generators"
+                )
         if self._loader.num_workers and not seeds:
             return (
                 "seed_samples=False leaves the random numbers of its workers to torch, which "
@@ -276,16 +269,17 @@ class _Indices:
         self._rewind = rewind
 
     def prime(self) -> None:
-        if self._skip and self._rewind is not None:
-            self._rewind()
+        rewind, self._rewind = self._rewind, None
         skip, self._skip = self._skip, 0
+        if rewind is not None:
+            rewind()
         next(islice(self._inner, skip, skip), None)
 
     def __iter__(self) -> Iterator[object]:
         return self
 
     def __next__(self) -> object:
-        if self._skip:
+        if self._skip or self._rewind is not None:
             self.prime()
         return next(self._inner)
 
@@ -294,13 +288,18 @@ def _index_sampler(loader: DataLoader[object]) -> Iterable[object]:
     return loader.batch_sampler if loader.batch_sampler is not None else loader.sampler
 
 
-def _own_generators(dataset: object) -> list[str]:
-    """Name the attributes of a data set that are random generators."""
-    import random
+def _own_generators(holder: object, depth: int = 3) -> list[tuple[str, object]]:
+    """Find the attributes of a data set or sampler, and of what it holds, that are generators."""
+    found: list[tuple[str, object]] = []
+    for name, value in getattr(holder, "__dict__", {}).items():
+        if isinstance(value, _GENERATORS):
+            found.append((name, value))
+        elif depth:
+            parts = value[:100] if isinstance(value, list | tuple) else [value]
+            for part in parts:
+                below = _own_generators(part, depth - 1)
+                found += [(f"{name}.{inner}", one) for inner, one in below]
+    return found
 
-    import numpy as np
 
-    kinds = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)
-    return [
-        name for name, value in getattr(dataset, "__dict__", {}).items() if isinstance(value, kinds)
-    ]
+_GENERATORS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)

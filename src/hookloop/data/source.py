@@ -173,7 +173,9 @@ class Source:
         return ""
 
 
-def open_streams(data: Batches | Mapping[str, Batches] | None, name: str) -> dict[str, Source]:
+def open_streams(
+    data: Batches | Mapping[str, Batches] | None, name: str, *, seed_samples: bool = True
+) -> dict[str, Source]:
     """Make sources of evaluation data: one stream without a name, or several with.
 
     >>> list(open_streams({"clean": [1], "noisy": [2]}, "val_data"))
@@ -184,5 +186,7 @@ def open_streams(data: Batches | Mapping[str, Batches] | None, name: str) -> dic
     if data is None:
         return {}
     if isinstance(data, Mapping):
-        return {str(key): Source(value, f"{name}['{key}']") for key, value in data.items()}
-    return {"": Source(data, name)}
+        streams = {str(key): (value, f"{name}['{key}']") for key, value in data.items()}
+    else:
+        streams = {"": (data, name)}
+    return {key: Source(*one, seed_samples=seed_samples) for key, one in streams.items()}
