@@ -1,6 +1,7 @@
 """What every test runs under."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(autouse=True)
-def one_directory_per_test(tmp_path, monkeypatch):
+def one_directory_per_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in a directory of the test's own, so that no run is left behind in the repository."""
     monkeypatch.chdir(tmp_path)
