@@ -40,6 +40,33 @@ def make_trainer(**options: object) -> Trainer:
     return Trainer(model, **(parts | options))  # type: ignore[arg-type]
 
 
+def make_classes(samples: int = 12, batch_size: int = 4) -> DataLoader[object]:
+    """Three classes that a small network learns quickly."""
+    inputs = torch.randn(samples, 4, generator=torch.Generator().manual_seed(1))
+    return DataLoader(TensorDataset(inputs, inputs[:, :3].argmax(1)), batch_size=batch_size)
+
+
+def accuracy(output: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return (output.argmax(1) == targets).float().mean()
+
+
+def make_classifier(**options: object) -> Trainer:
+    """A trainer of three iterations per epoch that validates on what it trains on."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    parts: dict[str, object] = {
+        "model": model,
+        "train_data": make_classes(),
+        "val_data": make_classes(),
+        "test_data": make_classes(),
+        "loss": torch.nn.functional.cross_entropy,
+        "metrics": {"accuracy": accuracy},
+    }
+    if "optimizer" not in options:
+        parts["optimizer"] = torch.optim.SGD(model.parameters(), lr=0.1)
+    return make_trainer(**(parts | options))
+
+
 def weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {name: value.detach().clone() for name, value in model.state_dict().items()}
 

@@ -37,7 +37,7 @@ class Display(Protocol):
     def train(self, run: Run, recent: Mapping[str, float]) -> None:
         """Show how far the training is."""
 
-    def evaluate(self, phase: str, stream: str, done: int, total: int | None) -> None:
+    def evaluate(self, run: Run, done: int, total: int | None) -> None:
         """Show how far an evaluation is."""
 
     def stop(self) -> None:
@@ -75,7 +75,7 @@ class Lines:
         """Write where the run stands."""
         self.say(f"{place(run)}  {describe(run, recent)}  eta {remaining(run, recent)}")
 
-    def evaluate(self, phase: str, stream: str, done: int, total: int | None) -> None:
+    def evaluate(self, run: Run, done: int, total: int | None) -> None:
         """Lines tell the result of an evaluation only."""
 
     def stop(self) -> None:
@@ -147,11 +147,16 @@ class Bars:
         self._bars.update(self._epoch_bar, completed=done, total=total)
         self._numbers.plain = f"      {describe(run, recent)}"
 
-    def evaluate(self, phase: str, stream: str, done: int, total: int | None) -> None:
+    def evaluate(self, run: Run, done: int, total: int | None) -> None:
         """Move the bar of an evaluation."""
-        state = stream if stream != phase else ""
+        self._bars.update(self._epoch_bar, completed=run.progress.iter_in_epoch)
         self._bars.update(
-            self._other, description=phase, completed=done, total=total, state=state, visible=True
+            self._other,
+            description=run.phase,
+            completed=done,
+            total=total,
+            state=run.stream if run.stream != run.phase else "",
+            visible=True,
         )
 
     def stop(self) -> None:
@@ -197,9 +202,9 @@ class Notebook:
         self._status = f"{bar}{place(run)}  {describe(run, recent)}  eta {remaining(run, recent)}"
         self._update()
 
-    def evaluate(self, phase: str, stream: str, done: int, total: int | None) -> None:
+    def evaluate(self, run: Run, done: int, total: int | None) -> None:
         """Show how far an evaluation is."""
-        self._status = f"{phase}: {of(done, total)}"
+        self._status = f"{run.phase}: {of(done, total)}"
         self._update()
 
     def stop(self) -> None:

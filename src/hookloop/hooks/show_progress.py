@@ -50,21 +50,23 @@ class ShowProgress(Hook):
         # Bars look at the clock themselves, which costs less than a schedule in seconds would.
         self.every = interval if self._kind is Lines else None
         self._display: Display | None = None
-        self._losses: list[float] = []
+        self._losses: dict[str, list[float]] = {"epochs": [], "intervals": []}
         self._best = BestValues()
         self._before = 0.0
         self._began = monotonic()
         self._batches = 0
+        self._trains = False
 
     def state_dict(self) -> dict[str, object]:
         return {
-            "losses": list(self._losses),
+            "losses": {span: list(kept) for span, kept in self._losses.items()},
             "best": self._best.state_dict(),
             "seconds": self._seconds(),
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        self._losses = list(cast("list[float]", state["losses"]))
+        losses = cast("dict[str, list[float]]", state["losses"])
+        self._losses = {span: list(kept) for span, kept in losses.items()}
         self._best.load_state_dict(cast("Mapping[str, object]", state["best"]))
         self._before = cast("float", state["seconds"])
 
@@ -72,8 +74,10 @@ class ShowProgress(Hook):
         if run.world.is_main:
             self._display = self._kind(self._file)
         self._began = monotonic()
+        self._trains = False
 
     def before_train(self, run: Run) -> None:
+        self._trains = True
         if self._display is not None:
             progress = run.progress
             again = f", going on after iteration {progress.iter}" if progress.iter else ""
@@ -84,13 +88,13 @@ class ShowProgress(Hook):
     def after_train_iter(self, run: Run) -> None:
         if self._display is not None and self._display.is_due():
             recent = recent_numbers(run)
-            self._keep_loss(recent)
+            self._keep_loss("intervals", recent)
             self._display.train(run, recent)
 
     def after_train_epoch(self, run: Run) -> None:
         if self._display is not None:
             means = run.metrics.stream("train")
-            self._keep_loss(means)
+            self._keep_loss("epochs", means)
             self._say(run, "train", {n: v for n, v in means.items() if not n.endswith("_time")})
 
     def before_val_epoch(self, run: Run) -> None:
@@ -119,7 +123,7 @@ class ShowProgress(Hook):
         if self._display is None:
             return
         self._display.stop()
-        if run.phase == "train":
+        if self._trains:
             self._conclude(run, self._display)
         self._display = None
 
@@ -129,7 +133,7 @@ class ShowProgress(Hook):
             sources = run.val_data if run.phase == "val" else run.test_data
             counts = [source.num_batches for source in sources.values()]
             total = None if None in counts else sum(cast("list[int]", counts))
-            self._display.evaluate(run.phase, run.stream, self._batches, total)
+            self._display.evaluate(run, self._batches, total)
 
     def _say(self, run: Run, phase: Phase, metrics: Mapping[str, float]) -> None:
         if self._display is not None:
@@ -139,11 +143,10 @@ class ShowProgress(Hook):
                 where += f"  iter {of(progress.iter, progress.max_iters)}"
             self._display.say(f"{where}  {phase}: {numbers(metrics)}")
 
-    def _keep_loss(self, values: Mapping[str, float]) -> None:
+    def _keep_loss(self, span: str, values: Mapping[str, float]) -> None:
         losses = [value for name, value in values.items() if name.endswith("loss")]
-        self._losses += losses[:1]
-        if len(self._losses) > HISTORY:
-            self._losses = self._losses[::2]
+        kept = [*self._losses[span], *losses[:1]]
+        self._losses[span] = kept if len(kept) <= HISTORY else kept[::2]
 
     def _conclude(self, run: Run, display: Display) -> None:
         outcome, progress = run.outcome, run.progress
@@ -155,9 +158,9 @@ class ShowProgress(Hook):
         )
         if not self.summary:
             return
-        if len(self._losses) > 1:
-            first, last = self._losses[0], self._losses[-1]
-            display.say(f"  loss  {first:.4g} {sparkline(self._losses)} {last:.4g}")
+        losses = max(self._losses.values(), key=len)
+        if len(losses) > 1:
+            display.say(f"  loss  {losses[0]:.4g} {sparkline(losses)} {losses[-1]:.4g}")
         best = self._best.all()
         ranked = sorted(best, key=lambda name: name.endswith("loss"))  # What was asked for first.
         for name in ranked[:BEST]:

@@ -58,10 +58,13 @@ class WriteCSV(WriteTo):
         self.missing = missing
         self._validated: dict[str, float] = {}
         self._written_at = -1
+        self._remade: int | None = None
 
     def open(self, run: Run) -> Writer:
         writer = Csv(run.dir / self.file, self.delimiter, self.missing)
-        writer.drop_after(run.progress.iter)
+        if self._remade is not None:
+            writer.drop_after(self._remade)
+            self._remade = None
         return writer
 
     def before_train(self, run: Run) -> None:
@@ -71,7 +74,11 @@ class WriteCSV(WriteTo):
                 f"WriteCSV: '{path}' holds the rows of another run: choose another file, or resume "
                 "that run."
             )
-        self._written_at = run.progress.iter
+        done = run.progress
+        # The row of an epoch that the checkpoint had not closed is going to be written again.
+        again = self._by_epoch and done.stage != "between"
+        self._remade = done.iter - 1 if again else done.iter
+        self._written_at = done.iter
         super().before_train(run)
 
     def after_train_iter(self, run: Run) -> None:

@@ -41,9 +41,7 @@ class WriteMetrics(WriteTo):
         self._best = BestValues()
 
     def open(self, run: Run) -> Writer:
-        file = RunDir(run.dir).metrics_file
-        drop_after(file, run.progress.iter)
-        return Multi(JsonLines(file), MediaFiles(run.dir))
+        return Multi(JsonLines(RunDir(run.dir).metrics_file), MediaFiles(run.dir))
 
     def state_dict(self) -> dict[str, object]:
         return {"best": self._best.state_dict(), "started": self._started}
@@ -57,10 +55,13 @@ class WriteMetrics(WriteTo):
         self._trained = False
 
     def before_train(self, run: Run) -> None:
-        super().before_train(run)
         self._trained = True
         if run.world.is_main:
+            done = run.progress
+            validated = done.validated_at == done.iter
+            drop_after(RunDir(run.dir).metrics_file, done.iter, validated=validated)
             self._summarize(run)
+        super().before_train(run)
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         super().after_val_epoch(run, metrics)

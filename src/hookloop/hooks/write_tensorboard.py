@@ -54,10 +54,19 @@ class WriteTensorBoard(WriteTo):
         self.gradients = gradients
         self.graph = graph
         self._drawn = False
+        self._remade_from: int | None = None
 
     def open(self, run: Run) -> Writer:
+        return TensorBoard(run.dir / self.directory, purge_step=self._remade_from)
+
+    def before_train(self, run: Run) -> None:
         done = run.progress.iter
-        return TensorBoard(run.dir / self.directory, purge_step=done + 1 if done else None)
+        self._remade_from = done + 1 if done else None
+        super().before_train(run)
+
+    def after_run(self, run: Run) -> None:
+        super().after_run(run)
+        self._remade_from = None
 
     def after_train_iter(self, run: Run) -> None:
         super().after_train_iter(run)

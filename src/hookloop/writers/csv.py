@@ -54,8 +54,9 @@ class Csv(Writer):
 
     def drop_after(self, iteration: int) -> None:
         """Remove the rows of iterations that a resumed run is going to make once more."""
+        rows = self.read()
         self._file.close()
-        self._replace([row for row in self.read() if int(row["iter"]) <= iteration])
+        self._replace([row for row in rows if int(row["iter"]) <= iteration])
         self._file = self.path.open("a", encoding="utf-8", newline="")
 
     def write(self, records: Iterable[Record]) -> None:

@@ -47,8 +47,14 @@ def _line(record: Scalars) -> dict[str, object]:
     }
 
 
-def drop_after(path: Path, iteration: int) -> None:
-    """Remove the records of iterations that a resumed run is going to make once more."""
+def drop_after(path: Path, iteration: int, *, validated: bool = True) -> None:
+    """Remove the records that a resumed run is going to make once more.
+
+    Args:
+        path: The file.
+        iteration: Iterations that the checkpoint had completed.
+        validated: Whether it had the validation after the last of them as well.
+    """
     if not path.is_file():
         return
     kept = []
@@ -57,6 +63,7 @@ def drop_after(path: Path, iteration: int) -> None:
             record = json.loads(line)
         except json.JSONDecodeError:  # Half a line: the run was killed while it wrote.
             continue
-        if line.endswith("\n") and record.get("iter", 0) <= iteration:
+        again = record.get("iter", 0) == iteration and record.get("phase") == "val"
+        if line.endswith("\n") and record.get("iter", 0) <= iteration and (validated or not again):
             kept.append(line)
     path.write_text("".join(kept), encoding="utf-8")

@@ -30,7 +30,7 @@ def to_pixels(image: object) -> NDArray[np.uint8]:
     if hasattr(image, "savefig"):
         return draw_figure(image)
     is_tensor = hasattr(image, "detach")
-    array = np.asarray(image.detach().cpu() if is_tensor else image)  # type: ignore[attr-defined]
+    array = np.asarray(image.detach().cpu().numpy() if is_tensor else image)  # type: ignore[attr-defined]
     if array.ndim == 2:
         array = array[..., None]
     elif array.ndim == 3 and is_tensor and array.shape[0] in CHANNELS:

@@ -103,8 +103,8 @@ class Histogram(_Record):
     def __post_init__(self) -> None:
         values: object = self.values
         if hasattr(values, "detach"):  # A tensor; numpy knows no bfloat16.
-            values = values.detach().float().cpu()
-        flat = np.array(values, dtype=np.float32).ravel()
+            values = values.detach().float().cpu().numpy()
+        flat = np.asarray(values).astype(np.float32).ravel()  # A copy in any case.
         object.__setattr__(self, "values", flat[np.isfinite(flat)])
 
 

@@ -1,0 +1,108 @@
+"""Reads back what writers wrote, with the backends' own means where they have any."""
+
+from __future__ import annotations
+
+import csv
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+Points = list[tuple[int, float]]
+
+
+def jsonl_points(path: Path, name: str) -> Points:
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [(record["iter"], float(record[name])) for record in records if name in record]
+
+
+def csv_rows(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter=delimiter))
+
+
+def csv_points(path: Path, name: str) -> Points:
+    return [(int(row["iter"]), float(row[name])) for row in csv_rows(path) if row.get(name)]
+
+
+def events(directory: Path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    found = EventAccumulator(str(directory), size_guidance={"histograms": 0, "images": 0, "tensors": 0})
+    return found.Reload()
+
+
+def tensorboard_points(directory: Path, name: str) -> Points:
+    return [(event.step, event.value) for event in events(directory).Scalars(name)]
+
+
+def mlflow_client(directory: Path):
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=f"file:{directory.absolute()}")
+
+
+def mlflow_points(directory: Path, run_id: str, name: str) -> Points:
+    history = mlflow_client(directory).get_metric_history(run_id, name)
+    return [(metric.step, metric.value) for metric in history]
+
+
+def trackio_logs(project: str, run_name: str) -> list[dict[str, object]]:
+    from trackio.sqlite_storage import SQLiteStorage
+
+    return SQLiteStorage.get_logs(project, run_name)
+
+
+def trackio_points(project: str, run_name: str, name: str) -> Points:
+    logs = trackio_logs(project, run_name)
+    return [(log["step"], log[name]) for log in logs if name in log]  # type: ignore[misc]
+
+
+def wandb_history(directory: Path) -> list[dict[str, object]]:
+    """The rows of the offline runs in a directory, oldest run first."""
+    import wandb
+    from wandb.proto import wandb_internal_pb2
+
+    wandb.teardown()  # Its files are complete when its service has ended.
+    rows = []
+    for path in sorted(directory.glob("wandb/offline-run-*/run-*.wandb")):
+        for content in _log_records(path.read_bytes()):
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(content)
+            if record.WhichOneof("record_type") == "history":
+                items = record.history.item
+                rows.append(
+                    {i.key or "/".join(i.nested_key): json.loads(i.value_json) for i in items}
+                )
+    return rows
+
+
+def wandb_points(directory: Path, name: str) -> Points:
+    rows = wandb_history(directory)
+    return [(row["iter"], float(row[name])) for row in rows if name in row]  # type: ignore[misc, arg-type]
+
+
+def _log_records(data: bytes, block: int = 32768) -> Iterator[bytes]:
+    """The records of a file in blocks, as LevelDB's log has them, after a header of 7 bytes."""
+    at, part = 7, b""
+    while at + 7 <= len(data):
+        left = block - at % block
+        if left < 7:
+            at += left
+            continue
+        _, size, kind = struct.unpack("<IHB", data[at : at + 7])
+        part += data[at + 7 : at + 7 + size]
+        at += 7 + size
+        if kind in (1, 4):  # Whole, or the last of several pieces.
+            yield part
+            part = b""
+
+
+def png(path: Path) -> np.ndarray:
+    """The pixels of a PNG file, decoded by a library that had no part in writing it."""
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return np.asarray(image)

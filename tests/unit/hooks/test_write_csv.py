@@ -1,0 +1,79 @@
+import pytest
+from tests.readback import csv_rows
+from tests.tiny import make_classifier, make_trainer
+
+from hookloop.errors import HookError
+from hookloop.hooks import ComputeStats, SaveCheckpoint, WriteCSV
+
+
+def test_a_row_per_epoch_holds_all_that_is_known_of_it(tmp_path):
+    hooks = [ComputeStats(["loss"]), WriteCSV()]
+    trainer = make_classifier(hooks=hooks, run_dir=tmp_path, max_epochs=3, val_every="2 epochs")
+    trainer.train()
+    trainer.test()
+    rows = csv_rows(tmp_path / "metrics.csv")
+    assert [(row["epoch"], row["iter"]) for row in rows] == [
+        ("1", "3"),
+        ("2", "6"),
+        ("3", "9"),
+        ("3", "9"),
+    ]
+    assert [bool(row["val/accuracy"]) for row in rows] == [False, True, True, False]
+    assert float(rows[0]["train/loss/mean"]) == pytest.approx(float(rows[0]["train/loss"]))
+    assert rows[0]["lr"] == "0.1" and rows[3]["phase"] == "test" and rows[3]["test/loss"]
+
+
+def test_a_run_that_ends_inside_of_an_epoch_has_a_last_row(tmp_path):
+    make_classifier(hooks=[WriteCSV()], run_dir=tmp_path, max_iters=5).train()
+    rows = csv_rows(tmp_path / "metrics.csv")
+    assert [row["iter"] for row in rows] == ["3", "5"]
+    assert rows[1]["train/loss"] and rows[1]["val/loss"]
+
+
+def test_rows_can_go_by_iterations(tmp_path):
+    make_classifier(hooks=[WriteCSV("steps.csv", every=2)], run_dir=tmp_path, max_epochs=2).train()
+    rows = csv_rows(tmp_path / "steps.csv")
+    places = [(row["phase"], row["iter"]) for row in rows]
+    assert places == [("train", "2"), ("val", "3"), ("train", "4"), ("train", "6"), ("val", "6")]
+
+
+def test_rows_can_be_thinned_and_columns_chosen(tmp_path):
+    hook = WriteCSV(every="2 epochs", metrics=["val/*"], delimiter=";")
+    make_classifier(hooks=[hook], run_dir=tmp_path, max_epochs=4).train()
+    rows = csv_rows(tmp_path / "metrics.csv", ";")
+    assert [row["epoch"] for row in rows] == ["2", "4"]
+    assert list(rows[0]) == ["time", "phase", "iter", "epoch", "val/loss", "val/accuracy"]
+
+
+@pytest.mark.parametrize("iteration", [2, 3, 4, 6])
+def test_a_resumed_run_writes_the_same_table(tmp_path, iteration):
+    def train(name, **options):
+        hooks = [WriteCSV(), SaveCheckpoint(every="1 iter", keep=None)]
+        make_classifier(hooks=hooks, run_dir=tmp_path / name, **options).train()
+
+    train("whole", max_epochs=3)
+    train("parts", max_iters=max(iteration, 3))
+    checkpoint = tmp_path / "parts" / f"iter_{iteration}.pth"
+    train("parts", max_epochs=3, resume=checkpoint)
+
+    def table(name):
+        rows = csv_rows(tmp_path / name / "metrics.csv")
+        return [{key: value for key, value in row.items() if key != "time"} for row in rows]
+
+    assert table("parts") == table("whole")
+
+
+def test_a_file_of_another_run_is_neither_overwritten_nor_mixed_into(tmp_path):
+    file = tmp_path / "all.csv"
+    make_trainer(hooks=[WriteCSV(file)], run_dir=tmp_path / "one").train()
+    before = file.read_text(encoding="utf-8")
+    with pytest.raises(HookError, match="holds the rows of another run: choose another file"):
+        make_trainer(hooks=[WriteCSV(file)], run_dir=tmp_path / "two").train()
+    assert file.read_text(encoding="utf-8") == before
+
+
+def test_bad_parameters_are_refused():
+    with pytest.raises(HookError, match="delimiter must be one character"):
+        WriteCSV(delimiter="; ")
+    with pytest.raises(HookError, match="WriteCSV: 'ten' is no schedule"):
+        WriteCSV(every="ten")

@@ -1,0 +1,52 @@
+import json
+
+import pytest
+from tests.readback import jsonl_points, png
+from tests.tiny import make_classifier
+
+from hookloop import Hook
+from hookloop.hooks import SaveCheckpoint, WriteMetrics
+from hookloop.runs.layout import RunDir
+from hookloop.writers.records import Image
+
+
+def test_lines_summary_and_pictures_are_in_the_run_directory(tmp_path):
+    class Emit(Hook):
+        def after_val(self, run):
+            run.emit(Image("val/sample", [[0.0, 1.0]]))
+
+    make_classifier(hooks=[Emit(), WriteMetrics(every=2)], run_dir=tmp_path, max_epochs=2).train()
+    assert [step for step, _ in jsonl_points(tmp_path / "metrics.jsonl", "val/loss")] == [3, 6]
+    assert png(tmp_path / "images/val/sample/00000003.png").tolist() == [[0, 255]]
+    summary = RunDir(tmp_path).read_summary()
+    assert summary["status"] == "completed" and summary["best"]["val/loss"]["epoch"] == 2
+
+
+def test_a_nan_is_never_best(tmp_path):
+    class Spoil(Hook):
+        def after_val_epoch(self, run, metrics):
+            run.metrics.put("val/f1", float("nan") if run.progress.epoch == 1 else 0.5)
+
+    make_classifier(hooks=[Spoil(), WriteMetrics()], run_dir=tmp_path, max_epochs=2).train()
+    best = RunDir(tmp_path).read_summary()["best"]["val/f1"]
+    assert (best["value"], best["epoch"]) == (0.5, 2)
+
+
+@pytest.mark.parametrize("checkpoint", ["iter_2.pth", "epoch_1.pth", "iter_4.pth"])
+def test_a_resumed_run_writes_the_same_lines(tmp_path, checkpoint):
+    def train(name, **options):
+        hooks = {
+            "metrics": WriteMetrics(every=1),
+            "iters": SaveCheckpoint(every="2 iters", keep=None),
+            "epochs": SaveCheckpoint(every="1 epoch", keep=None),
+        }
+        make_classifier(hooks=hooks, run_dir=tmp_path / name, max_epochs=2, **options).train()
+
+    def lines(name):
+        text = (tmp_path / name / "metrics.jsonl").read_text(encoding="utf-8")
+        return [{**json.loads(line), "time": 0} for line in text.splitlines()]
+
+    train("whole")
+    train("parts")
+    train("parts", resume=tmp_path / "parts" / checkpoint)
+    assert lines("parts") == lines("whole")

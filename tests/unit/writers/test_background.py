@@ -1,0 +1,138 @@
+import logging
+import threading
+
+import pytest
+
+from hookloop.writers.background import Background
+from hookloop.writers.base import Writer
+from hookloop.writers.records import Scalars
+
+
+class Keeping(Writer):
+    name = "keeping"
+
+    def __init__(self):
+        self.records = []
+        self.closed = 0
+
+    def write(self, records):
+        self.records += records
+
+    def close(self):
+        self.closed += 1
+
+
+class Failing(Keeping):
+    name = "failing"
+
+    def __init__(self, at):
+        super().__init__()
+        self.at = at
+
+    def write(self, records):
+        if len(self.records) == self.at:
+            raise ConnectionError("the server is gone")
+        super().write(records)
+
+
+class Waiting(Keeping):
+    name = "waiting"
+
+    def __init__(self):
+        super().__init__()
+        self.go = threading.Event()
+
+    def write(self, records):
+        self.go.wait()
+        super().write(records)
+
+
+def scalars(step):
+    return Scalars({"loss": 1.0}, step)
+
+
+def test_it_writes_in_another_thread_and_in_order():
+    inner = Keeping()
+    writer = Background(inner)
+    for step in range(500):
+        writer.write([scalars(step)])
+    writer.close()
+    assert [record.step for record in inner.records] == list(range(500))
+    assert inner.closed == 1
+
+
+def test_a_flush_waits_for_what_was_handed_over():
+    inner = Keeping()
+    writer = Background(inner)
+    writer.write([scalars(1)])
+    writer.flush()
+    assert len(inner.records) == 1
+    writer.close()
+
+
+def test_a_failing_writer_is_reported_once_and_left_out(caplog):
+    inner = Failing(at=2)
+    writer = Background(inner)
+    with caplog.at_level(logging.WARNING, "hookloop"):
+        for step in range(10):
+            writer.write([scalars(step)])
+        writer.flush()
+        writer.close()
+    assert writer.failed and len(inner.records) == 2 and inner.closed == 1
+    (message,) = caplog.messages
+    assert "'failing'" in message and "ConnectionError: the server is gone" in message
+
+
+def test_a_full_queue_makes_the_caller_wait_and_loses_nothing():
+    inner = Waiting()
+    writer = Background(inner, size=2)
+    handed_over = []
+
+    def hand_over():
+        for step in range(10):
+            writer.write([scalars(step)])
+            handed_over.append(step)
+
+    thread = threading.Thread(target=hand_over)
+    thread.start()
+    thread.join(0.2)
+    assert len(handed_over) < 10
+    inner.go.set()
+    thread.join()
+    writer.close()
+    assert [record.step for record in inner.records] == list(range(10))
+
+
+@pytest.mark.parametrize("act", ["write", "flush", "close"])
+def test_a_writer_that_does_not_move_is_given_up(act, caplog):
+    inner = Waiting()
+    writer = Background(inner, size=1, patience=0.05)
+    with caplog.at_level(logging.WARNING, "hookloop"):
+        for step in range(4 if act == "write" else 1):
+            writer.write([scalars(step)])
+        if act != "write":
+            getattr(writer, act)()
+    assert writer.failed
+    assert "nothing moved for 0.05 seconds" in caplog.messages[0]
+    inner.go.set()
+    writer.close()
+
+
+def test_write_now_comes_after_what_waits():
+    inner = Keeping()
+    writer = Background(inner)
+    for step in range(50):
+        writer.write([scalars(step)])
+    writer.write_now([scalars(50)])
+    assert [record.step for record in inner.records] == list(range(51))
+    writer.close()
+
+
+def test_a_writer_that_cannot_be_closed_is_reported(caplog):
+    class Sticky(Keeping):
+        def close(self):
+            raise OSError("no space left")
+
+    with caplog.at_level(logging.WARNING, "hookloop"):
+        Background(Sticky()).close()
+    assert "no space left" in caplog.text

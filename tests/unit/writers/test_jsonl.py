@@ -1,0 +1,21 @@
+import json
+
+from hookloop.writers.jsonl import JsonLines, drop_after
+from hookloop.writers.records import Scalars, Text
+
+
+def test_a_line_says_when_and_what(tmp_path):
+    writer = JsonLines(tmp_path / "m.jsonl")
+    writer.write([Text("note", "not a number"), Scalars({"train/loss": float("nan")}, 3, epoch=1)])
+    line = json.loads((tmp_path / "m.jsonl").read_text(encoding="utf-8"))  # Before it is closed.
+    writer.close()
+    assert line.pop("time") > 0
+    assert line == {"phase": "train", "span": "iter", "iter": 3, "epoch": 1, "train/loss": "NaN"}
+
+
+def test_dropping_removes_later_lines_and_half_a_line(tmp_path):
+    path = tmp_path / "m.jsonl"
+    path.write_text('{"iter": 1}\n{"iter": 2}\n{"iter": 3}\n{"it', encoding="utf-8")
+    drop_after(path, 2)
+    assert path.read_text(encoding="utf-8") == '{"iter": 1}\n{"iter": 2}\n'
+    drop_after(tmp_path / "absent.jsonl", 2)

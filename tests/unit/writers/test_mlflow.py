@@ -1,0 +1,56 @@
+from tests.readback import mlflow_client, png
+
+from hookloop.writers.mlflow import MLflow
+from hookloop.writers.records import Config, Image, Table, Text
+
+
+def open_writer(directory, **options):
+    return MLflow(f"file:{directory}", "digits", **options)
+
+
+def test_the_config_becomes_parameters_that_a_second_part_cannot_break(tmp_path):
+    writer = open_writer(tmp_path, run_name="first")
+    writer.write_config({"optimizer": {"lr": 0.1}, "max_epochs": 2})
+    writer.close()
+    again = open_writer(tmp_path, run_id=writer.run_id)
+    again.write_config({"optimizer": {"lr": 0.1}, "max_epochs": 4, "new": 1})
+    again.close()
+    run = mlflow_client(tmp_path).get_run(writer.run_id)
+    assert run.data.params == {"optimizer.lr": "0.1", "max_epochs": "2", "new": "1"}
+    assert (run.info.run_name, run.info.status) == ("first", "FINISHED")
+
+
+def test_many_and_long_parameters_fit(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.write_config({f"p{index}": "x" * 1000 for index in range(250)})
+    writer.close()
+    params = mlflow_client(tmp_path).get_run(writer.run_id).data.params
+    assert len(params) == 250 and len(params["p7"]) == 500
+
+
+def test_pictures_text_and_tables_become_artefacts(tmp_path):
+    writer = open_writer(tmp_path / "store")
+    kept = tmp_path / "kept.csv"
+    kept.write_text("a\n", encoding="utf-8")
+    writer.write(
+        [
+            Image("val/sample", [[0.0, 1.0]], 3),
+            Text("note", "hello", 3),
+            Table("scores", ["a"], [[1]], 3),
+            Table("val/kept", ["a"], [], 3, file=kept),
+            Config({}),
+        ]
+    )
+    writer.close()
+    (artifacts,) = (tmp_path / "store").glob("*/*/artifacts")
+    assert png(artifacts / "val/sample/00000003.png").tolist() == [[0, 255]]
+    assert (artifacts / "note/00000003.md").read_text(encoding="utf-8") == "hello"
+    assert (artifacts / "scores/00000003.csv").read_text(encoding="utf-8") == "a\n1\n"
+    assert (artifacts / "val/kept.csv").is_file()
+
+
+def test_a_run_says_how_it_ended(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.status = "FAILED"
+    writer.close()
+    assert mlflow_client(tmp_path).get_run(writer.run_id).info.status == "FAILED"

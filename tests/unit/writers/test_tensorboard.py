@@ -1,0 +1,79 @@
+import io
+import logging
+
+import numpy as np
+import torch
+from PIL import Image as Pillow
+from tests.readback import events, tensorboard_points
+
+from hookloop.writers.records import Config, Graph, Histogram, Image, Scalars, Table, Text
+from hookloop.writers.tensorboard import TensorBoard
+
+
+def write(directory, *records, **options):
+    writer = TensorBoard(directory, **options)
+    writer.write(records)
+    writer.close()
+    return events(directory)
+
+
+def test_a_picture_comes_back_pixel_by_pixel(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
+    (event,) = write(tmp_path, Image("val/sample", pixels, 4)).Images("val/sample")
+    assert event.step == 4
+    decoded = np.asarray(Pillow.open(io.BytesIO(event.encoded_image_string)))
+    assert np.array_equal(decoded, pixels)
+
+
+def test_a_histogram_counts_its_values(tmp_path):
+    found = write(tmp_path, Histogram("weights", torch.arange(100.0), 2))
+    (event,) = found.Histograms("weights")
+    assert (event.step, event.histogram_value.num, event.histogram_value.max) == (2, 100, 99)
+
+
+def test_text_and_tables_are_markdown(tmp_path):
+    table = Table("scores", ["class", "count"], [["cat", 3]], 1)
+    found = write(tmp_path, Text("note", "hello", 1), table)
+    texts = {
+        tag: found.Tensors(tag)[0].tensor_proto.string_val[0] for tag in found.Tags()["tensors"]
+    }
+    assert texts["note/text_summary"] == b"hello"
+    assert b"| cat | 3 |" in texts["scores/text_summary"]
+
+
+def test_the_graph_is_drawn_without_touching_the_model(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Dropout())
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    state = torch.get_rng_state()
+    found = write(tmp_path, Graph(model, torch.randn(4, 2, generator=torch.Generator())))
+    assert b"Linear" in found.Graph().SerializeToString()
+    assert model.training and torch.equal(state, torch.get_rng_state())
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_a_model_that_cannot_be_drawn_does_not_switch_the_writer_off(tmp_path, caplog):
+    class Untraceable(torch.nn.Module):
+        def forward(self, inputs):
+            raise ValueError("not like this")
+
+    with caplog.at_level(logging.WARNING, "hookloop"):
+        write(tmp_path, Graph(Untraceable(), torch.zeros(1)), Scalars({"loss": 1.0}, 1))
+    assert "cannot be drawn" in caplog.text
+    assert tensorboard_points(tmp_path, "loss") == [(1, 1.0)]
+
+
+def test_hyper_parameters_are_kept_with_the_results(tmp_path):
+    from tensorboard.plugins.hparams.metadata import EXPERIMENT_TAG, SESSION_START_INFO_TAG
+
+    config = Config({"optimizer": {"lr": 0.1}, "amp": True, "none": None})
+    found = write(tmp_path, config, Scalars({"val/accuracy": 0.9}, 1, phase="val"))
+    content = found.SummaryMetadata(SESSION_START_INFO_TAG).plugin_data.content
+    assert b"optimizer.lr" in content and b"amp" in content
+    assert b"val/accuracy" in found.SummaryMetadata(EXPERIMENT_TAG).plugin_data.content
+    assert "config/text_summary" in found.Tags()["tensors"]
+
+
+def test_a_resumed_run_hides_what_it_makes_once_more(tmp_path):
+    write(tmp_path, *(Scalars({"loss": float(step)}, step) for step in (1, 2, 3)))
+    write(tmp_path, Scalars({"loss": 20.0}, 2), purge_step=2)
+    assert tensorboard_points(tmp_path, "loss") == [(1, 1.0), (2, 20.0)]
