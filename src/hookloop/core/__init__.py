@@ -2,5 +2,5 @@
 
 Read in this order: points (where hooks act), hook (what one is), plan (who is called, with acting,
 verify and contract behind it), run (what a hook sees), turn and compute (forward, loss, backward,
-update), loop (the training itself), evaluation, state and saving (checkpoints), trainer (around it).
+update), loop (the training), evaluation, state and saving (checkpoints), trainer (around it all).
 """
