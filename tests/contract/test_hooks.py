@@ -37,6 +37,7 @@ EXAMPLES = {
     "ClipGradients": lambda: hookloop.hooks.ClipGradients(max_norm=0.01),
     "ComputeStats": lambda: hookloop.hooks.ComputeStats(["loss"]),
     "FreezeParameters": lambda: hookloop.hooks.FreezeParameters("0.*", until=2),
+    "MaskOutputs": lambda: hookloop.hooks.MaskOutputs([0, 1]),
     "PlotLines": lambda: hookloop.hooks.PlotLines(examples=1),
     "RequireMetric": lambda: hookloop.hooks.RequireMetric("val/accuracy", above=-1.0),
     "SaveFiles": lambda: hookloop.hooks.SaveFiles([__file__]),

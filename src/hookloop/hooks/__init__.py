@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hookloop.hooks.log_memory import LogMemory
     from hookloop.hooks.log_metrics import LogMetrics
     from hookloop.hooks.log_variables import LogVariables
+    from hookloop.hooks.mask_outputs import MaskOutputs
     from hookloop.hooks.momentum_teacher import MomentumTeacher
     from hookloop.hooks.plot_lines import PlotLines
     from hookloop.hooks.profile_operators import ProfileOperators
@@ -74,6 +75,7 @@ __all__ = [
     "LogMemory",
     "LogMetrics",
     "LogVariables",
+    "MaskOutputs",
     "MomentumTeacher",
     "PlotLines",
     "ProfileOperators",

@@ -29,7 +29,8 @@ class RecomputeBatchNorm(Hook):
 
     The inputs of the last ``samples`` samples of the epoch are kept and shown to the model once
     more: each layer then has the exact mean and unbiased variance of what it saw. Momentum, other
-    buffers, random numbers and the training itself stay as they are; no data is read.
+    buffers, random numbers and the training itself stay as they are; no data is read. A run that
+    is resumed within an epoch has the samples since then.
 
     Args:
         samples: How many samples to use, at least; the inputs stay in memory.

@@ -368,3 +368,42 @@ def test_a_function_of_the_wrong_signature_is_refused():
 def test_firing_nothing_calls_nothing():
     compiled = plan()
     fire(compiled.after_run, None)  # type: ignore[arg-type]
+
+
+def test_a_property_that_cannot_be_computed_yet_is_no_fault():
+    class Later(Hook):
+        def before_run(self, run):
+            pass
+
+        @property
+        def teacher(self):
+            raise RuntimeError("there is none before the training begins")
+
+    assert plan(Later()).hooks
+
+
+def test_wrapped_calls_stay_wrapped_when_a_hook_is_disabled(tmp_path):
+    calls = []
+
+    class One(Hook):
+        on_error = "disable"
+
+        def after_train_iter(self, run):
+            raise ZeroDivisionError
+
+    class Two(Hook):
+        def after_train_iter(self, run):
+            pass
+
+    def wrapper(call, hook, point):
+        def wrapped(*args):
+            calls.append((hook.name, point))
+            call(*args)
+
+        return wrapped
+
+    trainer = make_trainer(hooks=[One(), Two()], max_iters=2, run_dir=tmp_path)
+    trainer.on("before_run")(lambda run: run.plan.wrap(wrapper))
+    trainer.train()
+    at = [name for name, point in calls if point == "after_train_iter"]
+    assert at == ["one", "two", "two"]
