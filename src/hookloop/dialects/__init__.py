@@ -61,7 +61,15 @@ def _dialect(name: str, *bases: tuple[str, str], packages: Mapping[str, str]) ->
 
 DIALECTS: dict[str, Dialect] = {
     one.name: one
-    for one in (_dialect("mmengine", ("mmengine", "Hook"), packages={"mmengine": "mmengine"}),)
+    for one in (
+        _dialect("mmengine", ("mmengine", "Hook"), packages={"mmengine": "mmengine"}),
+        _dialect(
+            "emloop",
+            ("emloop", "AbstractHook"),
+            (".hooks", "AbstractHook"),  # The module that emloop gives its base class.
+            packages={"emloop": "emloop", "emloop_tensorflow": "emloop.tensorflow_hooks"},
+        ),
+    )
 }
 
 

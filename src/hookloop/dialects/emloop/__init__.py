@@ -1,0 +1,24 @@
+"""emloop: `AbstractHook`, its five events, and its hooks under their own names."""
+
+from __future__ import annotations
+
+from hookloop.dialects.emloop.api import create_hooks
+from hookloop.dialects.emloop.datasets import AbstractDataset, BaseDataset
+from hookloop.dialects.emloop.hooks import AbstractHook, TrainingTerminated
+from hookloop.dialects.emloop.main_loop import MainLoop
+from hookloop.dialects.emloop.models import AbstractModel
+from hookloop.dialects.emloop.types import Batch, EpochData, Stream, TimeProfile
+
+__all__ = [
+    "AbstractDataset",
+    "AbstractHook",
+    "AbstractModel",
+    "BaseDataset",
+    "Batch",
+    "EpochData",
+    "MainLoop",
+    "Stream",
+    "TimeProfile",
+    "TrainingTerminated",
+    "create_hooks",
+]

@@ -1,0 +1,16 @@
+"""emloop's own hooks by the names that its configs and its tutorial give them."""
+
+from __future__ import annotations
+
+from hookloop.dialects.emloop.hooks import MODULES
+
+_HOME = "hookloop.dialects.emloop.hooks"
+_BOARD = f"{_HOME}.write_tensorboard:WriteTensorBoard"
+
+CATALOGUE: dict[str, str] = {
+    **{name: f"{_HOME}.{module}:{name}" for name, module in MODULES.items()},
+    # The tutorial writes a small b; the class of the separate package has a capital one.
+    "WriteTensorboard": _BOARD,
+    "emloop_tensorflow.hooks.WriteTensorboard": _BOARD,
+    "emloop_tensorflow.hooks.WriteTensorBoard": _BOARD,
+}

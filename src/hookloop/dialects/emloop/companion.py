@@ -1,0 +1,156 @@
+"""`EmloopCompanion`: emloop's epochs around ours, the zeroth among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hookloop.data.randomness import Randomness
+from hookloop.data.source import Source
+from hookloop.dialects.adapter import Adapter
+from hookloop.dialects.companion import Companion
+from hookloop.dialects.emloop.batch_data import BatchData
+from hookloop.dialects.emloop.cycle import TRAIN, Cycle, stream_name
+from hookloop.errors import HookError
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class EmloopCompanion(Companion):
+    """Keeps the data of the epoch, makes the zeroth epoch and tells the hooks where they are.
+
+    Attributes:
+        zeroth: Whether every stream is evaluated once before the training, as emloop does.
+        has_begun: Whether the training, or an evaluation, was entered.
+    """
+
+    name = "emloop"
+
+    def __init__(self, cycle: Cycle) -> None:
+        self.cycle = cycle
+        self.zeroth = True
+        self._zeroth_done = False
+        self._is_training = False
+        self._opens = False
+        self._before: Randomness | None = None
+        self.has_begun = False
+
+    def state_dict(self) -> dict[str, object]:
+        return {"zeroth_done": self._zeroth_done}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        self._zeroth_done = bool(state["zeroth_done"])
+
+    def before_run(self, run: Run) -> None:
+        self.cycle.is_over = self.has_begun = self._is_training = False
+        check_order([hook for hook in run.hooks if isinstance(hook, Adapter)])
+
+    def before_train(self, run: Run) -> None:
+        self._is_training = self.has_begun = True
+        source = run.train_data
+        if not self.zeroth or self._zeroth_done or run.progress.iter or source is None:
+            return
+        if source.is_one_pass or TRAIN in run.val_data:
+            return  # What can be read only once is left for the training.
+        self._zeroth_done = True
+        self._before = Randomness.now()
+        run.val_data = {TRAIN: Source(source.data, source.name), **run.val_data}
+        run.validate()
+
+    def before_train_epoch(self, run: Run) -> None:
+        self._opens = True  # With the first batch: the zeroth epoch may still be ahead.
+
+    def before_val(self, run: Run) -> None:
+        closes = self._before is not None or not self._is_training
+        self._begin_evaluation("val" if closes else "")
+
+    def before_test(self, run: Run) -> None:
+        self._begin_evaluation("test")
+
+    def before_train_iter(self, run: Run) -> None:
+        if self._opens:
+            self.cycle.open()
+            self._opens = False
+        self.cycle.mark_read(TRAIN)
+
+    def before_val_iter(self, run: Run) -> None:
+        self.cycle.mark_read(stream_name(run.stream))
+
+    def before_test_iter(self, run: Run) -> None:
+        self.cycle.mark_read(stream_name(run.stream, "test"))
+
+    def after_backward(self, run: Run) -> None:
+        batches = self.cycle.batches
+        if batches and batches[-1].is_of(run.batch):
+            batches[-1].add_output(run)
+        else:
+            batches.append(BatchData(run))
+
+    def after_train_iter(self, run: Run) -> None:
+        self.cycle.mark_computed(TRAIN)
+
+    def after_val_iter(self, run: Run) -> None:
+        self._evaluated(run, stream_name(run.stream))
+
+    def after_test_iter(self, run: Run) -> None:
+        self._evaluated(run, stream_name(run.stream, "test"))
+
+    def after_val_epoch(self, run: Run, metrics: object) -> None:
+        if self.cycle.closes_at == "val":
+            self._close()
+
+    def after_test_epoch(self, run: Run, metrics: object) -> None:
+        self._close()
+
+    def after_val(self, run: Run) -> None:
+        if self._before is not None:  # The zeroth epoch leaves no trace in the training's numbers.
+            run.val_data = {name: one for name, one in run.val_data.items() if name != TRAIN}
+            self._before.restore()
+            self._before = None
+
+    def after_epoch(self, run: Run) -> None:
+        self._close()
+
+    def _begin_evaluation(self, closes_at: str) -> None:
+        self.has_begun = True
+        self.cycle.closes_at = closes_at
+        if closes_at:
+            self.cycle.open()
+
+    def _evaluated(self, run: Run, stream: str) -> None:
+        self.cycle.batches = [BatchData(run)]
+        self.cycle.mark_computed(stream)
+
+    def _close(self) -> None:
+        self.cycle.flush()
+        self.cycle.close()
+
+
+def check_order(adapters: list[Adapter]) -> None:
+    """Refuse a hook that reads from the epoch's data before the hook that writes it.
+
+    emloop lets it pass: the reader finds nothing, every epoch, or fails after the first.
+    """
+    for place, reader in enumerate(adapters):
+        wanted = getattr(reader.foreign, "reads_epoch_data", None)
+        if wanted is None:
+            continue
+        earlier = [_written(adapter) for adapter in adapters[:place]]
+        for writer in adapters[place + 1 :]:
+            late = [name for name in _written(writer) or () if not wanted or name in wanted]
+            if late and not any(some is None or late[0] in some for some in earlier):
+                raise HookError(
+                    f"The hook '{reader.name}' reads '{late[0]}' from the epoch's data before "
+                    f"'{writer.name}' has written it: list '{writer.name}' before '{reader.name}'."
+                )
+
+
+def _written(adapter: Adapter) -> tuple[str, ...] | None:
+    """Return what a hook writes into the epoch's data; None for a hook that does not tell."""
+    if hasattr(adapter.foreign, "reads_epoch_data"):
+        return ()
+    said = getattr(adapter.foreign, "writes_epoch_data", None)
+    if said is None and "after_epoch" not in adapter.__dict__:
+        return ()
+    return None if said is None else tuple(said)

@@ -1,0 +1,15 @@
+"""The constants that emloop's hook files import from ``emloop.constants``."""
+
+from __future__ import annotations
+
+EL_DEFAULT_TRAIN_STREAM = "train"
+EL_PREDICT_STREAM = "predict"
+EL_TRACE_FILE = "trace.yaml"
+EL_CONFIG_FILE = "config.yaml"
+EL_LOG_FILE = "train.log"
+EL_HOOKS_MODULE = "emloop.hooks"
+EL_DEFAULT_LOG_DIR = "./log"
+EL_NA_STR = "N/A"
+EL_LOG_FORMAT = "%(asctime)s.%(msecs)03d: %(levelname)-8s@%(module)-12s: %(message)s"
+EL_LOG_DATE_FORMAT = "%Y-%m-%d %H:%M:%S"
+EL_FULL_DATE_FORMAT = "%Y-%m-%d %H:%M:%S.%f"

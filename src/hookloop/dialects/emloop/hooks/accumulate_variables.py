@@ -1,0 +1,66 @@
+"""`AccumulateVariables`: the base of hooks that need all batches of an epoch at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
+from hookloop.dialects.emloop.types import Batch
+from hookloop.errors import nearest
+
+Accumulated = defaultdict[str, defaultdict[str, list[Any]]]
+
+
+class AccumulateVariables(AbstractHook):
+    """Collect variables in ``self._accumulator[stream][variable]`` until the epoch is over.
+
+    What an unfinished epoch has collected survives a resume; with emloop it does not.
+
+    Args:
+        variables: Their names; each must be in every batch.
+        kwargs: See `AbstractHook`.
+    """
+
+    def __init__(self, variables: Iterable[str], **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self._variables = variables
+        self._reset_accumulator()
+
+    def _reset_accumulator(self) -> None:
+        self._accumulator: Accumulated = defaultdict(lambda: defaultdict(list))
+
+    def after_batch(self, stream_name: str, batch_data: Batch) -> None:
+        for name in self._variables:
+            value = variable(batch_data, name, stream_name)
+            if not hasattr(value, "__iter__"):
+                raise TypeError(f"'{name}' of the stream '{stream_name}' has no entry per example.")
+            self._accumulator[stream_name][name] += list(value)
+
+    def after_epoch(self, *_: Any, **kwargs: Any) -> None:  # noqa: ANN401 - open, as the base
+        self._reset_accumulator()
+
+    def state_dict(self) -> dict[str, object]:
+        return {
+            stream: {name: np.asarray(kept).tolist() for name, kept in values.items()}
+            for stream, values in self._accumulator.items()
+        }
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        self._reset_accumulator()
+        for stream, values in state.items():
+            for name, kept in cast("Mapping[str, list[object]]", values).items():
+                self._accumulator[stream][name] = list(kept)
+
+
+def variable(batch_data: Batch, name: str, stream: str) -> Any:  # noqa: ANN401 - the user's own
+    """Look a variable up; a missing one is a `KeyError` that names those that are there."""
+    if name not in batch_data:
+        raise KeyError(
+            f"there is no '{name}' in the batches of the stream '{stream}'."
+            f"{nearest(name, batch_data)} There are: {', '.join(batch_data)}."
+        )
+    return batch_data[name]

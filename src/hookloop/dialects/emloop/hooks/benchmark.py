@@ -1,0 +1,36 @@
+"""`Benchmark`: the time that one example takes."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
+from hookloop.dialects.emloop.types import TimeProfile
+
+_log = logging.getLogger("emloop")
+
+
+class Benchmark(AbstractHook):
+    """Log mean and median of the seconds per example; the last batch, often smaller, is left out.
+
+    Args:
+        batch_size: Examples per batch.
+        kwargs: See `AbstractHook`.
+    """
+
+    def __init__(self, batch_size: int, **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self._batch_size = batch_size
+
+    def after_epoch_profile(self, epoch_id: int, profile: TimeProfile, streams: list[str]) -> None:
+        for stream in streams:
+            times = np.array(profile.get(f"eval_batch_{stream}", [])[:-1]) / self._batch_size
+            if times.size:
+                _log.info(
+                    "%s - time per example: mean=%.5fs, median=%.5fs",
+                    stream,
+                    times.mean(),
+                    np.median(times),
+                )

@@ -1,0 +1,53 @@
+"""`Check`: a value that has to be reached by a certain epoch."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook, TrainingTerminated
+from hookloop.dialects.emloop.hooks.save import entry
+from hookloop.dialects.emloop.types import EpochData
+
+
+class Check(AbstractHook):
+    """End the training when a variable is large enough; fail if it is not by a certain epoch.
+
+    Args:
+        variable: What to look at: a number, or a dict with its ``mean``.
+        required_min_value: What it must exceed.
+        max_epoch: By which epoch.
+        stream: In which stream.
+        kwargs: See `AbstractHook`.
+    """
+
+    def __init__(
+        self,
+        variable: str,
+        required_min_value: float,
+        max_epoch: int,
+        stream: str = "valid",
+        **kwargs: object,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._variable = variable
+        self._required_min_value = required_min_value
+        self._max_epoch = max_epoch
+        self._stream = stream
+        self.reads_epoch_data = (variable,)
+
+    def after_epoch(self, epoch_id: int, epoch_data: EpochData) -> None:
+        value = entry(epoch_data, self._stream, self._variable)
+        if isinstance(value, dict) and "mean" in value:
+            value = value["mean"]
+        if not np.isscalar(value):
+            raise TypeError(f"'{self._variable}' is no single number and has no mean.")
+        found, name = cast("float", value), f"{self._stream} {self._variable}"
+        if found > self._required_min_value:
+            raise TrainingTerminated(f"{name} is {found:g}, above {self._required_min_value:g}")
+        if epoch_id >= self._max_epoch:
+            raise ValueError(
+                f"{name} is {found:g} after epoch {epoch_id}, and {self._required_min_value:g} "
+                "was required."
+            )

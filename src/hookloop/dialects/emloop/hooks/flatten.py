@@ -1,0 +1,40 @@
+"""`Flatten`: nested variables of a batch as one list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from typing import Any
+
+from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
+from hookloop.dialects.emloop.hooks.accumulate_variables import variable
+
+
+class Flatten(AbstractHook):
+    """Add to each batch, for the hooks after this one, variables without their nesting.
+
+    Args:
+        variables: From names to those under which the flat ones are added.
+        streams: In which streams; in all when not given.
+        kwargs: See `AbstractHook`.
+    """
+
+    def __init__(
+        self, variables: Mapping[str, str], streams: Iterable[str] | None = None, **kwargs: object
+    ) -> None:
+        super().__init__(**kwargs)
+        assert variables, "Flatten needs at least one variable"
+        self._variables = variables
+        self._streams = streams
+
+    def after_batch(self, stream_name: str, batch_data: MutableMapping[str, Any]) -> None:
+        if self._streams is None or stream_name in self._streams:
+            for name, flat in self._variables.items():
+                batch_data[flat] = list(_leaves(variable(batch_data, name, stream_name)))
+
+
+def _leaves(value: Any) -> Iterator[object]:  # noqa: ANN401 - the user's own
+    if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
+        yield value
+    else:
+        for inner in value:
+            yield from _leaves(inner)

@@ -1,0 +1,24 @@
+"""`LogProfile`: where the time of an epoch went."""
+
+from __future__ import annotations
+
+import logging
+
+from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
+from hookloop.dialects.emloop.types import TimeProfile
+
+_log = logging.getLogger("emloop")
+
+
+class LogProfile(AbstractHook):
+    """Log the seconds that the streams, the reading of data and the hooks took."""
+
+    def after_epoch_profile(self, epoch_id: int, profile: TimeProfile, streams: list[str]) -> None:
+        def total(*names: str) -> float:
+            return sum(sum(profile.get(name, ())) for name in names)
+
+        for stream in streams:
+            _log.info("\tT %s:\t%f", stream, total(f"eval_batch_{stream}"))
+        _log.info("\tT read data:\t%f", total(*(f"read_batch_{stream}" for stream in streams)))
+        hooks = [f"after_batch_hooks_{stream}" for stream in streams]
+        _log.info("\tT hooks:\t%f", total("after_epoch_hooks", *hooks))

@@ -1,0 +1,7 @@
+"""Where emloop has `LogitsToCsv`."""
+
+from __future__ import annotations
+
+from hookloop.dialects.emloop.hooks.predictions_csv import LogitsToCsv
+
+__all__ = ["LogitsToCsv"]

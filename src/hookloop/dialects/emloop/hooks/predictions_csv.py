@@ -1,0 +1,121 @@
+"""`LogitsToCsv` and `SequenceToCsv`: what the model said of each example, as tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
+from hookloop.dialects.emloop.hooks.accumulate_variables import variable
+from hookloop.dialects.emloop.types import Batch
+from hookloop.runs.layout import write_text
+
+_log = logging.getLogger("emloop")
+
+
+class TableHook(AbstractHook):
+    """Collects rows and writes them as a table after each epoch; the base of the two.
+
+    The table holds the rows of the epoch; emloop's grows with each epoch.
+    """
+
+    def __init__(
+        self, output_file: str, streams: Iterable[str] | None = None, **kwargs: object
+    ) -> None:
+        super().__init__(**kwargs)
+        self._output_file = output_file
+        self._streams = None if streams is None else list(streams)
+        self._accumulator: list[dict[str, object]] = []
+
+    def after_epoch(self, epoch_id: int, **_: object) -> None:
+        if not self._accumulator:
+            return
+        text = io.StringIO()
+        table = csv.DictWriter(text, list(self._accumulator[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows(self._accumulator)
+        _log.info("Saving %d rows to %s.", len(self._accumulator), self._output_file)
+        write_text(Path(self._output_file), text.getvalue())
+        self._accumulator = []
+
+
+class LogitsToCsv(TableHook):
+    """Write a variable with one number per class: a row per example, a column per class.
+
+    Args:
+        variable: The variable.
+        class_names: Titles of its columns.
+        id_variable: The variable that names an example.
+        output_file: The file.
+        streams: Of which streams; of all when not given.
+        kwargs: See `AbstractHook`.
+    """
+
+    def __init__(
+        self,
+        variable: str,
+        class_names: Sequence[str],
+        id_variable: str,
+        output_file: str,
+        streams: Iterable[str] | None = None,
+        **kwargs: object,
+    ) -> None:
+        super().__init__(output_file, streams, **kwargs)
+        assert class_names, "LogitsToCsv needs at least one class name"
+        self._variable = variable
+        self._class_names = class_names
+        self._id_variable = id_variable
+
+    def after_batch(self, stream_name: str, batch_data: Batch) -> None:
+        if self._streams is not None and stream_name not in self._streams:
+            return
+        ids = variable(batch_data, self._id_variable, stream_name)
+        logits = variable(batch_data, self._variable, stream_name)
+        for name, numbers in zip(ids, logits, strict=True):
+            classes = dict(zip(self._class_names, numbers, strict=True))
+            self._accumulator.append({self._id_variable: name, **classes})
+
+
+class SequenceToCsv(TableHook):
+    """Write variables that are sequences: a row per example and place.
+
+    Args:
+        variables: The variables, of one length for an example.
+        id_variable: The variable that names an example.
+        output_file: The file.
+        pad_mask_variable: A variable that is true where a place counts.
+        streams: Of which streams; of all when not given.
+        kwargs: See `AbstractHook`.
+    """
+
+    def __init__(
+        self,
+        variables: Sequence[str],
+        id_variable: str,
+        output_file: str,
+        pad_mask_variable: str | None = None,
+        streams: Iterable[str] | None = None,
+        **kwargs: object,
+    ) -> None:
+        super().__init__(output_file, streams, **kwargs)
+        assert variables, "SequenceToCsv needs at least one variable"
+        self._variables = variables
+        self._id_variable = id_variable
+        self._pad_mask_variable = pad_mask_variable
+
+    def after_batch(self, stream_name: str, batch_data: Batch) -> None:
+        if self._streams is not None and stream_name not in self._streams:
+            return
+        columns = [variable(batch_data, name, stream_name) for name in self._variables]
+        masks = None
+        if self._pad_mask_variable is not None:
+            masks = variable(batch_data, self._pad_mask_variable, stream_name)
+        for example, name in enumerate(variable(batch_data, self._id_variable, stream_name)):
+            rows = zip(*(column[example] for column in columns), strict=True)
+            for place, values in enumerate(rows):
+                if masks is None or masks[example][place]:
+                    row = dict(zip(self._variables, values, strict=True))
+                    self._accumulator.append({self._id_variable: name, "index": place, **row})

@@ -1,0 +1,159 @@
+"""`SaveEvery`, `SaveBest`, `SaveLatest`: when the model is saved."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from typing import Protocol, cast
+
+import numpy as np
+
+from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
+from hookloop.dialects.emloop.hooks.every_n_epoch import EveryNEpoch
+from hookloop.dialects.emloop.types import EpochData
+
+_log = logging.getLogger("emloop")
+
+
+class Savable(Protocol):
+    """A model that saves itself."""
+
+    def save(self, name_suffix: str) -> str:
+        """Save under a name that ends in the suffix; return where."""
+
+
+class SaveEvery(EveryNEpoch):
+    """Save the model every n-th epoch, and after the zeroth.
+
+    Args:
+        model: The model.
+        n_epochs: The n.
+        on_failure: What to do when that fails: ``error``, ``warn``, ``ignore``.
+        kwargs: See `AbstractHook`.
+    """
+
+    SAVE_FAILURE_ACTIONS = ("error", "warn", "ignore")
+
+    def __init__(
+        self, model: Savable, n_epochs: int = 1, on_failure: str = "error", **kwargs: object
+    ) -> None:
+        super().__init__(n_epochs=n_epochs, **kwargs)
+        assert on_failure in self.SAVE_FAILURE_ACTIONS, on_failure
+        self._model = model
+        self._on_save_failure = on_failure
+
+    def _after_n_epoch(self, epoch_id: int, **_: object) -> None:
+        self.save_model(self._model, str(epoch_id), self._on_save_failure)
+
+    @staticmethod
+    def save_model(model: Savable, name_suffix: str, on_failure: str) -> None:
+        """Save a model, and do what was said if that fails."""
+        try:
+            _log.info("Model saved to: %s", model.save(name_suffix))
+        except Exception as error:
+            if on_failure == "error":
+                raise OSError("The model could not be saved.") from error
+            if on_failure == "warn":
+                _log.warning("The model could not be saved: %s", error)
+
+
+class SaveLatest(AbstractHook):
+    """Save the model after each epoch under the same name.
+
+    Args:
+        model: The model.
+        on_save_failure: What to do when that fails: ``error``, ``warn``, ``ignore``.
+        kwargs: See `AbstractHook`.
+    """
+
+    def __init__(self, model: Savable, on_save_failure: str = "error", **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        assert on_save_failure in SaveEvery.SAVE_FAILURE_ACTIONS, on_save_failure
+        self._model = model
+        self._on_save_failure = on_save_failure
+
+    def after_epoch(self, **_: object) -> None:
+        SaveEvery.save_model(self._model, "latest", self._on_save_failure)
+
+
+class SaveBest(AbstractHook):
+    """Save the model whenever a variable is better than ever; NaN is never better.
+
+    Args:
+        model: The model.
+        model_name: The name to save under.
+        variable: What to look at in the epoch's data.
+        condition: Whether ``min`` or ``max`` is better.
+        stream: In which stream.
+        aggregation: Which statistic of it; empty when the variable is a number itself.
+        on_save_failure: What to do when saving fails: ``error``, ``warn``, ``ignore``.
+        kwargs: See `AbstractHook`.
+    """
+
+    OBJECTIVES = frozenset({"min", "max"})
+
+    def __init__(
+        self,
+        model: Savable,
+        model_name: str = "best",
+        variable: str = "loss",
+        condition: str = "min",
+        stream: str = "valid",
+        aggregation: str = "mean",
+        on_save_failure: str = "error",
+        **kwargs: object,
+    ) -> None:
+        super().__init__(**kwargs)
+        assert on_save_failure in SaveEvery.SAVE_FAILURE_ACTIONS, on_save_failure
+        assert condition in self.OBJECTIVES, condition
+        self._model = model
+        self._model_name = model_name
+        self._variable = variable
+        self._condition = condition
+        self._stream_name = stream
+        self._aggregation = aggregation
+        self._on_save_failure = on_save_failure
+        self._best_value: float | None = None
+        self.reads_epoch_data = (variable,)
+
+    def state_dict(self) -> dict[str, object]:
+        return {"best": self._best_value}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        self._best_value = cast("float | None", state["best"])
+
+    def after_epoch(self, epoch_data: EpochData, **_: object) -> None:
+        value = self._get_value(epoch_data)
+        if self._is_value_better(value):
+            self._best_value = value
+            SaveEvery.save_model(self._model, self._model_name, self._on_save_failure)
+
+    def _get_value(self, epoch_data: EpochData) -> float:
+        value = entry(epoch_data, self._stream_name, self._variable)
+        if self._aggregation:
+            if not isinstance(value, dict):
+                raise TypeError(f"'{self._variable}' has no statistics: set aggregation to ''.")
+            if self._aggregation not in value:
+                raise KeyError(f"'{self._variable}' has no '{self._aggregation}'.")
+            value = value[self._aggregation]
+        if not np.isscalar(value):
+            raise ValueError(f"'{self._variable}' is no single number.")
+        return float(cast("float", value))
+
+    def _is_value_better(self, value: float) -> bool:
+        if math.isnan(value):
+            return False
+        if self._best_value is None:
+            return True
+        return value < self._best_value if self._condition == "min" else value > self._best_value
+
+
+def entry(epoch_data: EpochData, stream: str, variable: str) -> object:
+    """Look a variable up in the epoch's data; a `KeyError` names those that are there."""
+    if stream not in epoch_data:
+        raise KeyError(f"no stream '{stream}' in this epoch; there are: {', '.join(epoch_data)}.")
+    if variable not in epoch_data[stream]:
+        there = ", ".join(epoch_data[stream]) or "none, so list ComputeStats before this hook"
+        raise KeyError(f"no variable '{variable}' of the stream '{stream}'; there are: {there}.")
+    return epoch_data[stream][variable]

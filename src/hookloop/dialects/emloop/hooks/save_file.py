@@ -1,0 +1,29 @@
+"""`SaveFile`: files kept beside the results."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
+
+
+class SaveFile(AbstractHook):
+    """Copy files into the output directory before the training.
+
+    Args:
+        files: Their paths.
+        output_dir: Where to.
+        kwargs: See `AbstractHook`.
+    """
+
+    def __init__(self, files: Iterable[str], output_dir: str, **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self._files = [Path(path) for path in files]
+        self._output_dir = output_dir
+
+    def before_training(self) -> None:
+        for path in self._files:
+            assert path.exists(), f"there is no file '{path}' to save"
+            shutil.copy(path, self._output_dir)

@@ -1,0 +1,53 @@
+"""`SaveMasks`: predicted masks as pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
+from hookloop.dialects.emloop.hooks.accumulate_variables import variable
+from hookloop.dialects.emloop.types import Batch
+from hookloop.errors import HookError
+from hookloop.writers.pixels import encode_png, to_pixels
+
+
+class SaveMasks(AbstractHook):
+    """Write the mask of each example as a PNG picture; no OpenCV is needed.
+
+    Args:
+        mask_variable: The masks.
+        path_variable: The path of each, without the suffix.
+        factor: What the masks are multiplied by.
+        output_root: What the paths are relative to.
+        suffix: End of the files' names.
+        kwargs: See `AbstractHook`.
+    """
+
+    def __init__(
+        self,
+        mask_variable: str,
+        path_variable: str,
+        factor: float = 255.0,
+        output_root: str = "",
+        suffix: str = "_mask.png",
+        **kwargs: object,
+    ) -> None:
+        super().__init__(**kwargs)
+        if not suffix.endswith(".png"):
+            raise HookError(f"SaveMasks writes PNG: suffix='{suffix}' must end in .png.")
+        self._mask_variable = mask_variable
+        self._path_variable = path_variable
+        self._factor = factor
+        self._output_root = Path(output_root)
+        self._suffix = suffix
+
+    def after_batch(self, stream_name: str, batch_data: Batch) -> None:
+        masks = variable(batch_data, self._mask_variable, stream_name)
+        paths = variable(batch_data, self._path_variable, stream_name)
+        for mask, path in zip(masks, paths, strict=True):
+            file = self._output_root / f"{path}{self._suffix}"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            scaled = np.clip(np.rint(np.asarray(mask) * self._factor), 0, 255).astype(np.uint8)
+            file.write_bytes(encode_png(to_pixels(scaled)))

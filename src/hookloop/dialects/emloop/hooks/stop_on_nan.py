@@ -1,0 +1,84 @@
+"""`StopOnNaN`: the end of a training in which something is no number any more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook, TrainingTerminated
+from hookloop.dialects.emloop.types import Batch, EpochData
+
+_log = logging.getLogger("emloop")
+
+
+class StopOnNaN(AbstractHook):
+    """End the training, successfully, when a variable holds NaN.
+
+    Args:
+        variables: Which; all when not given.
+        on_unknown_type: What to do with a value that cannot be looked at: ``error``, ``warn``,
+            ``ignore``.
+        stop_on_inf: Whether infinity counts as NaN.
+        after_batch: Whether to look at the variables of each batch.
+        after_epoch: Whether to look at the epoch's data.
+        kwargs: See `AbstractHook`.
+    """
+
+    UNKNOWN_TYPE_ACTIONS = ("error", "warn", "ignore")
+
+    def __init__(
+        self,
+        variables: Iterable[str] | None = None,
+        on_unknown_type: str = "ignore",
+        stop_on_inf: bool = False,
+        after_batch: bool = False,
+        after_epoch: bool = True,
+        **kwargs: object,
+    ) -> None:
+        super().__init__(**kwargs)
+        assert after_batch or after_epoch, "StopOnNaN looks at nothing"
+        assert on_unknown_type in self.UNKNOWN_TYPE_ACTIONS, on_unknown_type
+        self._variables = None if variables is None else list(variables)
+        self._on_unknown_type = on_unknown_type
+        self._stop_on_inf = stop_on_inf
+        self._after_batch = after_batch
+        self._after_epoch = after_epoch
+        if after_epoch:
+            self.reads_epoch_data = tuple(self._variables or ())
+
+    def after_batch(self, stream_name: str, batch_data: Batch) -> None:
+        if self._after_batch:
+            self._check_nan({stream_name: batch_data})
+
+    def after_epoch(self, epoch_data: EpochData, **_: object) -> None:
+        if self._after_epoch:
+            self._check_nan(epoch_data)
+
+    def _check_nan(self, data: Mapping[str, Mapping[str, Any]]) -> None:
+        for stream, values in data.items():
+            for name in values if self._variables is None else self._variables:
+                if name not in values:
+                    raise KeyError(
+                        f"there is no '{name}' of the stream '{stream}' to look at; there are: "
+                        f"{', '.join(values)}."
+                    )
+                if self._is_nan(name, values[name]):
+                    raise TrainingTerminated(f"'{name}' of the stream '{stream}' is NaN")
+
+    def _is_nan(self, name: str, value: object) -> bool:
+        if isinstance(value, dict):
+            return any(self._is_nan(key, inner) for key, inner in value.items())
+        if isinstance(value, np.ndarray | list) or np.isscalar(value):
+            numbers = np.asarray(value)
+            if numbers.dtype.kind in "biufc":  # Of any shape; emloop fails on two dimensions.
+                bad = np.isnan(numbers).any()
+                return bool(bad or (self._stop_on_inf and np.isinf(numbers).any()))
+        message = f"'{name}' of type {type(value).__name__} cannot be looked at for NaN."
+        if self._on_unknown_type == "error":
+            raise ValueError(message)
+        if self._on_unknown_type == "warn":
+            _log.warning(message)
+        return False

@@ -1,0 +1,13 @@
+"""`StopOnPlateau`: the end of a training that no longer gets better."""
+
+from __future__ import annotations
+
+from hookloop.dialects.emloop.hooks.abstract_hook import TrainingTerminated
+from hookloop.dialects.emloop.hooks.on_plateau import OnPlateau
+
+
+class StopOnPlateau(OnPlateau):
+    """End the training when the last epochs are worse than those before; see `OnPlateau`."""
+
+    def _on_plateau_action(self, **_: object) -> None:
+        raise TrainingTerminated(f"'{self._variable}' of '{self._stream}' is on a plateau")

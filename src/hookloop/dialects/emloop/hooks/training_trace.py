@@ -1,0 +1,59 @@
+"""`TrainingTrace`: a file that tells from outside how a training is doing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+from hookloop.dialects.emloop.constants import EL_TRACE_FILE
+from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
+from hookloop.dialects.emloop.types import EpochData
+from hookloop.runs import plain_yaml
+from hookloop.runs.layout import write_text
+
+
+class TrainingTrace(AbstractHook):
+    """Keep ``trace.yaml``: begin and end of the training, epochs done and exit status.
+
+    Args:
+        output_dir: Where the file is.
+        kwargs: See `AbstractHook`.
+    """
+
+    def __init__(self, output_dir: str, **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self._output_dir = Path(output_dir)
+        self._trace: dict[str, object] = {
+            "train_begin": None,
+            "train_end": None,
+            "epochs_done": 0,
+            "exit_status": None,
+        }
+
+    def state_dict(self) -> dict[str, object]:
+        return {"train_begin": self._trace["train_begin"]}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        self._trace["train_begin"] = cast("str | None", state["train_begin"])
+
+    def before_training(self) -> None:
+        self._trace["train_begin"] = self._trace["train_begin"] or _now()
+        self.save()
+
+    def after_epoch(self, epoch_id: int, epoch_data: EpochData) -> None:
+        self._trace["epochs_done"] = epoch_id
+        self.save()
+
+    def after_training(self, success: bool) -> None:
+        self._trace |= {"train_end": _now(), "exit_status": 0 if success else 1}
+        self.save()
+
+    def save(self) -> None:
+        """Write the file, whole or not at all."""
+        write_text(self._output_dir / EL_TRACE_FILE, plain_yaml.dump(self._trace))
+
+
+def _now() -> str:
+    return datetime.now().isoformat(sep=" ")

@@ -1,0 +1,109 @@
+"""`WriteCSV`: the epoch's data as a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
+from hookloop.dialects.emloop.types import EpochData
+
+_log = logging.getLogger("emloop")
+
+
+class WriteCSV(AbstractHook):
+    """Append a line per epoch: the epoch, then ``<stream>_<variable>`` for each of them.
+
+    The first column is titled ``"epoch_id"``, with the quotes, as emloop does. A run that goes on
+    in the same directory goes on in the same table.
+
+    Args:
+        output_dir: Where the file is.
+        output_file: Its name.
+        delimiter: Between the columns.
+        default_value: What stands for a value that is missing or no number.
+        variables: Which; those of the first stream when not given.
+        on_unknown_type: What to do with a value that is no number: ``error``, ``warn``,
+            ``default``.
+        on_missing_variable: The same for a value that is not there.
+        kwargs: See `AbstractHook`.
+    """
+
+    UNKNOWN_TYPE_ACTIONS = ("error", "warn", "default")
+    MISSING_VARIABLE_ACTIONS = ("error", "warn", "default")
+
+    def __init__(
+        self,
+        output_dir: str,
+        output_file: str = "training.csv",
+        delimiter: str = ",",
+        default_value: str = "",
+        variables: Iterable[str] | None = None,
+        on_unknown_type: str = "default",
+        on_missing_variable: str = "error",
+        **kwargs: object,
+    ) -> None:
+        super().__init__(**kwargs)
+        assert on_unknown_type in self.UNKNOWN_TYPE_ACTIONS, on_unknown_type
+        assert on_missing_variable in self.MISSING_VARIABLE_ACTIONS, on_missing_variable
+        self._file_path = Path(output_dir) / output_file
+        self._delimiter = delimiter
+        self._default_value = default_value
+        self._variables = None if variables is None else list(variables)
+        self._on_unknown_type = on_unknown_type
+        self._on_missing_variable = on_missing_variable
+        self._streams: list[str] = []
+        self.reads_epoch_data = tuple(self._variables or ())
+
+    def state_dict(self) -> dict[str, object]:
+        return {"variables": self._variables, "streams": self._streams}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        self._variables = cast("list[str] | None", state["variables"])
+        self._streams = list(cast("list[str]", state["streams"]))
+
+    def after_epoch(self, epoch_id: int, epoch_data: EpochData) -> None:
+        if not self._streams:
+            self._streams = list(epoch_data)
+            self._variables = self._variables or list(next(iter(epoch_data.values())))
+            titles = [f"{stream}_{name}" for stream in self._streams for name in self._variables]
+            self._append(['"epoch_id"', *titles], quoted=False)
+        values = [
+            self._value(epoch_data, stream, name)
+            for stream in self._streams
+            for name in self._variables or ()
+        ]
+        self._append([epoch_id, *values])
+
+    def _value(self, epoch_data: EpochData, stream: str, name: str) -> object:
+        if stream not in epoch_data or name not in epoch_data[stream]:
+            self._complain(self._on_missing_variable, KeyError(f"there is no '{stream}_{name}'."))
+            return self._default_value
+        value = epoch_data[stream][name]
+        if isinstance(value, dict):
+            value = value.get("mean", value.get("nanmean", value))
+        if not np.isscalar(value):
+            self._complain(self._on_unknown_type, TypeError(f"'{name}' is no single number."))
+            return self._default_value
+        return value
+
+    def _complain(self, action: str, error: Exception) -> None:
+        if action == "error":
+            raise error
+        if action == "warn":
+            _log.warning("%s: %s", self._file_path.name, error)
+
+    def _append(self, row: Iterable[object], *, quoted: bool = True) -> None:
+        text = io.StringIO()
+        if quoted:
+            csv.writer(text, delimiter=self._delimiter, lineterminator="\n").writerow(row)
+        else:
+            text.write(self._delimiter.join(map(str, row)) + "\n")
+        with self._file_path.open("a", encoding="utf-8") as file:
+            file.write(text.getvalue())

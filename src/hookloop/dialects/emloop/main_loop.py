@@ -1,0 +1,65 @@
+"""`MainLoop`: the run as emloop's hooks see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from hookloop.dialects.adapter import Facade
+from hookloop.dialects.emloop.companion import EmloopCompanion
+from hookloop.dialects.emloop.cycle import TRAIN, Cycle, stream_name
+from hookloop.errors import HookError, nearest
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class MainLoop(Facade):
+    """What a hook finds in ``self._main_loop``."""
+
+    role = "main_loop"
+    hints: Mapping[str, str] = MappingProxyType(
+        {
+            "_model": "the constructor's argument 'model', or run.model of a native hook",
+            "_dataset": "the constructor's argument 'dataset'",
+            "_hooks": "run.hooks of a native hook",
+            "_epoch_profile": "the argument 'profile' of after_epoch_profile",
+            "epoch": "trainer.train()",
+            "run_training": "trainer.train()",
+            "run_evaluation": "trainer.validate() or trainer.test()",
+        }
+    )
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.cycle = Cycle()
+        self.companion = EmloopCompanion(self.cycle)
+
+    @property
+    def training_epochs_done(self) -> int:
+        """Epochs trained; 0 during and after the zeroth epoch."""
+        return self.run.progress.epoch
+
+    @property
+    def fixed_epoch_size(self) -> int | None:
+        """Iterations per epoch, if it is known."""
+        return self.run.progress.epoch_iters
+
+    @property
+    def extra_streams(self) -> list[str]:
+        """Names of the streams that are evaluated after each training pass."""
+        return [name for name in map(stream_name, self.run.val_data) if name != TRAIN]
+
+    def get_stream(self, stream: str) -> Iterable[object]:
+        """Return the batches of a stream."""
+        sources = {stream_name(name): one for name, one in self.run.val_data.items()}
+        sources |= {stream_name(name, "test"): one for name, one in self.run.test_data.items()}
+        if self.run.train_data is not None:
+            sources[TRAIN] = self.run.train_data
+        if stream not in sources:
+            known = ", ".join(sources)
+            raise HookError(
+                f"There is no stream '{stream}'.{nearest(stream, sources)} There are: {known}."
+            )
+        return sources[stream]

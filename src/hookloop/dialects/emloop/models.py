@@ -1,0 +1,47 @@
+"""The model as emloop's hooks know it: something with ``save(name_suffix)``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from hookloop.checkpoint.request import Save
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+
+class AbstractModel(ABC):
+    """What emloop's hook files import for their annotations."""
+
+    @abstractmethod
+    def save(self, name_suffix: str) -> str:
+        """Save the model and return where."""
+
+
+class SavingModel:
+    """The module in training, with emloop's ``save``; everything else is the module's own.
+
+    Args:
+        run: The run whose model it is.
+        owner: Name of the hook that holds it.
+    """
+
+    def __init__(self, run: Run, owner: str) -> None:
+        self._run = run
+        self._owner = owner
+
+    def save(self, name_suffix: str) -> str:
+        """Ask for the checkpoint ``model_<suffix>.pth`` and return its path.
+
+        The engine writes it at the next safe place, whole, beside the training.
+        """
+        name = f"model_{name_suffix}.pth"
+        self._run.save(Save(name, owner=self._owner))
+        return str(self._run.dir / name)
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        return self._run.model(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._run.model, name)

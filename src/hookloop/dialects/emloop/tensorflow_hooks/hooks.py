@@ -1,0 +1,9 @@
+"""What files import from ``emloop_tensorflow.hooks``."""
+
+from __future__ import annotations
+
+from hookloop.dialects.emloop.hooks.write_tensorboard import WriteTensorBoard
+
+WriteTensorboard = WriteTensorBoard
+
+__all__ = ["WriteTensorBoard", "WriteTensorboard"]
