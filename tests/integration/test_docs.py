@@ -1,4 +1,4 @@
-"""What the README shows really runs."""
+"""What the README and the pages on Trainer and hooks show really runs."""
 
 import re
 from pathlib import Path
@@ -13,8 +13,16 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+def blocks(language, text=README):
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["trainer", "writing-hooks"])
+def test_the_python_of_a_page_runs_from_top_to_bottom(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    names = {"__name__": "page"}
+    for block in blocks("python", text):
+        exec(compile(block, f"{page}.md", "exec"), names)
 
 
 def test_the_python_of_the_readme_runs(capsys):
