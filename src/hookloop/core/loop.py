@@ -91,6 +91,8 @@ class Loop:
         fire(plan.before_train_epoch, run)
         self._take_up_randomness()
         self._obey()  # A validation that was due when the run was cut off.
+        if run.requests.stop:
+            return False
         due, requests, limit = self.validation.due_after_iter, run.requests, progress.max_iters
         for batches in self._source().epoch(self.accumulate, self._iters_left()):
             self._iterate(batches)

@@ -356,3 +356,11 @@ def test_an_iterable_that_gives_nothing_is_refused():
 
     with pytest.raises(DataError, match="train_data is empty"):
         make_trainer(train_data=Nothing()).train()
+
+
+def test_a_stop_before_the_first_batch_of_an_epoch_trains_nothing():
+    hook, _ = record(["before_train_epoch"], lambda run: run.stop("enough"))
+    trainer = make_trainer(hooks=[hook])
+    outcome = trainer.train()
+    assert (outcome.status, outcome.reason) == ("stopped", "enough")
+    assert trainer.run.progress.iter == 0
