@@ -32,7 +32,8 @@ class Large(nn.Module):
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return something that can be trained on."""
-        return self.parts[0].sum() * inputs.mean()
+        first: torch.Tensor = self.parts[0]
+        return first.sum() * inputs.mean()
 
 
 def measure(kinds: dict[str, Callable[[], object]]) -> dict[str, float]:
@@ -51,7 +52,8 @@ def main() -> None:
     model, hook = Large(), AverageWeights(momentum=SHARE)
     averages = [one.detach().clone() for one in model.parameters()]
     weights = [one.detach() for one in model.parameters()]
-    torchs = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(1 - SHARE))
+    average = get_ema_multi_avg_fn(1 - SHARE)  # type: ignore[no-untyped-call]
+    torchs = AveragedModel(model, multi_avg_fn=average)
     torchs.update_parameters(model)
     trainer = Trainer(
         model,

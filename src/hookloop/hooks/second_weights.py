@@ -48,22 +48,26 @@ class SecondWeights:
             own.dtype == one.dtype and own.device == one.device
             for own, one in zip(self.numbers, self.live, strict=True)
         )
+        self._views = [one.detach() for one in self.live]
         self._first: list[Tensor] | None = None
 
     def blend(self, share: float) -> None:
         """Move the second set towards the first, by a share of the way; 1 copies."""
-        live = self.live
-        if not self._is_alike:
-            live = [
-                one.to(own.device, own.dtype) for own, one in zip(self.numbers, live, strict=True)
-            ]
+        if self._is_alike:
+            # Views without gradients spare a check per tensor; they are taken anew when the model
+            # was given other memory.
+            if self._views[0].data_ptr() != self.live[0].data_ptr():
+                self._views = [one.detach() for one in self.live]
+            live = self._views
+        else:
+            pairs = zip(self.numbers, self.live, strict=True)
+            live = [one.detach().to(own.device, own.dtype) for own, one in pairs]
         # On lists that are kept: torch.optim.swa_utils.AveragedModel gathers and groups its lists
         # anew at each update, which takes four to six times as long as the update itself.
-        with torch.no_grad():
-            if share == 1:
-                torch._foreach_copy_(self.numbers, live)
-            else:
-                torch._foreach_lerp_(self.numbers, live, share)
+        if share == 1:
+            torch._foreach_copy_(self.numbers, live)
+        else:
+            torch._foreach_lerp_(self.numbers, live, share)
 
     @property
     def is_in(self) -> bool:

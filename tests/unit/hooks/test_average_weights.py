@@ -228,6 +228,17 @@ def test_a_resumed_run_averages_to_the_same_bits(kind, tmp_path):
         assert torch.equal(average, resumed["averaged"][name]), name
 
 
+def test_a_model_that_is_given_other_memory_is_still_followed(tmp_path):
+    class Move(Hook):
+        def before_train_iter(self, run):
+            run.model.weight.data = run.model.weight.data.clone()
+
+    model = Count()
+    hook = AverageWeights("stochastic")
+    make_trainer(model=model, hooks=[hook, Climb(), Move()], max_iters=3, run_dir=tmp_path).train()
+    assert hook.state_dict()["averaged"]["weight"].item() == 2
+
+
 def test_what_looks_like_a_decay_is_remarked_on(caplog):
     with caplog.at_level(logging.WARNING):
         AverageWeights(momentum=0.999)
