@@ -59,6 +59,10 @@ class Origin:
         """Whether the user chose the directory."""
         return self._dir is not None
 
+    def adopt(self) -> None:
+        """Use the directory even if it holds a run already, whose files are written over."""
+        self._continues = self._dir is not None
+
     def open(self, config: Mapping[str, object]) -> Path:
         """Claim the directory, once, and leave the config there; return its path."""
         if self._continues and self._dir is not None:
