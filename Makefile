@@ -31,7 +31,7 @@ check: $(INSTALLED) ## Style, types, layers and every test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto
 
 format: $(INSTALLED) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff format .

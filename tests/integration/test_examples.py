@@ -110,6 +110,14 @@ def test_the_gan_updates_two_networks_with_two_optimizers(tmp_path):
     assert (tmp_path / "long" / "points.txt").read_text().strip()
 
 
+def test_points_are_drawn_where_they_are(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES / "gan")
+    from judging import draw
+
+    points = torch.tensor([[-1.5, 1.0], [2.5, -1.0], [9.0, -9.0]])
+    assert draw(points, rows=2, columns=6, reach=3.0) == " :\n     @"
+
+
 @pytest.mark.parametrize(
     ("example", "script", "arguments", "overrides"),
     [
