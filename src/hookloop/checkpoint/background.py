@@ -138,17 +138,12 @@ class BackgroundSaver:
                 self._give_up_hopeless()
                 if self._closing and not self._jobs:
                     return None
-                pause = None
-                blocked: set[str] = set()
-                for job in self._jobs:
-                    if job.place in blocked:
-                        continue
-                    blocked.add(job.place)
-                    wait = job.due - monotonic()
-                    if wait <= 0:
-                        return job
-                    pause = wait if pause is None else min(pause, wait)
-                self._changed.wait(pause)
+                heads = {job.place: job for job in reversed(self._jobs)}.values()
+                first = min(heads, key=lambda job: job.due, default=None)
+                wait = first.due - monotonic() if first is not None else None
+                if wait is not None and wait <= 0:
+                    return first
+                self._changed.wait(wait)
 
     def _give_up_hopeless(self) -> None:
         for job in list(self._jobs):

@@ -1,0 +1,232 @@
+"""Jobs are held up and let go by events, so that every order of events can be made to happen."""
+
+import logging
+import threading
+
+import pytest
+
+from hookloop.checkpoint import background
+from hookloop.checkpoint.background import BackgroundSaver, Job
+from hookloop.checkpoint.index import Saved
+from hookloop.errors import CheckpointError
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    monkeypatch.setattr(background, "FIRST_PAUSE", 0.0)
+
+
+@pytest.fixture
+def saver():
+    made = BackgroundSaver(lambda: None)
+    yield made
+    made.close()
+
+
+class Work:
+    """Something to save, which waits for permission and may fail."""
+
+    def __init__(self, name, done, *, failures=0, error=None, held=False):
+        self.name = name
+        self.done = done
+        self.failures = failures
+        self.error = error or OSError(28, "No space left on device")
+        self.tries = 0
+        self.begun = threading.Event()
+        self.allowed = threading.Event()
+        if not held:
+            self.allowed.set()
+
+    def __call__(self):
+        self.begun.set()
+        self.allowed.wait(30)
+        self.tries += 1
+        if self.tries <= self.failures:
+            raise self.error
+        self.done.append(self.name)
+        return Saved(self.name, "here", 1, 0)
+
+
+def write(work, place="here", **options):
+    return Job(f"{place}/{work.name}", place, work, is_write=True, **options)
+
+
+def promote(work, of, place="here", **options):
+    return Job(f"{place}/{work.name}", place, work, needs=f"{place}/{of}", **options)
+
+
+def names(news):
+    return [saved.name for saved in news]
+
+
+def test_jobs_are_done_in_the_order_given(saver):
+    done = []
+    for name in "abcdefgh":
+        saver.submit(promote(Work(name, done), "x"))
+    saver.close()
+    assert "".join(done) == "abcdefgh"
+    assert "".join(names(saver.news())) == "abcdefgh"
+
+
+def test_memory_is_not_free_before_the_write_that_uses_it_is_done(saver):
+    done = []
+    held = Work("a", done, held=True)
+    saver.submit(write(held))
+    waiting = threading.Thread(target=lambda: (saver.wait_for_room(), done.append("room")))
+    waiting.start()  # Perhaps before the saver's own thread has looked at the job.
+    held.begun.wait(30)
+    assert waiting.is_alive()
+    held.allowed.set()
+    waiting.join(30)
+    assert done == ["a", "room"]
+
+
+def test_at_most_one_write_waits_however_slow_the_store(saver):
+    done, running, most = [], [], []
+
+    def slow(name):
+        running.append(name)
+        most.append(len(running))
+        running.remove(name)
+        done.append(name)
+        return Saved(name, "here", 1, 0)
+
+    for number in range(50):
+        saver.wait_for_room()
+        saver.submit(Job(f"here/{number}", "here", lambda n=number: slow(str(n)), is_write=True))
+    saver.close()
+    assert done == [str(number) for number in range(50)]
+    assert max(most) == 1
+
+
+def test_a_promotion_is_not_waited_for(saver):
+    held = Work("best", [], held=True)
+    saver.submit(promote(held, "a"))
+    saver.wait_for_room()
+    held.allowed.set()
+
+
+def test_a_failed_write_is_said_once_and_tried_again_until_it_succeeds(saver, caplog):
+    caplog.set_level(logging.INFO)
+    work = Work("a", [], failures=4)
+    saver.submit(write(work))
+    while not (news := saver.news()):
+        pass
+    assert names(news) == ["a"]
+    assert saver.problem is None
+    said = [record.getMessage() for record in caplog.records]
+    assert len([text for text in said if "No space left on device" in text]) == 1
+    assert "Training goes on with the last good checkpoint; saving is tried again." in said[0]
+    assert said[-1] == "'here/a' is saved: the fault is over."
+
+
+def test_a_failed_write_is_given_up_for_a_newer_one(saver):
+    done, lost = [], []
+    work = Work("a", done, failures=10**9)
+    saver.submit(write(work, lost=lambda: lost.append("a")))
+    saver.wait_for_room()
+    saver.submit(write(Work("b", done)))
+    saver.close()
+    assert done == ["b"]
+    assert names(saver.news()) == ["b"]
+    assert lost == ["a"]
+    assert saver.problem is None
+
+
+def test_room_is_made_even_if_the_write_fails_only_while_somebody_waits(saver):
+    work = Work("a", [], failures=10**9, held=True)
+    saver.submit(write(work))
+    waiting = threading.Thread(target=saver.wait_for_room)
+    waiting.start()
+    work.begun.wait(30)
+    work.allowed.set()
+    waiting.join(30)
+    assert not waiting.is_alive()
+
+
+def test_what_was_to_be_made_of_a_lost_file_is_lost_with_it(saver):
+    done, lost = [], []
+    work = Work("a", done, failures=10**9)
+    best = Work("best", done)
+    saver.submit(write(work))
+    saver.submit(promote(best, "a", lost=lambda: lost.append("best")))
+    saver.wait_for_room()
+    saver.submit(write(Work("b", done)))
+    saver.close()
+    saver.news()
+    assert done == ["b"]
+    assert (best.tries, lost) == (0, ["best"])
+
+
+def test_a_failed_promotion_does_not_take_later_writes_with_it(saver):
+    done = []
+    missing = Work("best", done, failures=9, error=CheckpointError("it is not there"))
+    held = Work("first", done, held=True)
+    saver.submit(promote(held, "x"))
+    saver.submit(promote(missing, "a"))
+    saver.submit(write(Work("b", done)))
+    held.allowed.set()
+    saver.close()
+    assert done == ["first", "b"]
+    assert missing.tries == 1  # Trying again would not help.
+
+
+def test_a_store_that_fails_does_not_hold_up_another(saver):
+    done = []
+    bad = Work("a", done, failures=10**9)
+    saver.submit(write(bad, "full"))
+    saver.submit(write(Work("b", done), "other"))
+    while "b" not in done:
+        pass
+    assert saver.problem is not None
+    assert "full/a" in saver.problem
+    saver.close()
+
+
+def test_the_end_waits_for_what_can_be_saved(saver):
+    done = []
+    held = Work("a", done, held=True)
+    saver.submit(write(held))
+    saver.submit(promote(Work("best", done), "a"))
+    closing = threading.Thread(target=saver.close)
+    closing.start()
+    held.allowed.set()
+    closing.join(30)
+    assert done == ["a", "best"]
+
+
+def test_the_end_gives_up_after_a_few_last_tries_and_leaves_the_problem(saver):
+    work = Work("a", [], failures=10**9)
+    saver.submit(write(work))
+    saver.close()
+    assert work.tries >= background.LAST_TRIES
+    assert saver.problem == "'here/a' could not be saved: [Errno 28] No space left on device"
+
+
+def test_whatever_a_store_raises_the_thread_lives_on(saver):
+    class Foreign(Exception):
+        pass
+
+    done = []
+    saver.submit(write(Work("a", done, failures=2, error=Foreign("the bucket is gone"))))
+    saver.submit(promote(Work("best", done), "a"))
+    saver.close()
+    assert done == ["a", "best"]
+
+
+def test_it_can_be_used_again_after_its_end(saver):
+    done = []
+    for name in "ab":
+        saver.submit(write(Work(name, done)))
+        saver.close()
+    assert done == ["a", "b"]
+
+
+def test_what_is_yet_to_be_done_is_known(saver):
+    held = Work("a", [], held=True)
+    saver.submit(write(held))
+    assert saver.awaits("here/a")
+    assert not saver.awaits("here/b")
+    held.allowed.set()
+    saver.close()
+    assert not saver.awaits("here/a")
