@@ -6,100 +6,13 @@ is kept is bounded: a window of recent values and the sums of the current epoch.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-import torch
 from torch import Tensor
 
 from hookloop.errors import MetricError, nearest
-
-Value = Tensor | float
-WINDOW = 100
-FOLD = 256  # Values per reduction kernel: its cost, about 150 us on a CPU, is spread over as many.
-
-
-class Series:
-    """The values of one name: the latest, a window of recent ones, the mean of the epoch.
-
-    >>> series = Series()
-    >>> for value in (1.0, 2.0, 6.0):
-    ...     series.add(value)
-    >>> series.latest, series.mean(), series.smooth(2)
-    (6.0, 3.0, 4.0)
-    """
-
-    __slots__ = ("_count", "_pending", "_total", "recent", "weights")
-
-    def __init__(self) -> None:
-        self.recent: deque[Value] = deque(maxlen=WINDOW)
-        self.weights: list[float] | None = None
-        self._pending: list[Value] = []
-        self._total: Value = 0.0
-        self._count = 0.0
-
-    def add(self, value: Value, weight: float = 1.0) -> None:
-        """Take a value that nobody will change in place; a tensor must be detached and scalar."""
-        self.recent.append(value)
-        self._pending.append(value)
-        if weight != 1.0 or self.weights is not None:
-            if self.weights is None:
-                self.weights = [1.0] * (len(self._pending) - 1)
-            self.weights.append(weight)
-        if len(self._pending) >= FOLD:
-            self._total, self._count = self._sums()
-            self._pending, self.weights = [], None
-
-    @property
-    def latest(self) -> Value:
-        """The value put last."""
-        return self.recent[-1]
-
-    @property
-    def is_current(self) -> bool:
-        """Whether a value was put since the epoch began."""
-        return bool(self._pending or self._count)
-
-    def mean(self) -> Value:
-        """The weighted mean of the epoch."""
-        total, count = self._sums()
-        return total / count if count else float("nan")
-
-    def smooth(self, window: int = WINDOW) -> Value:
-        """The plain mean of the last ``window`` values, across epochs."""
-        values = list(self.recent)[-window:]
-        return _sum(values, None) / len(values)
-
-    def start_epoch(self) -> None:
-        """Forget the epoch's sums; the window goes on."""
-        self._pending, self.weights = [], None
-        self._total, self._count = 0.0, 0.0
-
-    def _sums(self) -> tuple[Value, float]:
-        if not self._pending:
-            return self._total, self._count
-        count = sum(self.weights) if self.weights else float(len(self._pending))
-        return self._total + _sum(self._pending, self.weights), self._count + count
-
-    def state_dict(self) -> dict[str, object]:
-        """Return plain numbers; values not yet folded stay apart, so that sums keep their bits."""
-        return {
-            "recent": _numbers(self.recent),
-            "pending": _numbers(self._pending),
-            "weights": None if self.weights is None else list(self.weights),
-            "total": float(self._total),
-            "count": self._count,
-        }
-
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Take back what `state_dict` returned."""
-        self.recent = deque(cast("list[float]", state["recent"]), maxlen=WINDOW)
-        self._pending = list(cast("list[float]", state["pending"]))
-        weights = cast("list[float] | None", state["weights"])
-        self.weights = None if weights is None else list(weights)
-        self._total = cast("float", state["total"])
-        self._count = cast("float", state["count"])
+from hookloop.metrics.series import WINDOW, Series, Value, read_all, read_values, smooth_all
 
 
 class MetricStore:
@@ -136,10 +49,13 @@ class MetricStore:
 
     def names(self) -> list[str]:
         """List the names that have a value."""
-        return [name for name, series in self._series.items() if series.recent]
+        return [name for name, series in self._series.items() if not series.is_empty]
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in self._series and bool(self._series[name].recent)
+        if not isinstance(name, str):
+            return False
+        series = self._series.get(name)
+        return series is not None and not series.is_empty
 
     def latest(self, name: str) -> float:
         """Read the newest value of a name."""
@@ -147,20 +63,21 @@ class MetricStore:
 
     def mean(self, name: str) -> float:
         """Read the mean of a name over the current epoch."""
-        return float(self._known(name).mean())
+        series = self._known(name)
+        read_all([series])
+        return float(series.mean())
 
     def smooth(self, names: Iterable[str], window: int = WINDOW) -> dict[str, float]:
         """Read the means of several names over their last ``window`` values, in one copy."""
         chosen = list(names)
-        return dict(
-            zip(chosen, _read([self._known(n).smooth(window) for n in chosen]), strict=True)
-        )
+        means = smooth_all([self._known(name) for name in chosen], window)
+        return dict(zip(chosen, means, strict=True))
 
     def stream(self, name: str) -> dict[str, float]:
         """Read the epoch means of everything that was put under ``name/``, in one copy."""
         chosen = self._current(name)
-        values = _read([self._series[n].mean() for n in chosen])
-        return {n.removeprefix(f"{name}/"): v for n, v in zip(chosen, values, strict=True)}
+        read_all([self._series[one] for one in chosen])
+        return {one.removeprefix(f"{name}/"): float(self._series[one].mean()) for one in chosen}
 
     def recent(self, name: str, window: int = WINDOW) -> dict[str, float]:
         """Read the means of the last ``window`` values instead, by full name, in one copy.
@@ -172,7 +89,8 @@ class MetricStore:
     def all_latest(self) -> dict[str, float]:
         """Read the newest value of every name, in one copy."""
         names = self.names()
-        return dict(zip(names, _read([self._series[n].latest for n in names]), strict=True))
+        (values,) = read_values([[self._series[name].latest for name in names]])
+        return dict(zip(names, values, strict=True))
 
     def start_epoch(self, stream: str) -> None:
         """Begin the epoch means of a stream anew."""
@@ -182,7 +100,9 @@ class MetricStore:
 
     def state_dict(self) -> dict[str, object]:
         """Return every series as plain numbers; the size does not grow with the run."""
-        return {name: series.state_dict() for name, series in self._series.items() if series.recent}
+        held = {name: series for name, series in self._series.items() if not series.is_empty}
+        read_all(list(held.values()))
+        return {name: series.state_dict() for name, series in held.items()}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Take back what `state_dict` returned; series handed out before stay valid."""
@@ -201,42 +121,3 @@ class MetricStore:
                 f"There are: {listed}."
             )
         return self._series[name]
-
-
-def _sum(values: list[Value], weights: list[float] | None) -> Value:
-    if not any(isinstance(value, Tensor) for value in values):
-        numbers = cast("list[float]", values)
-        return (
-            sum(numbers)
-            if weights is None
-            else sum(v * w for v, w in zip(numbers, weights, strict=True))
-        )
-    stacked = _stack(values)
-    if weights is None:
-        return stacked.sum()
-    return stacked.dot(torch.tensor(weights, dtype=stacked.dtype, device=stacked.device))
-
-
-def _stack(values: Iterable[Value]) -> Tensor:
-    """Put values side by side in double precision, on the device of the first tensor among them."""
-    listed = list(values)
-    like = next(value for value in listed if isinstance(value, Tensor))
-    dtype = torch.float32 if like.device.type == "mps" else torch.float64
-    same = all(
-        isinstance(v, Tensor) and v.dtype == like.dtype and v.device == like.device for v in listed
-    )
-    if same:
-        return torch.stack(cast("list[Tensor]", listed)).to(dtype)
-    return torch.stack([torch.as_tensor(v, dtype=dtype, device=like.device) for v in listed])
-
-
-def _numbers(values: Iterable[Value]) -> list[float]:
-    return _read(list(values))
-
-
-def _read(values: list[Value]) -> list[float]:
-    """Turn values into numbers with at most one copy from the device."""
-    if not any(isinstance(value, Tensor) for value in values):
-        return [float(value) for value in values]
-    numbers: list[float] = _stack(values).tolist()
-    return numbers
