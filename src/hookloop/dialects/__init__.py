@@ -69,6 +69,11 @@ DIALECTS: dict[str, Dialect] = {
             (".hooks", "AbstractHook"),  # The module that emloop gives its base class.
             packages={"emloop": "emloop", "emloop_tensorflow": "emloop.tensorflow_hooks"},
         ),
+        _dialect(
+            "vissl",
+            ("classy_vision", "ClassyHook"),
+            packages={"vissl": "vissl", "classy_vision": "vissl.classy_vision"},
+        ),
     )
 }
 

@@ -1,0 +1,137 @@
+"""Hooks of ClassyVision and VISSL at our mount points: one positional argument, the task.
+
+on_start             before_train, or before an evaluation outside of a training
+on_phase_start       before_train_epoch, before_val_epoch, before_test_epoch
+on_forward           after_forward
+on_loss_and_meter    after_loss
+on_backward          before_update: the gradients are complete and unscaled
+on_update            after_update
+on_step              after_train_iter, after_val_iter, after_test_iter
+on_phase_end         after_train_epoch, after_val_epoch, after_test_epoch
+on_end               after_train, or after an evaluation outside of a training
+on_exception         on_exception
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+from hookloop.core.acting import Call
+from hookloop.core.hook import Hook
+from hookloop.core.priority import Priority
+from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount
+from hookloop.dialects.vissl.task import Task
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+LAST = int(Priority.NORMAL) + 1  # ClassyVision moves its CheckpointHook behind all others.
+
+
+def adapt(foreign: object) -> list[Hook]:
+    """Make native hooks of one of ClassyVision's or VISSL's."""
+    if isinstance(foreign, Catalogued):
+        return list(foreign.native_hooks())
+    return [ClassyAdapter(foreign)]
+
+
+class ClassyAdapter(Adapter):
+    """One hook of ClassyVision or VISSL; its ``state`` is kept in checkpoints and restored."""
+
+    facade: Task
+
+    def __init__(self, foreign: object) -> None:
+        self.has_begun = False
+        used = [mount for mount in MOUNTS if not _is_noop(foreign, mount.method)]
+        is_last = type(foreign).__name__ == "CheckpointHook"
+        priority = LAST if is_last else Priority.NORMAL
+        super().__init__(foreign, used, facade=Task, priority=priority)
+
+    def before_run(self, run: Run) -> None:
+        super().before_run(run)
+        self.facade.companion.join(run)
+        self.has_begun = False
+
+    def state_dict(self) -> dict[str, object]:
+        get = getattr(self.foreign, "get_classy_state", None)
+        return dict(get()) if callable(get) else {}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        put = getattr(self.foreign, "set_classy_state", None)
+        if callable(put) and state:
+            put(dict(state))
+
+
+def _is_noop(foreign: object, name: str) -> bool:
+    """Tell whether a hook says ``on_step = ClassyHook._noop``."""
+    method = getattr(foreign, name, None)
+    return getattr(method, "__name__", "") == "_noop"
+
+
+# --- how each method is called --------------------------------------------------------------------
+
+
+def _with_task(method: Method, adapter: Adapter) -> Call:
+    def call(run: Run, *arguments: object) -> None:
+        task = adapter.facade
+        task.hook = adapter.name
+        method(task)
+
+    return call
+
+
+def _plain(method: Method, adapter: Adapter) -> Call:
+    """Make the call of a point without arguments, of which there are thousands."""
+
+    def call(run: Run) -> None:
+        task = adapter.facade
+        task.hook = adapter.name
+        method(task)
+
+    return call
+
+
+def _once(method: Method, adapter: Adapter) -> Call:
+    ours = cast("ClassyAdapter", adapter)
+
+    def call(run: Run) -> None:
+        if not ours.has_begun:
+            ours.has_begun = True
+            ours.facade.hook = ours.name
+            method(ours.facade)
+
+    return call
+
+
+def _outside_training(method: Method, adapter: Adapter) -> Call:
+    ours = cast("ClassyAdapter", adapter)
+
+    def call(run: Run) -> None:
+        if ours.facade.test_only:
+            ours.facade.hook = ours.name
+            method(ours.facade)
+
+    return call
+
+
+MOUNTS = (
+    *(Mount(point, "on_start", _once) for point in ("before_train", "before_val", "before_test")),
+    *(
+        Mount(f"before_{phase}_epoch", "on_phase_start", _plain)
+        for phase in ("train", "val", "test")
+    ),
+    Mount("after_forward", "on_forward", _plain),
+    Mount("after_loss", "on_loss_and_meter", _plain),
+    Mount("before_update", "on_backward", _plain),
+    Mount("after_update", "on_update", _plain),
+    *(Mount(f"after_{phase}_iter", "on_step", _plain) for phase in ("train", "val", "test")),
+    *(
+        Mount(f"after_{phase}_epoch", "on_phase_end", _with_task)
+        for phase in ("train", "val", "test")
+    ),
+    Mount("after_train", "on_end", _plain),
+    Mount("after_val", "on_end", _outside_training),
+    Mount("after_test", "on_end", _outside_training),
+    Mount("on_exception", "on_exception", _with_task),
+)

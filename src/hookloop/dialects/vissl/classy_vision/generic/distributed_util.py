@@ -1,0 +1,36 @@
+"""What hook files ask about the processes of a run."""
+
+from __future__ import annotations
+
+import torch.distributed
+
+from hookloop.parallel.world import World
+
+
+def get_rank() -> int:
+    """Return the number of this process."""
+    return World.from_environment().rank
+
+
+def get_world_size() -> int:
+    """Return the number of processes."""
+    return World.from_environment().size
+
+
+def is_primary() -> bool:
+    """Tell whether this is the process that writes."""
+    return get_rank() == 0
+
+
+is_master = is_primary
+
+
+def is_distributed_training_run() -> bool:
+    """Tell whether there are several processes."""
+    return get_world_size() > 1
+
+
+def barrier() -> None:
+    """Wait for all processes."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.barrier()

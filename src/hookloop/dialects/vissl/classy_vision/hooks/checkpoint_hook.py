@@ -1,0 +1,60 @@
+"""`CheckpointHook`: ClassyVision's checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hookloop.checkpoint.request import Save
+from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
+
+if TYPE_CHECKING:
+    from hookloop.dialects.vissl.task import Task
+
+NAME = "checkpoint.torch"
+
+
+class CheckpointHook(QuietHook):
+    """Write ``model_phase-<n>_end.torch`` and ``checkpoint.torch`` at the end of phases.
+
+    Args:
+        checkpoint_folder: Where to; it has to exist.
+        input_args: Not needed: the engine keeps the config itself.
+        phase_types: Of which phases.
+        checkpoint_period: Of every how many-th of these.
+    """
+
+    def __init__(
+        self,
+        checkpoint_folder: str,
+        input_args: object = None,
+        phase_types: Collection[str] | None = None,
+        checkpoint_period: int = 1,
+    ) -> None:
+        super().__init__()
+        self.checkpoint_folder = checkpoint_folder
+        self.input_args = input_args
+        self.phase_types = list(phase_types or ["train"])
+        self.checkpoint_period = checkpoint_period
+        self.state.phase_counter = 0  # type: ignore[attr-defined]
+
+    def on_start(self, task: Task) -> None:
+        if not task.test_only and not Path(self.checkpoint_folder).is_dir():
+            raise FileNotFoundError(f"There is no folder '{self.checkpoint_folder}' to save to.")
+
+    def on_phase_end(self, task: Task) -> None:
+        if task.test_only or task.phase_type not in self.phase_types:
+            return
+        self.state.phase_counter += 1  # type: ignore[attr-defined]
+        if self.state.phase_counter % self.checkpoint_period == 0:  # type: ignore[attr-defined]
+            name = f"model_phase-{task.phase_idx}_end.torch"
+            save_as(task, name, NAME, self.checkpoint_folder)
+
+
+def save_as(task: Task, name: str, latest: str, folder: str | None = None) -> None:
+    """Ask for a checkpoint, and for the same under the name of the newest."""
+    owner = task.hook
+    place = None if folder is None or Path(folder) == task.run.dir else folder
+    task.run.save(Save(name, place, owner=owner))
+    task.run.save(Save(latest, place, owner=owner, of=name))

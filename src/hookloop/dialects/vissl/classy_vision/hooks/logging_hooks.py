@@ -1,0 +1,114 @@
+"""`LossLrMeterLoggingHook` and `OutputCSVHook`: ClassyVision's logs."""
+
+from __future__ import annotations
+
+import csv
+import logging
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from torch import Tensor
+
+from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
+
+if TYPE_CHECKING:
+    from hookloop.dialects.vissl.task import Task
+    from hookloop.dialects.vissl.views import Meter
+
+_log = logging.getLogger("classy_vision")
+
+
+class LossLrMeterLoggingHook(QuietHook):
+    """Log loss, meters and learning rate every so many batches and at the end of each phase.
+
+    Args:
+        log_freq: Batches of a train phase from one line to the next; None for none.
+    """
+
+    def __init__(self, log_freq: int | None = None) -> None:
+        super().__init__()
+        if log_freq is not None and log_freq < 1:
+            raise ValueError(f"log_freq must be at least 1, not {log_freq}.")
+        self.log_freq = log_freq
+
+    def on_step(self, task: Task) -> None:
+        if self.log_freq is None or not task.train:
+            return
+        within = task.run.progress.iter_in_epoch
+        if within and within % self.log_freq == 0:
+            self._log(task, "Approximate meters")
+
+    def on_phase_end(self, task: Task) -> None:
+        self._log(task, "Synced meters")
+
+    def _log(self, task: Task, title: str) -> None:
+        index = task.train_phase_idx if task.train else task.eval_phase_idx
+        losses = task.losses
+        samples = max(1, len(losses) * task.get_batchsize_per_replica())
+        meters = ", ".join(f"{meter.name}: {value:.6g}" for meter, value in _values(task))
+        rate = float(cast("float", task.optimizer.options_view.lr)) if task.train else None
+        _log.info(
+            "%s: [rank: %d, %s phase: %d, %d%% done], loss: %.6g, %s%s",
+            title,
+            task.run.world.rank,
+            task.phase_type,
+            index,
+            _percent(task),
+            sum(losses) / samples,
+            meters,
+            f", lr: {rate:.6g}" if rate is not None else "",
+        )
+
+
+def _values(task: Task) -> list[tuple[Meter, float]]:
+    return [(meter, value) for meter in task.meters for value in meter.value.values()]
+
+
+def _percent(task: Task) -> int:
+    total = task.num_batches_per_phase
+    done = task.run.progress.iter_in_epoch if task.train else len(task.losses)
+    return round(100 * done / total) if total > 0 else 100
+
+
+class OutputCSVHook(QuietHook):
+    """Append each sample of a test phase to ``predictions.csv``: id, prediction, target.
+
+    Args:
+        folder: Where the file is.
+        id_key: The entry of the batch that identifies a sample.
+        delimiter: Between the columns.
+    """
+
+    def __init__(self, folder: str, id_key: str = "id", delimiter: str = "\t") -> None:
+        super().__init__()
+        self.output_path = Path(folder) / "predictions.csv"
+        self.id_key = id_key
+        self.delimiter = delimiter
+
+    def on_start(self, task: Task) -> None:
+        self._append([("sample_id", "prediction", "target")])
+
+    def on_step(self, task: Task) -> None:
+        if task.train:
+            return
+        sample, output = task.last_batch.sample, task.last_batch.model_output
+        target = task.last_batch.target
+        if not isinstance(sample, Mapping) or self.id_key not in sample:
+            raise KeyError(f"the batch has no '{self.id_key}': give id_key= its name.")
+        ids, said, true = _listed(sample[self.id_key]), _classes(output), _classes(target)
+        self._append(zip(ids, said, true, strict=True))
+
+    def _append(self, rows: Iterable[Iterable[object]]) -> None:
+        with self.output_path.open("a", encoding="utf-8", newline="") as file:
+            csv.writer(file, delimiter=self.delimiter, lineterminator="\n").writerows(rows)
+
+
+def _listed(values: object) -> list[object]:
+    return values.tolist() if isinstance(values, Tensor) else list(cast("Iterable[object]", values))
+
+
+def _classes(values: object) -> list[object]:
+    if isinstance(values, Tensor) and values.ndim > 1:
+        values = values.argmax(1)
+    return _listed(values)

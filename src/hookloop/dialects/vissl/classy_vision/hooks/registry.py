@@ -1,0 +1,72 @@
+"""`register_hook`: names for hooks in ClassyVision's configs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from importlib import import_module
+from typing import Any, TypeVar, cast
+
+from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import ClassyHook
+from hookloop.errors import nearest
+
+Kind = TypeVar("Kind", bound=type)
+
+_HOME = "hookloop.dialects.vissl.classy_vision.hooks"
+
+BUILT_IN = {
+    "checkpoint": f"{_HOME}.checkpoint_hook:CheckpointHook",
+    "ema_model_weights": f"{_HOME}.rows:ExponentialMovingAverageModelHook",
+    "loss_lr_meter_logging": f"{_HOME}.logging_hooks:LossLrMeterLoggingHook",
+    "model_complexity": f"{_HOME}.rows:ModelComplexityHook",
+    "model_tensorboard": f"{_HOME}.board_hooks:ModelTensorboardHook",
+    "output_csv": f"{_HOME}.logging_hooks:OutputCSVHook",
+    "precise_bn": f"{_HOME}.rows:PreciseBatchNormHook",
+    "profiler": f"{_HOME}.rows:ProfilerHook",
+    "progress_bar": f"{_HOME}.rows:ProgressBarHook",
+    "tensorboard_plot": f"{_HOME}.board_hooks:TensorboardPlotHook",
+    "torchscript": f"{_HOME}.rows:TorchscriptHook",
+    "visdom": f"{_HOME}.board_hooks:VisdomHook",
+}
+"""ClassyVision's own hooks by the names under which it registers them."""
+
+_registered: dict[str, type] = {}
+
+
+def register_hook(name: str, bypass_checks: bool = False) -> Callable[[Kind], Kind]:
+    """Register a hook class for configs.
+
+    Args:
+        name: Its name there.
+        bypass_checks: Whether a name that is taken may be taken again.
+    """
+
+    def register(kind: Kind) -> Kind:
+        if not bypass_checks:
+            if name in _registered and _registered[name].__qualname__ != kind.__qualname__:
+                raise ValueError(f"A hook is registered as '{name}' already.")
+            if not issubclass(kind, ClassyHook):
+                raise ValueError(f"{kind.__name__} is no ClassyHook.")
+        _registered[name] = kind
+        return kind
+
+    return register
+
+
+def build_hook(config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a hook of any kind
+    """Make a hook of ``{"name": "checkpoint", ...}``."""
+    settings = dict(deepcopy(config))
+    name = settings.pop("name", None)
+    known = [*_registered, *BUILT_IN]
+    assert name in known, f"no hook is registered as '{name}'.{nearest(str(name), known)}"
+    kind = _registered.get(name)
+    if kind is None:
+        module, found = BUILT_IN[name].split(":")
+        kind = cast("type", getattr(import_module(module), found))
+    make = getattr(kind, "from_config", None)
+    return make(settings) if callable(make) else kind(**settings)
+
+
+def build_hooks(configs: Iterable[Mapping[str, Any]]) -> list[Any]:
+    """Make the hooks of a config."""
+    return [build_hook(config) for config in configs]

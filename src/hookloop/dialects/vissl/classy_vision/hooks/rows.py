@@ -1,0 +1,128 @@
+"""ClassyVision's hooks that native ones stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from hookloop.core.hook import Hook
+from hookloop.dialects.adapter import Catalogued, native
+from hookloop.errors import HookError
+
+
+class ExponentialMovingAverageModelHook(Catalogued):
+    """Average the weights, and use the average in test phases.
+
+    Args:
+        decay: Share of the old average in an update.
+        consider_bn_buffers: Whether buffers are averaged too.
+        device: ``gpu`` keeps the average beside the weights, ``cpu`` in memory.
+    """
+
+    dialect = "vissl"
+
+    def __init__(
+        self,
+        decay: float,
+        consider_bn_buffers: bool = True,
+        device: Literal["gpu", "cpu"] = "gpu",
+    ) -> None:
+        assert 0 <= decay <= 1, f"decay must lie between 0 and 1, not {decay}"
+        assert device in ("gpu", "cpu"), f"device is gpu or cpu, not {device}"
+        self.decay = decay
+        self.consider_bn_buffers = consider_bn_buffers
+        self.device = device
+
+    def native_hooks(self) -> Sequence[Hook]:
+        """Return the averaging hook, which begins with the weights before the first update."""
+        share = 1 - self.decay
+        hook = native("AverageWeights")(
+            momentum=min(max(share, 1e-12), 1 - 1e-12),
+            buffers=self.consider_bn_buffers,
+            device="cpu" if self.device == "cpu" else None,
+        )
+        hook.share = lambda updates: share  # type: ignore[attr-defined]
+        return [hook]
+
+
+class ModelComplexityHook(Catalogued):
+    """Count parameters, operations and activations."""
+
+    dialect = "vissl"
+
+    def native_hooks(self) -> Sequence[Hook]:
+        """Return the counting hook."""
+        return [native("CountComplexity")()]
+
+
+class PreciseBatchNormHook(Catalogued):
+    """Recompute the statistics of batch norm at the end of each train phase.
+
+    Args:
+        num_samples: From how many samples.
+        cache_samples: Not needed: the last samples are kept anyway.
+    """
+
+    dialect = "vissl"
+
+    def __init__(self, num_samples: int, cache_samples: bool = False) -> None:
+        self.num_samples = num_samples
+        self.cache_samples = cache_samples
+
+    def native_hooks(self) -> Sequence[Hook]:
+        """Return the recomputing hook."""
+        return [native("RecomputeBatchNorm")(samples=self.num_samples)]
+
+
+class ProfilerHook(Catalogued):
+    """Profile the first iteration."""
+
+    dialect = "vissl"
+
+    def native_hooks(self) -> Sequence[Hook]:
+        """Return the profiling hook."""
+        return [native("ProfileOperators")(wait=0, warmup=0, active=1)]
+
+
+class ProgressBarHook(Catalogued):
+    """Show the progress of the run."""
+
+    dialect = "vissl"
+
+    def native_hooks(self) -> Sequence[Hook]:
+        """Return the showing hook."""
+        return [native("ShowProgress")()]
+
+
+class TorchscriptHook(Catalogued):
+    """Write ``torchscript.pt`` when the training is over, in evaluation mode.
+
+    Args:
+        torchscript_folder: Where to.
+        use_trace: Whether to trace the model; anything else is not offered.
+        trace_strict: Not needed.
+        device: Where the model is then: on the CPU.
+    """
+
+    dialect = "vissl"
+
+    def __init__(
+        self,
+        torchscript_folder: str,
+        use_trace: bool = True,
+        trace_strict: bool = True,
+        device: str = "cpu",
+    ) -> None:
+        if not use_trace or device != "cpu":
+            raise HookError(
+                "TorchscriptHook traces the model on the CPU: for anything else export it yourself "
+                "in on_end, or use hookloop.hooks.ExportModel('export')."
+            )
+        self.torchscript_folder = torchscript_folder
+        self.trace_strict = trace_strict
+
+    def native_hooks(self) -> Sequence[Hook]:
+        """Return the exporting hook."""
+        file = Path(self.torchscript_folder).resolve() / "torchscript.pt"
+        return [native("ExportModel")("torchscript", file=str(file))]

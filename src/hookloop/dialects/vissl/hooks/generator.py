@@ -1,0 +1,73 @@
+"""`default_hook_generator`: the hooks that one of VISSL's configs asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hookloop.dialects.vissl.hooks import board_hook, log_hooks, training_hooks
+from hookloop.dialects.vissl.views import ConfigView
+from hookloop.writers.base import require
+
+
+def default_hook_generator(cfg: Mapping[str, Any]) -> list[Any]:
+    """Return VISSL's hooks in its order; those of single research methods are not offered.
+
+    Args:
+        cfg: The config: ``HOOKS``, ``MODEL``, ``CHECKPOINT`` and so on.
+    """
+    config = ConfigView(cfg)
+    folder = str(config.find("CHECKPOINT.DIR", "."))
+    frequency = config.find("HOOKS.PERF_STATS.PERF_STAT_FREQUENCY")
+    hooks: list[Any] = []
+
+    def add(flag: str, default: bool, make: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        if config.find(flag, default):
+            hooks.append(make(*args, **kwargs))
+
+    add(
+        "HOOKS.PERF_STATS.MONITOR_PERF_STATS",
+        False,
+        log_hooks.LogPerfTimeMetricsHook,
+        frequency,
+    )
+    add(
+        "HOOKS.MODEL_COMPLEXITY.COMPUTE_COMPLEXITY",
+        False,
+        training_hooks.SSLModelComplexityHook,
+    )
+    add("HOOKS.LOG_GPU_STATS", True, log_hooks.LogGpuStatsHook)
+    memory = config.find("HOOKS.MEMORY_SUMMARY.LOG_ITERATION_NUM", 0)
+    add("HOOKS.MEMORY_SUMMARY.PRINT_MEMORY_SUMMARY", True, log_hooks.LogGpuMemoryHook, memory)
+    add("HOOKS.MEMORY_SUMMARY.DUMP_MEMORY_ON_EXCEPTION", False, log_hooks.DumpMemoryOnException)
+    if config.find("HOOKS.TENSORBOARD_SETUP.USE_TENSORBOARD", False):
+        hooks.append(_tensorboard(config, folder))
+    norm = config.find("MODEL.GRAD_CLIP.NORM_TYPE", 2), config.find("MODEL.GRAD_CLIP.MAX_NORM", 1)
+    add("MODEL.GRAD_CLIP.USE_GRAD_CLIP", False, training_hooks.GradClipHook, *norm)
+    add("MODEL.FSDP_CONFIG.FORCE_SYNC_CUDA", False, training_hooks.CudaSynchronizeHook)
+    profiling = config.find("PROFILING", {})
+    add("PROFILING.RUN_PROFILER", False, training_hooks.ProfilingHook, profiling)
+    hooks.append(training_hooks.SetDataSamplerEpochHook())
+    add("MODEL.TEMP_FROZEN_PARAMS_ITER_MAP", False, training_hooks.FreezeParametersHook)
+    hooks.append(log_hooks.LogLossMetricsCheckpointHook())
+    hooks.append(log_hooks.LogLossLrEtaHook(folder, frequency))  # type: ignore[arg-type]
+    add("METERS.model_output_mask", False, training_hooks.ModelOutputMaskHook)
+    add("HOOKS.CHECK_NAN", True, training_hooks.CheckNanLossHook)
+    add("HOOKS.CHECK_NAN", True, training_hooks.CheckNanModelOutputHook)
+    update = config.find("HOOKS.EMA_MODEL.UPDATE_ITER", 1)
+    warmup = config.find("HOOKS.EMA_MODEL.EMA_CONFIG.WARMUP", 0.05)
+    add("HOOKS.EMA_MODEL.SAVE_EMA_MODEL", False, training_hooks.EmaHook, False, update, warmup)
+    return hooks
+
+
+def _tensorboard(config: ConfigView, folder: str) -> board_hook.SSLTensorboardHook:
+    require("tensorboard", extra="tensorboard", who="SSLTensorboardHook")
+    from torch.utils.tensorboard import SummaryWriter
+
+    setup = config.find("HOOKS.TENSORBOARD_SETUP", ConfigView({}))
+    assert isinstance(setup, ConfigView)
+    return board_hook.SSLTensorboardHook(
+        SummaryWriter(f"{folder}/tb_logs"),
+        log_params=bool(setup.get("LOG_PARAMS", False)),
+        log_params_gradients=bool(setup.get("LOG_PARAMS_GRADIENTS", False)),
+    )

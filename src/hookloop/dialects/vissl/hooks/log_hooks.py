@@ -1,0 +1,214 @@
+"""VISSL's hooks that log: losses and rates, metrics with checkpoints, times, GPU memory."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, cast
+
+import torch
+
+from hookloop.data.portable import write_portable
+from hookloop.dialects.vissl.classy_vision.hooks.checkpoint_hook import NAME, save_as
+from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
+from hookloop.runs.layout import write_text
+from hookloop.runs.records import to_json
+
+if TYPE_CHECKING:
+    from hookloop.dialects.vissl.task import Task
+
+_log = logging.getLogger("vissl")
+
+
+class LogLossLrEtaHook(QuietHook):
+    """Write loss, learning rate, times and what other hooks add to the log and ``stdout.json``.
+
+    It does so at the iterations 0, 1, every fifth up to 100 and every ``LOG_FREQUENCY``-th (10 by
+    default), counted from 0.
+
+    Args:
+        checkpoint_folder: Where ``stdout.json`` is.
+        btime_freq: Over how many of the last batches the time is averaged; None for all.
+    """
+
+    def __init__(self, checkpoint_folder: str, btime_freq: int | None = None) -> None:
+        super().__init__()
+        self.checkpoint_folder = Path(checkpoint_folder)
+        self.btime_freq = btime_freq
+
+    def on_start(self, task: Task) -> None:
+        task.additional_log_data = {}
+
+    def on_update(self, task: Task) -> None:
+        if not task.train or not task.run.world.is_main:
+            return
+        iteration = task.iteration
+        frequency = cast("int", task.config.find("LOG_FREQUENCY", 10))
+        if (
+            iteration == 1
+            or (frequency > 0 and iteration % frequency == 0)
+            or (iteration <= 100 and iteration % 5 == 0)
+        ):
+            line = self._line(task)
+            _log.info("; ".join(f"{name}: {value}" for name, value in line.items()))
+            with (self.checkpoint_folder / "stdout.json").open("a", encoding="utf-8") as file:
+                file.write(to_json(line) + "\n")
+        task.additional_log_data = {}
+
+    def _line(self, task: Task) -> dict[str, object]:
+        times = task.batch_time[-(self.btime_freq or 0) :] or [0.0]
+        mean = sum(times) / len(times)
+        left = max(0, task.max_iteration - task.iteration)
+        loss = task.last_batch.loss
+        view = task.optimizer.options_view
+        line = {
+            "Rank": task.run.world.rank,
+            "ep": task.train_phase_idx,
+            "iter": task.iteration,
+            "lr": round(float(view.lr), 5),
+            "loss": None if loss is None else round(float(loss.detach()), 5),
+            "btime(ms)": int(1000 * mean),
+            "eta": str(timedelta(seconds=int(mean * left))),
+            "peak_mem(M)": _peak_memory(task),
+            "weight_decay": getattr(view, "weight_decay", None),
+        }
+        if task.iteration == 1:
+            line["max_iterations"] = task.max_iteration
+        return line | dict(task.additional_log_data)
+
+
+def _peak_memory(task: Task) -> int:
+    return int(torch.cuda.max_memory_allocated() / 1024**2) if task.use_gpu else -1
+
+
+class LogLossMetricsCheckpointHook(QuietHook):
+    """Write ``metrics.json`` and checkpoints, and what led to an output that is not finite.
+
+    Checkpoints are ``model_phase<n>.torch`` after every ``CHECKPOINT_FREQUENCY``-th train phase (1
+    by default), ``model_final_checkpoint_phase<n>.torch`` after the last, and, with
+    ``CHECKPOINT_ITER_FREQUENCY``, ``model_iteration<n>.torch``; ``checkpoint.torch`` is the newest.
+
+    Args:
+        world_size: Not needed.
+    """
+
+    def __init__(self, world_size: int = 1) -> None:
+        super().__init__()
+        self.world_size = world_size
+
+    def on_forward(self, task: Task) -> None:
+        keep_output_that_is_not_finite(task)
+
+    def on_step(self, task: Task) -> None:
+        frequency = cast("int", task.config.find("CHECKPOINT.CHECKPOINT_ITER_FREQUENCY", -1))
+        if task.train and frequency > 0 and task.iteration % frequency == 0:
+            save_as(task, f"model_iteration{task.iteration}.torch", NAME)
+
+    def on_phase_end(self, task: Task) -> None:
+        if task.run.world.is_main:
+            line: dict[str, object] = {
+                "iteration": task.iteration,
+                "phase_idx": task.phase_idx,
+                "train_phase_idx": task.train_phase_idx,
+            }
+            for meter in task.meters:
+                line[f"{task.phase_type}_{meter.name}"] = meter.value
+            path = Path(task.checkpoint_folder) / "metrics.json"
+            with path.open("a", encoding="utf-8") as file:
+                file.write(to_json(line) + "\n")
+        frequency = cast("int", task.config.find("CHECKPOINT.CHECKPOINT_FREQUENCY", 1))
+        is_last = task.train_phase_idx == task.num_train_phases - 1
+        if task.train and (is_last or task.train_phase_idx % frequency == 0):
+            kind = "model_final_checkpoint_phase" if is_last else "model_phase"
+            save_as(task, f"{kind}{task.train_phase_idx}.torch", NAME)
+
+
+def keep_output_that_is_not_finite(task: Task) -> None:
+    """Save checkpoint, batch and output when the output holds NaN or infinity; then go on."""
+    output, rank = task.last_batch.model_output, task.run.world.rank
+    tensors = output if isinstance(output, list | tuple) else [output]
+    if all(bool(one.isfinite().all()) for one in tensors if isinstance(one, torch.Tensor)):
+        return
+    _log.warning("The model's output is not finite in iteration %d.", task.iteration)
+    folder = Path(task.checkpoint_folder)
+    write_portable(folder / f"rank{rank}_model_output.pth", {"output": output})
+    write_portable(folder / f"rank{rank}_input_sample.pth", {"sample": task.last_batch.sample})
+    save_as(task, f"model_iteration{task.iteration}.torch", NAME)
+
+
+class LogPerfTimeMetricsHook(QuietHook):
+    """Log the mean time of a batch every so many batches and at the end of each phase.
+
+    Args:
+        log_freq: Batches from one line to the next; None for none.
+    """
+
+    def __init__(self, log_freq: int | None = None) -> None:
+        super().__init__()
+        self.log_freq = log_freq
+        self._began = 0.0
+        self._batches = 0
+
+    def on_phase_start(self, task: Task) -> None:
+        self._began = perf_counter()
+        self._batches = 0
+
+    def on_loss_and_meter(self, task: Task) -> None:
+        self._batches += 1
+        if self.log_freq and self._batches % self.log_freq == 0:
+            self._log(task)
+
+    def on_phase_end(self, task: Task) -> None:
+        self._log(task)
+
+    def _log(self, task: Task) -> None:
+        mean = 1000 * (perf_counter() - self._began) / max(1, self._batches)
+        _log.info(
+            "Average %s batch time (ms) for %d batches: %d", task.phase_type, self._batches, mean
+        )
+
+
+class LogGpuStatsHook(QuietHook):
+    """Log what ``nvidia-smi`` says at the beginning and after 50 batches; without CUDA nothing."""
+
+    def on_start(self, task: Task) -> None:
+        self._log(task)
+
+    def on_step(self, task: Task) -> None:
+        if task.local_iteration_num == 50:
+            self._log(task)
+
+    def _log(self, task: Task) -> None:
+        if task.use_gpu and task.run.world.is_main:
+            said = subprocess.run(["nvidia-smi"], capture_output=True, text=True, check=False)
+            _log.info(said.stdout)
+
+
+class LogGpuMemoryHook(QuietHook):
+    """Log CUDA's memory summary during one batch; without CUDA nothing.
+
+    Args:
+        log_iteration_num: Which batch, counted over all phases.
+    """
+
+    def __init__(self, log_iteration_num: int = 1) -> None:
+        super().__init__()
+        self.log_iteration_num = log_iteration_num
+
+    def _log(self, task: Task) -> None:
+        if task.use_gpu and task.local_iteration_num == self.log_iteration_num:
+            _log.info(torch.cuda.memory_summary())
+
+    on_phase_start = on_forward = on_backward = on_update = _log
+
+
+class DumpMemoryOnException(QuietHook):
+    """Write ``memory_rank_<r>_dump_<iteration>.txt`` when the run fails; on any device."""
+
+    def on_exception(self, task: Task) -> None:
+        summary = torch.cuda.memory_summary() if task.use_gpu else "There is no CUDA device.\n"
+        name = f"memory_rank_{task.run.world.rank}_dump_{task.iteration}.txt"
+        write_text(Path(task.checkpoint_folder) / name, summary)

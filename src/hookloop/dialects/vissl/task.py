@@ -1,0 +1,238 @@
+"""`Task`: the run as hooks of ClassyVision and VISSL see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import time
+from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
+
+from hookloop.dialects.adapter import Adapter, Facade
+from hookloop.dialects.vissl.companion import VisslCompanion
+from hookloop.dialects.vissl.views import ConfigView, LastBatch, Meter, OptimizerView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import torch
+
+    from hookloop.core.run import Run
+
+
+class Task(Facade):
+    """What a hook receives as ``task``.
+
+    A phase is a pass over the training data, or an evaluation. Counters are VISSL's: ``iteration``
+    counts training iterations, from 0 in ``on_forward`` to ``on_update`` and from 1 in ``on_step``.
+    """
+
+    role = "task"
+    hints: Mapping[str, str] = MappingProxyType(
+        {
+            "data_iterator": "run.batch of a native hook",
+            "phases": "num_train_phases, or run.progress of a native hook",
+            "init_distributed_data_parallel_model": "the engine's own data parallelism",
+            "set_hooks": "Trainer(hooks=[...])",
+            "checkpoint_dict": "Trainer(resume=...)",
+        }
+    )
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.companion = VisslCompanion()
+        self.last_batch = LastBatch(run)
+        self.config = ConfigView(run.config)
+        self.start_time = time()
+        self.additional_log_data: dict[str, object] = {}
+        self.metrics: dict[str, object] = {}
+        self.perf_log: list[object] = []
+        self.perf_stats: object = None
+        self.ema_model: object = None
+        self.ema_meters: list[object] = []
+        self.amp_type: object = None  # Gradients reach hooks unscaled, so there is nothing to do.
+        self.amp_grad_scaler: object = None
+
+    @property
+    def train(self) -> bool:
+        """Whether this is a train phase."""
+        return self.run.phase == "train"
+
+    @property
+    def phase_type(self) -> str:
+        """``train`` or ``test``."""
+        return "train" if self.train else "test"
+
+    @property
+    def test_only(self) -> bool:
+        """Whether nothing is trained in this run."""
+        return not self.companion.is_training
+
+    @property
+    def phase_idx(self) -> int:
+        """Which phase this is, from 0; -1 before the first."""
+        return self.companion.phase_idx
+
+    @property
+    def train_phase_idx(self) -> int:
+        """Which train phase this is, or the last was."""
+        return self.companion.train_phase_idx
+
+    @property
+    def eval_phase_idx(self) -> int:
+        """Which test phase this is, or the last was."""
+        return self.phase_idx - self.train_phase_idx - 1
+
+    @property
+    def iteration(self) -> int:
+        """Training iterations done."""
+        return self.run.progress.iter
+
+    @property
+    def local_iteration_num(self) -> int:
+        """Batches of all phases, and one for each phase but the first."""
+        return self.companion.local_iteration(self.run)
+
+    @property
+    def max_iteration(self) -> int:
+        """Training iterations of the whole run; -1 if that cannot be told."""
+        return self.run.progress.total_iters or -1
+
+    @property
+    def num_train_phases(self) -> int:
+        """Train phases of the whole run; -1 if that cannot be told."""
+        return self.run.progress.max_epochs or -1
+
+    @property
+    def num_batches_per_phase(self) -> int:
+        """Batches of this phase; -1 if that cannot be told."""
+        if self.train:
+            return self.run.progress.epoch_iters or -1
+        streams = self.run.val_data if self.run.phase == "val" else self.run.test_data
+        counts = [source.num_batches for source in streams.values()]
+        return -1 if None in counts else sum(cast("list[int]", counts))
+
+    @property
+    def where(self) -> float:
+        """How much of the training is done, from 0 to 1."""
+        total = self.run.progress.total_iters
+        return self.run.progress.iter / total if total else 0.0
+
+    @property
+    def num_updates(self) -> int:
+        """Samples that the updates were made from."""
+        return self.run.progress.iter * self.get_global_batchsize()
+
+    @property
+    def losses(self) -> list[float]:
+        """The loss of each batch of this phase, times its samples."""
+        return self.companion.losses
+
+    @losses.setter
+    def losses(self, value: list[float]) -> None:
+        self.companion.forget_losses(value)
+
+    @property
+    def batches(self) -> int:
+        """Batches done in this phase."""
+        return len(self.companion.losses)
+
+    @batches.setter
+    def batches(self, value: int) -> None:
+        """Take what SetDataSamplerEpochHook sets; the phase counts by itself."""
+
+    @property
+    def batch_time(self) -> list[float]:
+        """Seconds of each training iteration of this phase."""
+        return self.companion.batch_time
+
+    @property
+    def meters(self) -> list[Meter]:
+        """The metrics of the last evaluation, or the means of this training phase."""
+        phase = self.run.phase
+        found = self.run.metrics.stream(phase)
+        return [
+            Meter(name, value)
+            for name, value in found.items()
+            if name != "loss" and not name.endswith(("_time", "_loss"))
+        ]
+
+    @property
+    def model(self) -> torch.nn.Module:
+        """The model."""
+        return self.run.model
+
+    base_model = model
+
+    @property
+    def loss(self) -> object:
+        """The loss of the batch at hand."""
+        return self.run.loss
+
+    @property
+    def optimizer(self) -> OptimizerView:
+        """The optimizer."""
+        return OptimizerView(self.run.optimizer)
+
+    @property
+    def dataloaders(self) -> dict[str, object]:
+        """The loaders by phase: ``train`` and ``test``."""
+        loaders: dict[str, object] = {}
+        if self.run.train_data is not None:
+            loaders["train"] = self.run.train_data.data
+        for streams in (self.run.test_data, self.run.val_data):
+            if streams:
+                loaders["test"] = next(iter(streams.values())).data
+        return loaders
+
+    @property
+    def datasets(self) -> dict[str, object]:
+        """The data sets by phase, where the loaders have one."""
+        return {name: getattr(one, "dataset", one) for name, one in self.dataloaders.items()}
+
+    @property
+    def checkpoint_folder(self) -> str:
+        """The run's directory."""
+        return str(self.run.dir)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self.run.device
+
+    @property
+    def use_gpu(self) -> bool:
+        """Whether that is a CUDA device."""
+        return self.run.device.type == "cuda"
+
+    @property
+    def hooks(self) -> list[object]:
+        """The hooks of this system in the run."""
+        return [adapter.foreign for adapter in self._adapters()]
+
+    def get_batchsize_per_replica(self) -> int:
+        """Return the samples per batch of one process."""
+        size = getattr(self.dataloaders.get("train"), "batch_size", None)
+        return size if isinstance(size, int) else self.run.batch_size
+
+    def get_global_batchsize(self) -> int:
+        """Return the samples per batch of all processes."""
+        return self.get_batchsize_per_replica() * self.run.world.size
+
+    def get_classy_state(self) -> dict[str, object]:
+        """Return what a checkpoint would hold of the phases and the hooks."""
+        return {
+            **self.companion.state_dict(),
+            "hooks": {adapter.name: adapter.state_dict() for adapter in self._adapters()},
+        }
+
+    def run_hooks(self, name: str) -> None:
+        """Call a method of every hook that has it."""
+        for hook in self.hooks:
+            method = cast("Callable[[Task], None] | None", getattr(hook, name, None))
+            if method is not None:
+                method(self)
+
+    def _adapters(self) -> list[Adapter]:
+        return [
+            hook for hook in self.run.hooks if isinstance(hook, Adapter) and hook.facade is self
+        ]
