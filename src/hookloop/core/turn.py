@@ -18,7 +18,7 @@ from hookloop.errors import DataError, ModelError
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
-    from hookloop.metrics.store import Series
+    from hookloop.metrics.series import Series
 
 Precision = Literal["fp32", "bf16", "fp16"]
 Loss = Callable[[object, object], Tensor]

@@ -18,7 +18,7 @@ from hookloop.hooks.wording import (
     recent_numbers,
     remaining,
 )
-from hookloop.metrics.store import WINDOW
+from hookloop.metrics.series import WINDOW
 from hookloop.runs.layout import RunDir
 from hookloop.runs.log import LOGGER, OpenLog
 

@@ -11,7 +11,7 @@ from hookloop.core.lr import learning_rates
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError
 from hookloop.every import Every
-from hookloop.metrics.store import WINDOW
+from hookloop.metrics.series import WINDOW
 from hookloop.writers.background import Background
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Config, Scalars

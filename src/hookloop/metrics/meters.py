@@ -12,7 +12,7 @@ from typing import Protocol, cast, runtime_checkable
 from torch import Tensor
 
 from hookloop.errors import MetricError
-from hookloop.metrics.store import Series, Value
+from hookloop.metrics.series import Series, Value
 
 MetricFunction = Callable[[object, object], Value]
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from hookloop.errors import MetricError
-from hookloop.metrics.store import FOLD, WINDOW, MetricStore, Series
+from hookloop.metrics.series import FOLD
+from hookloop.metrics.store import MetricStore
 
 
 def test_tensors_are_not_read_until_a_number_is_asked_for(monkeypatch):
@@ -57,25 +58,6 @@ def test_weights_count():
     assert store.mean("val/acc") == 0.25
 
 
-@pytest.mark.parametrize("count", [1, FOLD - 1, FOLD, 3 * FOLD + 7])
-def test_state_does_not_grow_and_continues_to_the_bit(count):
-    values = torch.rand(2 * count, generator=torch.Generator().manual_seed(0))
-    straight = Series()
-    for value in values:
-        straight.add(value)
-    first = Series()
-    for value in values[:count]:
-        first.add(value)
-    state = first.state_dict()
-    assert len(state["recent"]) <= WINDOW and len(state["pending"]) < FOLD
-    second = Series()
-    second.load_state_dict(state)
-    for value in values[count:]:
-        second.add(value)
-    assert float(second.mean()) == float(straight.mean())
-    assert float(second.smooth()) == float(straight.smooth())
-
-
 def test_an_unknown_name_tells_those_that_exist():
     store = MetricStore()
     store.put("val/accuracy", 1.0)
@@ -86,11 +68,3 @@ def test_an_unknown_name_tells_those_that_exist():
 def test_only_scalars_are_taken():
     with pytest.raises(MetricError, match=r"shape \(2,\)"):
         MetricStore().put("a", torch.zeros(2))
-
-
-def test_numbers_of_mixed_kinds_are_averaged():
-    series = Series()
-    series.add(torch.tensor(1.0, dtype=torch.bfloat16))
-    series.add(2.0)
-    series.add(torch.tensor(3.0, dtype=torch.float64))
-    assert float(series.mean()) == 2.0

@@ -1,0 +1,198 @@
+"""The values of one name in the metric store; written in every iteration, so kept cheap.
+
+`Series.add` is on the hot path. It appends to one list and compares a length, and nothing else:
+what the values mean (a window, a sum, a latest one) is found out when somebody asks. Reading turns
+tensors into numbers where they lie, so that no value is copied from its device twice, and a value
+that was read costs nothing when it is summed later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import cast
+
+import torch
+from torch import Tensor
+
+Value = Tensor | float
+WINDOW = 100
+FOLD = 256  # Values per reduction kernel: its cost, about 100 us on a CPU, is spread over as many.
+
+
+class Series:
+    """The values of one name: the latest, a window of recent ones, the mean of the epoch.
+
+    What is kept is bounded: the values since the last sum was made, of which there are fewer than
+    `FOLD`, and before these a window of `WINDOW`.
+
+    >>> series = Series()
+    >>> for value in (1.0, 2.0, 6.0):
+    ...     series.add(value)
+    >>> series.latest, series.mean(), series.smooth(2)
+    (6.0, 3.0, 4.0)
+    """
+
+    __slots__ = ("_count", "_fresh", "_older", "_total", "weights")
+
+    def __init__(self) -> None:
+        self._fresh: list[Value] = []  # Of this epoch, not yet in its sum.
+        self._older: list[Value] = []  # Before these.
+        self.weights: list[float] | None = None  # Of the fresh; None while all are 1.
+        self._total: Value = 0.0
+        self._count = 0.0
+
+    def add(self, value: Value, weight: float = 1.0) -> None:
+        """Take a value that nobody will change in place; a tensor must be detached and scalar."""
+        fresh = self._fresh
+        fresh.append(value)
+        if weight != 1.0 or self.weights is not None:
+            self._weigh(weight)
+        if len(fresh) >= FOLD:
+            self._fold()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no value was ever put."""
+        return not (self._fresh or self._older)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether a value was put since the epoch began."""
+        return bool(self._fresh or self._count)
+
+    @property
+    def latest(self) -> Value:
+        """The value put last."""
+        return (self._fresh or self._older)[-1]
+
+    def mean(self) -> Value:
+        """The weighted mean of the epoch; nothing is read for it."""
+        total, count = self._sums()
+        return total / count if count else float("nan")
+
+    def smooth(self, window: int = WINDOW) -> float:
+        """Read the plain mean of the last ``window`` values, across epochs."""
+        return smooth_all([self], window)[0]
+
+    def start_epoch(self) -> None:
+        """Forget the epoch's sums; the window goes on."""
+        self._older = self._tail(WINDOW)
+        self._fresh, self.weights = [], None
+        self._total, self._count = 0.0, 0.0
+
+    def state_dict(self) -> dict[str, object]:
+        """Return plain numbers; values not yet summed stay apart, so that sums keep their bits."""
+        read_all([self])
+        return {
+            "recent": self._tail(WINDOW),
+            "pending": list(self._fresh),
+            "weights": None if self.weights is None else list(self.weights),
+            "total": self._total,
+            "count": self._count,
+        }
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Take back what `state_dict` returned."""
+        recent = cast("list[Value]", state["recent"])
+        self._fresh = list(cast("list[Value]", state["pending"]))
+        self._older = recent[: max(0, len(recent) - len(self._fresh))]
+        weights = cast("list[float] | None", state["weights"])
+        self.weights = None if weights is None else list(weights)
+        self._total = cast("float", state["total"])
+        self._count = cast("float", state["count"])
+
+    def _weigh(self, weight: float) -> None:
+        if self.weights is None:
+            self.weights = [1.0] * (len(self._fresh) - 1)
+        self.weights.append(weight)
+
+    def _fold(self) -> None:
+        self._total, self._count = self._sums()
+        self._older = self._tail(WINDOW)
+        self._fresh, self.weights = [], None
+
+    def _sums(self) -> tuple[Value, float]:
+        if not self._fresh:
+            return self._total, self._count
+        count = sum(self.weights) if self.weights else float(len(self._fresh))
+        return self._total + _sum(self._fresh, self.weights), self._count + count
+
+    def _tail(self, window: int) -> list[Value]:
+        """Copy the last values, as many as there are."""
+        missing = window - len(self._fresh)
+        return self._older[-missing:] + self._fresh if missing > 0 else self._fresh[-window:]
+
+    def _keep(self, numbers: list[Value]) -> None:
+        """Put what was read in the place of the last values."""
+        border = max(0, len(numbers) - len(self._fresh))
+        if border < len(numbers):
+            self._fresh[border - len(numbers) :] = numbers[border:]
+        if border:
+            self._older[-border:] = numbers[:border]
+
+
+def smooth_all(series: Sequence[Series], window: int = WINDOW) -> list[float]:
+    """Read the means over the last ``window`` values of several series, in one copy."""
+    read = read_values([one._tail(window) for one in series])
+    for one, numbers in zip(series, read, strict=True):
+        one._keep(cast("list[Value]", numbers))
+    return [sum(numbers) / len(numbers) for numbers in read]
+
+
+def read_all(series: Sequence[Series]) -> None:
+    """Turn everything that several series hold into numbers, in one copy."""
+    read = read_values([[one._total, *one._older, *one._fresh] for one in series])
+    for one, (total, *numbers) in zip(series, read, strict=True):
+        one._total = total
+        one._keep(cast("list[Value]", numbers))
+
+
+def read_values(lists: list[list[Value]]) -> list[list[float]]:
+    """Turn lists of values into numbers with at most one copy from the device."""
+    tensors = [value for values in lists for value in values if isinstance(value, Tensor)]
+    if not tensors:
+        return cast("list[list[float]]", lists)
+    numbers = iter(_stack(tensors).tolist())
+    return [
+        [next(numbers) if isinstance(value, Tensor) else float(value) for value in values]
+        for values in lists
+    ]
+
+
+def _sum(values: list[Value], weights: list[float] | None) -> Value:
+    if not any(isinstance(value, Tensor) for value in values):
+        numbers = cast("list[float]", values)
+        return (
+            sum(numbers)
+            if weights is None
+            else sum(v * w for v, w in zip(numbers, weights, strict=True))
+        )
+    stacked = _stack(values)
+    if weights is None:
+        return stacked.sum()
+    return stacked.dot(_ahead(weights, stacked))
+
+
+def _stack(values: Sequence[Value]) -> Tensor:
+    """Put values side by side in double precision, on the device of the first tensor among them."""
+    like = next(value for value in values if isinstance(value, Tensor))
+    like = like.to(torch.float32 if like.device.type == "mps" else torch.float64)
+    try:  # Mostly all are alike; to make sure of it first would take as long as to stack them.
+        return torch.stack(cast("list[Tensor]", values)).to(like.dtype)
+    except (TypeError, RuntimeError):  # Numbers among them, or tensors of several devices.
+        return torch.cat(
+            [
+                torch.stack([cast("Tensor", one).to(like) for one in group])
+                if are_tensors
+                else _ahead(cast("Iterable[float]", group), like)
+                for are_tensors, group in groupby(values, lambda one: isinstance(one, Tensor))
+            ]
+        )
+
+
+def _ahead(numbers: Iterable[float], like: Tensor) -> Tensor:
+    """Bring numbers to a tensor's device without waiting for what that has to do before."""
+    pinned = like.device.type == "cuda"
+    held = torch.tensor(list(numbers), dtype=like.dtype, pin_memory=pinned)
+    return held.to(like.device, non_blocking=True)

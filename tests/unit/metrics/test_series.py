@@ -1,0 +1,69 @@
+import pytest
+import torch
+
+from hookloop.metrics.series import FOLD, WINDOW, Series, read_all, smooth_all
+
+
+@pytest.mark.parametrize("count", [1, FOLD - 1, FOLD, 3 * FOLD + 7])
+def test_state_does_not_grow_and_continues_to_the_bit(count):
+    values = torch.rand(2 * count, generator=torch.Generator().manual_seed(0))
+    straight = Series()
+    for value in values:
+        straight.add(value)
+    first = Series()
+    for value in values[:count]:
+        first.add(value)
+    state = first.state_dict()
+    assert len(state["recent"]) <= WINDOW and len(state["pending"]) < FOLD
+    second = Series()
+    second.load_state_dict(state)
+    for value in values[count:]:
+        second.add(value)
+    assert float(second.mean()) == float(straight.mean())
+    assert float(second.smooth()) == float(straight.smooth())
+
+
+def test_numbers_of_mixed_kinds_are_averaged():
+    series = Series()
+    series.add(torch.tensor(1.0, dtype=torch.bfloat16))
+    series.add(2.0)
+    series.add(torch.tensor(3.0, dtype=torch.float64))
+    assert float(series.mean()) == 2.0
+
+
+def test_sums_keep_their_bits_whatever_was_read_meanwhile():
+    values = torch.rand(FOLD + 9, generator=torch.Generator().manual_seed(0))
+    untouched, read = Series(), Series()
+    for count, value in enumerate(values):
+        untouched.add(value)
+        read.add(value)
+        if count % 50 == 49:
+            read.smooth(50)
+    assert float(read.mean()) == float(untouched.mean())
+
+
+def test_a_value_is_copied_from_its_device_once(monkeypatch):
+    sizes = []
+    original = torch.Tensor.tolist
+    monkeypatch.setattr(
+        torch.Tensor, "tolist", lambda self: (sizes.append(len(self)), original(self))[1]
+    )
+    series = [Series(), Series()]
+    for value in torch.arange(4.0):
+        for one in series:
+            one.add(value)
+    assert smooth_all(series, 3) == [2.0, 2.0]
+    read_all(series)
+    assert series[0].smooth(4) == 1.5
+    assert sizes == [6, 2]
+
+
+def test_a_window_reaches_back_over_sums_and_epochs():
+    series = Series()
+    for value in range(FOLD + 2):
+        series.add(float(value))
+    assert series.smooth(4) == FOLD - 0.5
+    series.start_epoch()
+    assert not series.is_current and series.latest == FOLD + 1
+    series.add(0.0)
+    assert series.smooth(2) == (FOLD + 1) / 2
