@@ -3,7 +3,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+RUNNABLE := $(VENV)/.runnable
 INSTALLED := $(VENV)/.installed
+# --no-compile: Python compiles what it imports, which is a small part of what is installed.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check format bench docs clean
@@ -11,17 +14,20 @@ INSTALLED := $(VENV)/.installed
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
 
-# --no-compile: Python compiles what it imports, which is a small part of what is installed.
-$(INSTALLED): pyproject.toml constraints.txt
+$(RUNNABLE): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
+	$(PIP_INSTALL) --editable '.[examples]'
+	@touch $@
+
+$(INSTALLED): $(RUNNABLE)
+	$(PIP_INSTALL) --editable '.[dev]'
 	@touch $@
 
 install: $(INSTALLED) ## Make the virtual environment with hookloop and its tools
 
 # So small a network gains nothing from a second thread, and waits for it on a busy machine.
 demo: export OMP_NUM_THREADS ?= 1
-demo: $(INSTALLED) ## Train a small network on handwritten digits, end with its test accuracy
+demo: $(RUNNABLE) ## Train a small network on handwritten digits, end with its test accuracy
 	$(BIN)/hookloop train examples/digits/config.yaml
 
 test: check ## What CI runs, from nothing: style, types, layers and every test
