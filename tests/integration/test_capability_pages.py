@@ -9,7 +9,7 @@ from hookloop.config.build import build
 from hookloop.config.load import load
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["watching", "averaging-and-schedules", "profiling"]
+PAGES = ["watching", "averaging-and-schedules", "profiling", "logging"]
 CONFIG = """\
 model:
   type: torch.nn.Sequential
