@@ -91,6 +91,10 @@ class Source:
         while group := list(islice(batches, size)):
             self.position += len(group)
             yield group
+        self.finish()
+
+    def finish(self) -> None:
+        """Leave the pass at hand: the next one begins at the first batch."""
         self.position = 0
         self._began = None
 

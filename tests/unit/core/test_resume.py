@@ -270,6 +270,17 @@ def test_a_longer_run_continues_a_shorter_one(tmp_path):
     assert_same_end(longer, straight(tmp_path, max_epochs=4))
 
 
+@pytest.mark.parametrize("first", [8, 16])
+def test_a_run_that_ended_on_the_last_batch_of_an_epoch_can_be_continued(tmp_path, first):
+    make(tmp_path / "cut", max_epochs=None, max_iters=first).train()
+    longer = make(tmp_path / "cut", max_epochs=None, max_iters=20, resume=True)
+    longer.train()
+    whole = make(tmp_path / "straight", max_epochs=None, max_iters=20, val_begin=99)
+    whole.train()
+    assert longer.run.progress.iter == whole.run.progress.iter == 20
+    assert longer.run.progress.epoch == whole.run.progress.epoch == 2
+
+
 def test_a_checkpoint_does_not_grow_with_the_run(tmp_path):
     make(tmp_path / "r", max_epochs=40, every="10 epochs").train()
     sizes = {path.name: path.stat().st_size for path in (tmp_path / "r").glob("epoch_*.pth")}
