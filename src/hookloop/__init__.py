@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hookloop.version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from hookloop.checkpoint.weights import Pretrained
     from hookloop.config.registry import (
         DATA,
         HOOKS,
@@ -44,6 +45,7 @@ __all__ = [
     "Interrupted",
     "Outcome",
     "Point",
+    "Pretrained",
     "Priority",
     "Progress",
     "Run",
@@ -54,6 +56,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "hookloop.checkpoint.weights": ("Pretrained",),
     "hookloop.config.registry": (
         "DATA", "HOOKS", "LOSSES", "METRICS", "MODELS", "OPTIMIZERS", "SCHEDULES",
     ),

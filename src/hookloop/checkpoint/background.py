@@ -138,8 +138,10 @@ class BackgroundSaver:
                 self._give_up_hopeless()
                 if self._closing and not self._jobs:
                     return None
-                heads = {job.place: job for job in reversed(self._jobs)}.values()
-                first = min(heads, key=lambda job: job.due, default=None)
+                heads: dict[str, Job] = {}
+                for job in self._jobs:
+                    heads.setdefault(job.place, job)
+                first = min(heads.values(), key=lambda job: job.due, default=None)
                 wait = first.due - monotonic() if first is not None else None
                 if wait is not None and wait <= 0:
                     return first

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 import zipfile
 import zlib
 from typing import BinaryIO
@@ -36,7 +38,7 @@ def read(storage: Storage, name: str, listed: Saved | None) -> dict[str, object]
     except CheckpointError:
         raise
     except Exception as error:  # torch raises nearly anything over a damaged file.
-        raise CheckpointError(f"'{label}' cannot be loaded: {_first_line(error)}") from error
+        raise CheckpointError(f"'{label}' cannot be loaded: {_reason(error)}") from error
     if not isinstance(checkpoint, dict):
         raise CheckpointError(f"'{label}' holds a {type(checkpoint).__name__}, not a checkpoint.")
     return checkpoint
@@ -79,6 +81,11 @@ def _is_archive(file: BinaryIO) -> bool:
     return start == b"PK\x03\x04"
 
 
-def _first_line(error: Exception) -> str:
+def _reason(error: Exception) -> str:
+    """Say what is wrong; torch's own words advise to load it all the same, and run its code."""
     text = str(error).strip()
+    if isinstance(error, pickle.UnpicklingError):
+        foreign = re.search(r"GLOBAL ([\w.]+)", text)
+        what = f" ({foreign[1]})" if foreign else ""
+        return f"it is damaged, or holds more than tensors and plain containers{what}."
     return text.splitlines()[0] if text else type(error).__name__

@@ -89,8 +89,7 @@ class _Copying:
 
     def _tensor(self, value: Tensor, path: Path) -> Tensor:
         if value.layout is not torch.strided or value.is_quantized:
-            self.used[path] = value.to("cpu", copy=True)
-            return self.used[path]
+            return value.to("cpu", copy=True)
         # Tied weights share their memory, and go on to share it in the file.
         same = (value.data_ptr(), value.dtype, value.shape, value.stride())
         if value.numel() and same in self._seen:

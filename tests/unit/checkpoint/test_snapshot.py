@@ -1,0 +1,110 @@
+import collections
+import enum
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hookloop.checkpoint.snapshot import Snapshot
+from hookloop.errors import CheckpointError
+
+
+def reload(checkpoint):
+    """Write and read it as a checkpoint is written and read."""
+    file = io.BytesIO()
+    torch.save(checkpoint, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+def test_the_copy_does_not_follow_the_training():
+    weights = torch.ones(3)
+    taken = Snapshot().take({"model": {"w": weights}, "list": [weights, (weights * 2,)]})
+    weights.zero_()
+    assert taken["model"]["w"].tolist() == [1, 1, 1]
+    assert taken["list"][1][0].tolist() == [2, 2, 2]
+
+
+def test_memory_is_used_again():
+    snapshot, weights = Snapshot(), torch.ones(3)
+    first = snapshot.take({"w": weights})["w"]
+    weights.add_(1)
+    second = snapshot.take({"w": weights})["w"]
+    assert second.data_ptr() == first.data_ptr()
+    assert second.tolist() == [2, 2, 2]
+
+
+def test_memory_of_what_is_gone_is_given_back():
+    snapshot = Snapshot()
+    snapshot.take({"a": torch.ones(1000), "b": torch.ones(2)})
+    snapshot.take({"b": torch.ones(2)})
+    assert snapshot.nbytes == 8
+
+
+def test_a_tensor_of_another_shape_gets_another_buffer():
+    snapshot = Snapshot()
+    snapshot.take({"w": torch.ones(3)})
+    assert snapshot.take({"w": torch.ones(2, 2)})["w"].shape == (2, 2)
+    assert snapshot.take({"w": torch.ones(2, 2).double()})["w"].dtype == torch.float64
+
+
+def test_tied_weights_share_their_memory_in_the_file_too():
+    model = torch.nn.ModuleList([torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)])
+    model[1].weight = model[0].weight
+    snapshot = Snapshot()
+    taken = snapshot.take({"model": model.state_dict()})
+    assert snapshot.nbytes == (9 + 3 + 3) * 4
+    loaded = reload(taken)["model"]
+    assert loaded["0.weight"].data_ptr() == loaded["1.weight"].data_ptr()
+
+
+def test_the_order_in_memory_is_kept():
+    image = torch.rand(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    taken = Snapshot().take({"w": image})["w"]
+    assert taken.stride() == image.stride()
+    assert torch.equal(reload({"w": taken})["w"], image)
+
+
+def test_expanded_and_sparse_tensors_are_copied():
+    expanded, sparse = torch.ones(1).expand(4), torch.eye(3).to_sparse()
+    taken = reload(Snapshot().take({"e": expanded, "s": sparse}))
+    assert taken["e"].tolist() == [1, 1, 1, 1]
+    assert torch.equal(taken["s"].to_dense(), torch.eye(3))
+
+
+def test_the_versions_of_a_models_parts_go_along():
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
+    loaded = reload(Snapshot().take({"model": model.state_dict()}))["model"]
+    assert loaded._metadata["0"] == {"version": 2}
+
+
+def test_numbers_of_other_kinds_become_plain_ones():
+    class Colour(enum.IntEnum):
+        RED = 1
+
+    class Name(str):
+        pass
+
+    values = {
+        "numpy": np.float64(0.5),
+        "count": np.int32(3),
+        "flag": np.bool_(True),
+        "enum": Colour.RED,
+        "text": Name("a"),
+        "counter": collections.Counter("aab"),
+        np.int64(5): {1, 2},
+        "dtype": torch.float16,
+    }
+    loaded = reload(Snapshot().take(values))
+    assert loaded["numpy"] == 0.5 and type(loaded["numpy"]) is float
+    assert loaded["count"] == 3 and loaded["flag"] is True and loaded["enum"] == 1
+    assert (loaded["text"], loaded["counter"]) == ("a", {"a": 2, "b": 1})
+    assert loaded[5] == {1, 2} and loaded["dtype"] is torch.float16
+
+
+@pytest.mark.parametrize("value", [Path("a"), np.zeros(2), object(), collections.deque([1])])
+def test_what_a_file_could_not_give_back_is_refused_with_its_place(value):
+    with pytest.raises(CheckpointError, match=r"The state 'hooks\.mine\.x' holds a \w+"):
+        Snapshot().take({"hooks": {"mine": {"x": value}}})

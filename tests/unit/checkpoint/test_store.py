@@ -1,0 +1,288 @@
+import json
+import logging
+import os
+import pickle
+import shutil
+
+import pytest
+import torch
+
+from hookloop.checkpoint.index import INDEX, Saved
+from hookloop.checkpoint.store import LAST, CheckpointStore, load
+from hookloop.errors import CheckpointError
+
+
+def checkpoint(iteration):
+    return {"progress": {"iter": iteration}, "model": {"w": torch.full((100,), float(iteration))}}
+
+
+def save(store, iteration, *, name=None, owner="a", kind="periodic", last=True, **options):
+    name = name or f"iter_{iteration}.pth"
+    saved = Saved(name, store.place, iteration, 0, kind=kind, owners=(owner,), **options)
+    done = store.write(checkpoint(iteration), saved, 400)
+    if last:
+        store.mark_last(name)
+    return done
+
+
+def iteration_of(found):
+    return found[1]["progress"]["iter"]
+
+
+def spoil(store, name, change):
+    with store.storage.open(name) as file:
+        data = bytearray(file.read())
+    store.storage.write(name, lambda file: file.write(bytes(change(data))))
+
+
+def flip(data):
+    data[len(data) // 2] ^= 1
+    return data
+
+
+DAMAGES = {
+    "truncated": (lambda data: data[: len(data) // 2], "bytes instead of"),
+    "bit-flipped": (flip, "its checksum is wrong"),
+    "empty": (lambda data: b"", "is empty"),
+    "foreign": (lambda data: b"not a checkpoint", "bytes instead of"),
+}
+
+
+def test_an_empty_store_has_no_newest(place):
+    assert CheckpointStore(place).newest() is None
+
+
+def test_what_is_written_is_listed_and_loaded_again(place):
+    store = CheckpointStore(place)
+    saved = save(store, 3, metrics={"val/loss": float("nan")})
+    assert saved.size == store.storage.size("iter_3.pth")
+    again = CheckpointStore(place)
+    assert list(again.index.entries) == ["iter_3.pth"]
+    listed = again.index.entries["iter_3.pth"]
+    assert (listed.iter, listed.owners, listed.crc32) == (3, ("a",), saved.crc32)
+    assert listed.metrics["val/loss"] != listed.metrics["val/loss"]
+    assert iteration_of(again.newest()) == 3
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_skipped_for_the_newest_good_one(place, damage, caplog):
+    store = CheckpointStore(place)
+    for iteration in (1, 2, 3):
+        save(store, iteration)
+    change, reason = DAMAGES[damage]
+    spoil(store, "iter_3.pth", change)
+    assert iteration_of(CheckpointStore(place).newest()) == 2
+    assert f"'{store.place}/iter_3.pth'" in caplog.text
+    assert reason in caplog.text
+    assert "Resuming from 'iter_2.pth' instead." in caplog.text
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_without_an_index_is_found_out_too(place, damage):
+    store = CheckpointStore(place)
+    for iteration in (9, 10):  # Not in the order of the alphabet.
+        save(store, iteration)
+    spoil(store, "iter_10.pth", DAMAGES[damage][0])
+    store.storage.remove(INDEX)
+    assert iteration_of(CheckpointStore(place).newest()) == 9
+
+
+def test_without_index_and_mark_the_furthest_wins_and_exceptions_are_passed_over(place):
+    store = CheckpointStore(place)
+    for iteration in (9, 10, 2):
+        save(store, iteration)
+    save(store, 99, name="exception_iter_99.pth", kind="exception", last=False)
+    store.storage.remove(INDEX)
+    store.storage.remove(LAST)
+    assert iteration_of(CheckpointStore(place).newest()) == 10
+
+
+def test_if_all_are_damaged_it_is_an_error_and_no_new_beginning(place):
+    store = CheckpointStore(place)
+    for iteration in (1, 2):
+        save(store, iteration)
+        spoil(store, f"iter_{iteration}.pth", flip)
+    with pytest.raises(CheckpointError, match="No checkpoint in .* can be used") as caught:
+        CheckpointStore(place).newest()
+    assert "iter_1.pth" in str(caught.value)
+    assert "iter_2.pth" in str(caught.value)
+
+
+def test_if_all_files_are_gone_it_is_an_error_too(place):
+    store = CheckpointStore(place)
+    save(store, 1)
+    store.storage.remove("iter_1.pth")
+    store.storage.remove(LAST)
+    with pytest.raises(CheckpointError, match="iter_1.pth' is missing"):
+        CheckpointStore(place).newest()
+
+
+def test_a_file_of_something_else_is_no_checkpoint_of_a_run(tmp_path):
+    torch.save({"state_dict": {}}, tmp_path / "model.pth")
+    with pytest.raises(CheckpointError, match="model.pth' is no checkpoint of a run"):
+        CheckpointStore(tmp_path).newest()
+    torch.save([1], tmp_path / "list.pth")
+    with pytest.raises(CheckpointError, match="holds a list, not a checkpoint"):
+        load(tmp_path / "list.pth")
+    with pytest.raises(CheckpointError, match="There is no checkpoint"):
+        load(tmp_path / "nothing.pth")
+
+
+class Malicious:
+    def __reduce__(self):
+        return os.mkdir, ("ran",)
+
+
+def write_pickle(value, path):
+    path.write_bytes(pickle.dumps(value, protocol=2))
+
+
+@pytest.mark.parametrize("write", [torch.save, write_pickle])
+def test_a_malicious_file_never_runs(tmp_path, write):
+    write({"progress": {}, "model": Malicious()}, tmp_path / "iter_1.pth")
+    reason = r"holds more than tensors and plain containers \(posix.mkdir\)"
+    with pytest.raises(CheckpointError, match=reason):
+        CheckpointStore(tmp_path).newest()
+    with pytest.raises(CheckpointError, match="cannot be loaded"):
+        load(tmp_path / "iter_1.pth")
+    assert not os.path.exists("ran")
+
+
+def test_the_last_one_marked_is_tried_first(place):
+    store = CheckpointStore(place)
+    for iteration in (8, 9):
+        save(store, iteration)
+    save(store, 4)  # The run went back and goes on from there.
+    assert iteration_of(CheckpointStore(place).newest()) == 4
+    spoil(store, "iter_4.pth", flip)
+    assert iteration_of(CheckpointStore(place).newest()) == 9
+
+
+def test_a_crash_before_the_mark_leaves_the_one_before(place):
+    store = CheckpointStore(place)
+    save(store, 1)
+    save(store, 2, last=False)
+    assert iteration_of(CheckpointStore(place).newest()) == 1
+
+
+def test_exceptions_and_partial_ones_are_not_resumed_from(place):
+    store = CheckpointStore(place)
+    save(store, 1)
+    save(store, 2, kind="exception", last=False)
+    save(store, 3, left_out=("optimizers",), last=False)
+    store.storage.remove(LAST)
+    assert iteration_of(CheckpointStore(place).newest()) == 1
+
+
+def test_promotion_writes_nothing_twice(tmp_path):
+    store = CheckpointStore(tmp_path)
+    save(store, 1)
+    best = Saved("best_iter_1.pth", store.place, 1, 0, kind="best", owners=("a/acc",))
+    store.promote("iter_1.pth", best)
+    assert os.path.samefile(tmp_path / "iter_1.pth", tmp_path / "best_iter_1.pth")
+    assert store.load("best_iter_1.pth")["progress"] == {"iter": 1}
+    with pytest.raises(CheckpointError, match="'iter_7.pth' cannot be kept as"):
+        store.promote("iter_7.pth", best)
+
+
+def test_retention_is_by_owner_and_kind(place):
+    store = CheckpointStore(place)
+    for iteration in (1, 2, 3):
+        save(store, iteration, owner="a")
+        save(store, iteration, name=f"other_{iteration}.pth", owner="b")
+        save(store, iteration, name=f"best_{iteration}.pth", owner="a", kind="best")
+    assert store.prune("a", "periodic", 1) == ["iter_1.pth", "iter_2.pth"]
+    assert store.prune("b", "periodic", None) == []
+    left = {"iter_3.pth", "other_1.pth", "other_2.pth", "other_3.pth"}
+    left |= {"best_1.pth", "best_2.pth", "best_3.pth"}
+    assert set(store.storage.names()) - {INDEX, LAST} == left
+    assert set(CheckpointStore(place).index.entries) == left
+
+
+def test_those_kept_for_ever_are_passed_over(place):
+    store = CheckpointStore(place)
+    for iteration in range(1, 8):
+        save(store, iteration, forever=iteration % 3 == 0)
+        store.prune("a", "periodic", 2)
+    assert list(store.index.entries) == [f"iter_{n}.pth" for n in (3, 6, 7)]
+
+
+def test_a_file_of_two_owners_goes_when_neither_wants_it(place):
+    store = CheckpointStore(place)
+    for iteration in (1, 2):
+        for owner in ("a", "b"):
+            save(store, iteration, owner=owner)
+    assert store.prune("a", "periodic", 1) == []
+    assert "iter_1.pth" in store.storage.names()
+    assert store.prune("b", "periodic", 1) == ["iter_1.pth"]
+
+
+def test_a_crash_between_deletion_and_index_does_no_harm(place):
+    store = CheckpointStore(place)
+    for iteration in (1, 2):
+        save(store, iteration)
+    store.storage.remove("iter_1.pth")
+    again = CheckpointStore(place)
+    save(again, 3)
+    assert list(again.index.entries) == ["iter_2.pth", "iter_3.pth"]
+
+
+def test_an_index_that_cannot_be_read_is_made_anew(place, caplog):
+    store = CheckpointStore(place)
+    save(store, 1)
+    spoil(store, INDEX, lambda data: b"{")
+    again = CheckpointStore(place)
+    assert iteration_of(again.newest()) == 1
+    assert f"{INDEX}' cannot be read and is made anew" in caplog.text
+    save(again, 2)
+    assert list(CheckpointStore(place).index.entries) == ["iter_2.pth"]
+
+
+def test_an_index_of_a_later_version_is_read(place):
+    store = CheckpointStore(place)
+    save(store, 1)
+    with store.storage.open(INDEX) as file:
+        entries = json.load(file)
+    entries["checkpoints"][0]["colour"] = "red"
+    store.storage.write(INDEX, lambda file: file.write(json.dumps(entries).encode()))
+    assert iteration_of(CheckpointStore(place).newest()) == 1
+
+
+def test_a_store_can_be_moved(tmp_path):
+    save(CheckpointStore(tmp_path / "one"), 1)
+    shutil.move(tmp_path / "one", tmp_path / "two")
+    name, found = CheckpointStore(tmp_path / "two").newest()
+    assert (name, found["progress"]) == ("iter_1.pth", {"iter": 1})
+
+
+def test_what_was_left_half_written_is_cleaned(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    (tmp_path / ".iter_1.pth.staged").write_bytes(b"half")
+    CheckpointStore(tmp_path).clean()
+    assert not list(tmp_path.iterdir())
+    assert ".iter_1.pth.staged" in caplog.text
+
+
+def test_space_is_looked_for_before_writing(tmp_path, monkeypatch):
+    store = CheckpointStore(tmp_path)
+    monkeypatch.setattr(store.storage, "free_bytes", lambda: 100)
+    with pytest.raises(OSError, match="No space left on device: it takes 0.0 MB, 0.0 MB are free"):
+        save(store, 1)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_fault_of_the_disk_is_told_in_its_own_words(tmp_path, monkeypatch):
+    store = CheckpointStore(tmp_path)
+
+    def write(name, write):
+        class Full:
+            def write(self, data):
+                raise OSError(28, "No space left on device")
+
+            def flush(self): ...
+
+        write(Full())
+
+    monkeypatch.setattr(store.storage, "write", write)
+    with pytest.raises(OSError, match="No space left on device"):
+        save(store, 1)
