@@ -1,6 +1,6 @@
 """The engine: mount points, hooks, plan, loop, trainer.
 
 Read in this order: points (where hooks act), hook (what one is), plan (who is called, with acting,
-verify and contract behind it), run (what a hook sees), turn and compute (forward, loss, backward,
+verify and contract behind it), run (what a hook sees), turn and iteration (forward, loss, backward,
 update), loop (the training), evaluation, state and saving (checkpoints), trainer (around it all).
 """

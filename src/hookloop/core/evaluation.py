@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hookloop.core.compute import Compute
 from hookloop.core.contract import check_written
+from hookloop.core.iteration import Compute
 from hookloop.core.plan import Calls, fire
 from hookloop.core.run import Phase, Run
 from hookloop.core.turn import Turn, output_of, targets_of
-from hookloop.data.batch import size_of, to_device
+from hookloop.data.batch import size_of
+from hookloop.data.prefetch import mover_of
 from hookloop.data.source import Source
 from hookloop.errors import DataError
 from hookloop.metrics.meters import Meters, Metric
@@ -114,10 +115,10 @@ class Evaluation:
     def _evaluate_stream(self, source: Source, span: Span) -> dict[str, Tensor | float]:
         run = self.run
         meters = Meters(self.metrics)
-        moves = run.device.type != "cpu"
+        move = mover_of(run.device)
         samples = 0
         for batch in source:
-            run.batch = to_device(batch, run.device) if moves else batch
+            run.batch = batch if move is None else move(batch)
             samples = size_of(run.batch)
             fire(span.before_iter, run)
             for turn in self.turns:

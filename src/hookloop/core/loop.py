@@ -6,17 +6,17 @@ ask through the run's verbs, and the loop obeys here, between iterations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 
-from hookloop.core.compute import make_compute
 from hookloop.core.evaluation import Evaluation
+from hookloop.core.iteration import Iteration, make_compute
 from hookloop.core.plan import fire
 from hookloop.core.run import Run
 from hookloop.core.saving import Saver
 from hookloop.core.turn import Turn
 from hookloop.core.validation import Validation
-from hookloop.data.batch import to_device
+from hookloop.data.prefetch import mover_of
 from hookloop.data.randomness import Randomness
 from hookloop.data.source import Source
 from hookloop.errors import DataError
@@ -51,14 +51,14 @@ class Loop:
     ) -> None:
         self.run = run
         self.turns = turns
-        self.compute = make_compute(run, autocast)
-        self.evaluation = Evaluation(run, turns, metrics, self.compute)
+        compute = make_compute(run, autocast)
+        self.evaluation = Evaluation(run, turns, metrics, compute)
+        self._iteration = Iteration(run, turns, compute)
         self.validation = validation
         self.accumulate = accumulate
         self.epoch_iters = epoch_iters
         self.saver = saver
         self.randomness: Randomness | None = None
-        self._moves = run.device.type != "cpu"
 
     def train(self) -> None:
         """Train until a limit is reached or a stop is asked for."""
@@ -94,8 +94,8 @@ class Loop:
         if run.requests.stop:
             return False
         due, requests, limit = self.validation.due_after_iter, run.requests, progress.max_iters
-        for batches in self._source().epoch(self.accumulate, self._iters_left()):
-            self._iterate(batches)
+        for batches in self._groups():
+            self._iteration.make(batches)
             if due is not None and due(progress):
                 run.validate()
             if requests.any:
@@ -108,6 +108,8 @@ class Loop:
             return False
         if progress.iter_in_epoch == 0:
             raise DataError(f"{self._source().name} is empty: it gave no batch.")
+        if self.epoch_iters is None:  # A limit may be reached on the last batch, before the reader
+            self._source().finish()  # has found that there are no more.
         progress.epoch += 1
         progress.stage = "closing"
         fire(plan.after_train_epoch, run)
@@ -127,33 +129,6 @@ class Loop:
         fire(plan.after_epoch, run)
         fire(plan.after_epoch_profile, run)
         self._obey()
-
-    def _iterate(self, batches: list[object]) -> None:
-        """Make one iteration from a group of microbatches: an update per turn."""
-        run, plan = self.run, self.run.plan
-        if self._moves:
-            batches = [to_device(batch, run.device) for batch in batches]
-        run.batch = batches[0]
-        fire(plan.before_train_iter, run)
-        for turn in self.turns:
-            turn.zero_grad()
-            for batch in batches:
-                run.batch = batch
-                loss = self.compute(turn)
-                if loss is None:
-                    break  # The step has no use for this turn now.
-                turn.record(run, loss)
-                turn.backward(loss if len(batches) == 1 else loss / len(batches))
-                fire(plan.after_backward, run)
-            else:
-                if turn.scaler is not None:
-                    turn.unscale()
-                fire(plan.before_update, run)
-                turn.update(run)
-                fire(plan.after_update, run)
-        run.progress.iter += 1
-        run.progress.iter_in_epoch += 1
-        fire(plan.after_train_iter, run)
 
     def _obey(self) -> None:
         """Do what hooks asked for: first save, so that a failing validation loses nothing."""
@@ -189,6 +164,12 @@ class Loop:
         if self.randomness is not None:
             self.randomness.restore()
             self.randomness = None
+
+    def _groups(self) -> Iterator[list[object]]:
+        """Read an epoch in groups of microbatches, on the device."""
+        groups = self._source().epoch(self.accumulate, self._iters_left())
+        move = mover_of(self.run.device)
+        return groups if move is None else ([move(one) for one in group] for group in groups)
 
     def _iters_left(self) -> int | None:
         """Iterations left of an epoch of fixed size; None where the data decides."""

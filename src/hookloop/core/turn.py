@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeGuard, cast
 
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
 
 from hookloop.data.batch import is_pair
 from hookloop.errors import DataError, ModelError
@@ -61,7 +62,14 @@ class Turn:
     def zero_grad(self) -> None:
         """Forget the gradients of the last update."""
         for optimizer in self.optimizers:
-            optimizer.zero_grad()
+            zero_grad = optimizer.zero_grad
+            if getattr(zero_grad, "__func__", None) is not Optimizer.zero_grad:
+                zero_grad()
+                continue
+            # What torch's own does, without its mark for the profiler, which costs 3 us.
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    parameter.grad = None
 
     def record(self, run: Run, loss: Tensor) -> None:
         """Put the loss, and what else a step returned, into the metric store; nothing is read."""
@@ -197,7 +205,7 @@ def output_of(output: object) -> object:
 def _forward_inputs(run: Run) -> object:
     batch = run.batch
     if is_pair(batch):
-        return run.model(cast("Sequence[object]", batch)[0])
+        return run.model(batch[0])  # type: ignore[index]
     if run.phase == "train":
         raise DataError(
             f"loss= needs batches of (inputs, targets), train_data gives {_describe(batch)}: "
@@ -225,7 +233,7 @@ def _computing(loss: Loss) -> LossOf:
         batch = run.batch
         if not is_pair(batch):  # Test data without targets.
             return None
-        return loss(run.output, cast("Sequence[object]", batch)[1])
+        return loss(run.output, batch[1])  # type: ignore[index]
 
     return loss_of
 

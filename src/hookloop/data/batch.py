@@ -12,7 +12,7 @@ from torch import Tensor
 
 def is_pair(batch: object) -> bool:
     """Tell whether a batch has the common form (inputs, targets)."""
-    return isinstance(batch, tuple | list) and len(batch) == 2
+    return isinstance(batch, (tuple, list)) and len(batch) == 2  # A union would be made anew.
 
 
 def size_of(batch: object) -> int:
@@ -42,22 +42,35 @@ def _first_tensor(value: object) -> Tensor | None:
     return None
 
 
-def to_device(value: object, device: torch.device) -> object:  # noqa: PLR0911 - one per form
+def to_device(value: object, device: torch.device) -> object:
     """Move the tensors of a batch, whatever they are nested in; other parts stay as they are."""
+    # Only from pinned memory is this asynchronous; elsewhere torch ignores the wish.
+    return move_tensors(value, device, lambda tensor: tensor.to(device, non_blocking=True))
+
+
+def move_tensors(value: object, device: torch.device, move: Callable[[Tensor], Tensor]) -> object:
+    """Move a batch with a function of one's own for tensors; parts that can do so move themselves.
+
+    Args:
+        value: The batch, or a part of it.
+        device: Where parts are sent that have a method ``to``.
+        move: Moves a tensor.
+    """
+
+    def again(part: object) -> object:
+        return move_tensors(part, device, move)
+
     if isinstance(value, Tensor):
-        # Only from pinned memory is this asynchronous; elsewhere torch ignores the wish.
-        return value.to(device, non_blocking=True)
-    if isinstance(value, Mapping):
-        if type(value) is not dict and callable(mover := getattr(value, "to", None)):
-            return mover(device)  # Tokenizers' batches and their kind move themselves.
-        return {key: to_device(part, device) for key, part in value.items()}
+        return move(value)
+    mover = getattr(value, "to", None)  # Tokenizers' batches and their kind move themselves.
+    if isinstance(value, Mapping) and not callable(mover):
+        return {key: again(part) for key, part in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         make = cast("Callable[..., object]", type(value))
-        return make(*(to_device(part, device) for part in value))
+        return make(*(again(part) for part in value))
     if isinstance(value, tuple | list):
-        return type(value)(to_device(part, device) for part in value)
+        return type(value)(again(part) for part in value)
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {f.name: to_device(getattr(value, f.name), device) for f in fields(value) if f.init}
+        parts = {f.name: again(getattr(value, f.name)) for f in fields(value) if f.init}
         return replace(value, **parts)
-    mover = getattr(value, "to", None)
     return mover(device) if callable(mover) else value

@@ -66,6 +66,11 @@ class Series:
         """The value put last."""
         return (self._fresh or self._older)[-1]
 
+    @property
+    def recent(self) -> list[Value]:
+        """The last values, at most `WINDOW`, across epochs."""
+        return self._tail(WINDOW)
+
     def mean(self) -> Value:
         """The weighted mean of the epoch; nothing is read for it."""
         total, count = self._sums()
@@ -77,7 +82,7 @@ class Series:
 
     def start_epoch(self) -> None:
         """Forget the epoch's sums; the window goes on."""
-        self._older = self._tail(WINDOW)
+        self._older = self.recent
         self._fresh, self.weights = [], None
         self._total, self._count = 0.0, 0.0
 
@@ -85,7 +90,7 @@ class Series:
         """Return plain numbers; values not yet summed stay apart, so that sums keep their bits."""
         read_all([self])
         return {
-            "recent": self._tail(WINDOW),
+            "recent": self.recent,
             "pending": list(self._fresh),
             "weights": None if self.weights is None else list(self.weights),
             "total": self._total,
@@ -109,7 +114,7 @@ class Series:
 
     def _fold(self) -> None:
         self._total, self._count = self._sums()
-        self._older = self._tail(WINDOW)
+        self._older = self.recent
         self._fresh, self.weights = [], None
 
     def _sums(self) -> tuple[Value, float]:
