@@ -172,7 +172,7 @@ class BackgroundSaver:
             self._problems[job.place] = problem
             job.tries += 1
             longest = FIRST_PAUSE if self._closing else LONGEST_PAUSE
-            job.due = monotonic() + min(FIRST_PAUSE * 2 ** (job.tries - 1), longest)
+            job.due = monotonic() + min(FIRST_PAUSE * 2 ** min(job.tries, 10), longest)
             if isinstance(error, CheckpointError):  # Trying again would not help.
                 self._give_up(job)
 
