@@ -74,6 +74,7 @@ DIALECTS: dict[str, Dialect] = {
             ("classy_vision", "ClassyHook"),
             packages={"vissl": "vissl", "classy_vision": "vissl.classy_vision"},
         ),
+        _dialect("imix", ("imix", "HookBase"), packages={"imix": "imix"}),
     )
 }
 

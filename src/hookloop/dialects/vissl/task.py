@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from hookloop.dialects.adapter import Adapter, Facade
+from hookloop.dialects.config_view import ConfigView
 from hookloop.dialects.vissl.companion import VisslCompanion
-from hookloop.dialects.vissl.views import ConfigView, LastBatch, Meter, OptimizerView
+from hookloop.dialects.vissl.views import LastBatch, Meter, OptimizerView
 
 if TYPE_CHECKING:
     from collections.abc import Callable

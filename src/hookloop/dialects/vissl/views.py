@@ -1,4 +1,4 @@
-"""Parts of the task as VISSL's hooks know them: last batch, optimizer, meters and config."""
+"""Parts of the task as VISSL's hooks know them: last batch, optimizer, meters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from hookloop.core.turn import output_of, targets_of
 from hookloop.data.batch import is_pair
-from hookloop.errors import HookError, nearest
+from hookloop.errors import HookError
 
 if TYPE_CHECKING:
     import torch
@@ -99,33 +99,3 @@ class Meter:
     def __init__(self, name: str, value: float) -> None:
         self.name = name
         self.value = {name: value}
-
-
-class ConfigView(dict[str, object]):
-    """The run's config with attributes and items, as VISSL's ``task.config``."""
-
-    def __init__(self, values: Mapping[str, object]) -> None:
-        super().__init__(
-            {k: ConfigView(v) if isinstance(v, Mapping) else v for k, v in values.items()}
-        )
-
-    def __getattr__(self, name: str) -> object:
-        try:
-            return self[name]
-        except KeyError as error:
-            raise AttributeError(str(error)) from error
-
-    def __missing__(self, name: str) -> object:
-        raise KeyError(
-            f"the config has no '{name}'.{nearest(name, self)} Give it with "
-            f"Trainer(config={{'{name}': ...}})."
-        )
-
-    def find(self, path: str, default: object = None) -> object:
-        """Look a dotted path up."""
-        found: object = self
-        for key in path.split("."):
-            if not isinstance(found, Mapping) or key not in found:
-                return default
-            found = found[key]
-        return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hookloop.dialects.config_view import ConfigView
 from hookloop.dialects.vissl.hooks import board_hook, log_hooks, training_hooks
-from hookloop.dialects.vissl.views import ConfigView
 from hookloop.writers.base import require
 
 

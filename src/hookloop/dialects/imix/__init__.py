@@ -1,0 +1,25 @@
+"""iMIX: `HookBase`, its six stages and seven levels, and its hooks under their own names."""
+
+from __future__ import annotations
+
+from hookloop.dialects.imix.engine.hooks import (
+    HOOKS,
+    HookBase,
+    PriorityStatus,
+    build_hook,
+    build_hooks,
+)
+from hookloop.dialects.imix.log_buffer import HistoryBuffer, LogBufferStorage, get_log_buffer
+from hookloop.dialects.imix.trainer import EngineFacade
+
+__all__ = [
+    "HOOKS",
+    "EngineFacade",
+    "HistoryBuffer",
+    "HookBase",
+    "LogBufferStorage",
+    "PriorityStatus",
+    "build_hook",
+    "build_hooks",
+    "get_log_buffer",
+]

@@ -1,0 +1,133 @@
+"""iMIX's hooks at our mount points: no arguments, levels, the engine in ``self.trainer``.
+
+before_train, before_train_epoch, before_train_iter, after_train_epoch    as ours
+after_train_iter     after_train_iter; above level HIGH, where iMIX has not made backward and
+                     update yet, after_loss
+after_train          after_run: iMIX calls it after a failure too
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from hookloop.core.acting import Call
+from hookloop.core.hook import Hook
+from hookloop.core.priority import Priority
+from hookloop.dialects import DIALECTS
+from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of
+from hookloop.dialects.imix.engine.hooks.base_hook import read_level
+from hookloop.dialects.imix.trainer import EngineFacade
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+Bind = Callable[[Method, Adapter], Call]
+
+# By name: the numbers of iMIX mean other things elsewhere.
+PRIORITIES = {
+    "HIGHEST": Priority.HIGHEST,
+    "HIGHER": Priority.VERY_HIGH,
+    "HIGH": Priority.HIGH,
+    "NORMAL": Priority.NORMAL,
+    "LOW": Priority.LOW,
+    "LOWER": Priority.VERY_LOW,
+    "LOWEST": Priority.LOWEST,
+}
+BEFORE_UPDATE = ("HIGHEST", "HIGHER")
+
+
+def adapt(foreign: object) -> list[Hook]:
+    """Make native hooks of one of iMIX's."""
+    if isinstance(foreign, Catalogued):
+        ours = list(foreign.native_hooks())
+        for one in ours:
+            one.priority = priority_of(foreign)
+        return ours
+    return [ImixAdapter(foreign)]
+
+
+def level_of(foreign: object) -> str:
+    """Return the name of a hook's level; an installed iMIX has an enum of its own."""
+    level = getattr(foreign, "level", "NORMAL")
+    name = getattr(level, "name", None)
+    return name if name in PRIORITIES else read_level(level).name
+
+
+def priority_of(foreign: object) -> Priority:
+    """Translate a hook's level, by its name."""
+    return PRIORITIES[level_of(foreign)]
+
+
+class ImixAdapter(Adapter):
+    """One of iMIX's hooks."""
+
+    facade: EngineFacade
+
+    def __init__(self, foreign: object) -> None:
+        self.has_begun = False
+        early = level_of(foreign) in BEFORE_UPDATE
+        mounts = [*MOUNTS, BEFORE_BACKWARD if early else AFTER_UPDATE]
+        base = base_of(foreign, DIALECTS["imix"].bases)
+        super().__init__(
+            foreign, mounts, facade=EngineFacade, base=base, priority=priority_of(foreign)
+        )
+
+    def before_run(self, run: Run) -> None:
+        super().before_run(run)
+        self.has_begun = False
+        self.facade.companion.join(run)
+        self.foreign.trainer = self.facade  # type: ignore[attr-defined]
+
+
+# --- how each stage is called ---------------------------------------------------------------------
+
+
+def _plain(method: Method, adapter: Adapter) -> Call:
+    def call(run: Run) -> None:
+        adapter.facade.hook = adapter.name
+        method()
+
+    return call
+
+
+def _in_training(method: Method, adapter: Adapter) -> Call:
+    def call(run: Run) -> None:
+        if run.phase == "train":
+            adapter.facade.hook = adapter.name
+            method()
+
+    return call
+
+
+def _by_epoch(method: Method, adapter: Adapter) -> Call:
+    ours = cast("ImixAdapter", adapter)
+
+    def call(run: Run) -> None:
+        if ours.facade.by_epoch:
+            ours.facade.hook = ours.name
+            method()
+
+    return call
+
+
+def _at_end(method: Method, adapter: Adapter) -> Call:
+    ours = cast("ImixAdapter", adapter)
+
+    def call(run: Run) -> None:
+        if ours.facade.companion.is_training:
+            ours.facade.hook = ours.name
+            method()
+
+    return call
+
+
+MOUNTS = (
+    Mount("before_train", "before_train", _plain, 0),
+    Mount("before_train_epoch", "before_train_epoch", _by_epoch, 0),
+    Mount("before_train_iter", "before_train_iter", _plain, 0),
+    Mount("after_train_epoch", "after_train_epoch", _by_epoch, 0),
+    Mount("after_run", "after_train", _at_end, 0),
+)
+AFTER_UPDATE = Mount("after_train_iter", "after_train_iter", _plain, 0)
+BEFORE_BACKWARD = Mount("after_loss", "after_train_iter", _in_training, 0)

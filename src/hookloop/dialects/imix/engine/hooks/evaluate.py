@@ -1,0 +1,92 @@
+"""`EvaluateHook`: evaluations, and the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hookloop.checkpoint.request import Save
+from hookloop.dialects.imix.engine.hooks.base_hook import HookBase
+from hookloop.runs.records import to_json
+
+
+class EvaluateHook(HookBase):
+    """Call a function that evaluates, write what it returns, and keep the best checkpoint.
+
+    It is called after each epoch and, with a period, within them; by iteration with a period only,
+    and then at the end too. Larger is better, by all metrics in order. The best is saved as
+    ``best_result.pth``, its weights alone as ``model_best.pth``.
+
+    Args:
+        eval_function: Returns the metrics.
+        eval_iter_period: Iterations from one evaluation to the next.
+        is_run_eval: Whether to evaluate at all.
+        eval_json_file: Where each evaluation adds a line.
+    """
+
+    def __init__(
+        self,
+        eval_function: Callable[[], Mapping[str, float] | None],
+        eval_iter_period: int | None = None,
+        is_run_eval: bool = True,
+        eval_json_file: str = "eval_result.json",
+    ) -> None:
+        super().__init__()
+        self._function = eval_function
+        self._period = eval_iter_period
+        self._is_run_eval = is_run_eval
+        self._file_name = eval_json_file
+        self.best: tuple[float, ...] | None = None
+
+    def state_dict(self) -> dict[str, object]:
+        return {"best": None if self.best is None else list(self.best)}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        best = state["best"]
+        self.best = tuple(best) if isinstance(best, list) else None
+
+    def after_train_epoch(self) -> None:
+        if self._is_run_eval:
+            self._evaluate()
+
+    def after_train_iter(self) -> None:
+        trainer = self.trainer
+        if not self._is_run_eval or not self._period:
+            return
+        done = trainer.iter + 1
+        # The end of an epoch has its own evaluation, the end of the run needs one.
+        is_epoch_end = (
+            trainer.by_epoch and trainer.inner_iter + 1 == trainer.run.progress.epoch_iters
+        )
+        is_end = not trainer.by_epoch and done == trainer.max_iter
+        if is_end or (done % self._period == 0 and not is_epoch_end):
+            self._evaluate()
+
+    def _evaluate(self) -> None:
+        trainer = self.trainer
+        training = trainer.model.training
+        metrics = dict(self._function() or {})
+        trainer.model.train(training)
+        line = {
+            "iter": trainer.iter,
+            "max_iter": trainer.max_iter,
+            "epoch": trainer.epoch,
+            "max_epoch": trainer.max_epoch,
+            **metrics,
+            "model_name": type(trainer.model).__name__,
+        }
+        if trainer.run.world.is_main:
+            with (Path(trainer.work_dir) / self._file_name).open("a", encoding="utf-8") as file:
+                file.write(to_json(line) + "\n")
+        for name, value in metrics.items():
+            trainer.log_buffer.put_scalar(name, value, smoothing_hint=False)
+        score = tuple(float(value) for value in metrics.values())
+        if score and (self.best is None or score > self.best):
+            self.best = score
+            self._keep()
+
+    def _keep(self) -> None:
+        run, owner = self.trainer.run, self.trainer.hook
+        run.save(Save("best_result.pth", kind="best", owner=owner))
+        others = ("optimizers", "schedules", "scaler", "data", "metrics", "hooks", "rng")
+        run.save(Save("model_best.pth", kind="best", owner=owner, leave_out=others))

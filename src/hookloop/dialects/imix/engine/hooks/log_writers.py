@@ -1,0 +1,159 @@
+"""iMIX's loggers: text, JSON and TensorBoard.
+
+In iMIX they are writers, which `PeriodicLogger` calls, though its document lists them as hooks.
+Here they are both: by itself, each writes every ``log_config.period`` iterations.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+
+from hookloop.dialects.imix.engine.hooks.base_hook import HookBase
+from hookloop.dialects.imix.trainer import EngineFacade
+from hookloop.writers.base import require
+
+_log = logging.getLogger("imix")
+
+PERIOD = 20
+
+
+class LogBufferWriter(HookBase):
+    """Writes what is in the log buffer; a subclass says where."""
+
+    def write(self, trainer: EngineFacade) -> None:
+        """Write the numbers of the iteration at hand."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of what was opened."""
+
+    def after_train_iter(self) -> None:
+        if is_due(self.trainer, period_of(self.trainer)):
+            self.write(self.trainer)
+
+    def after_train(self) -> None:
+        self.close()
+
+
+def period_of(trainer: EngineFacade, default: int = PERIOD) -> int:
+    """Return how often loggers write: ``log_config.period`` of the config comes first."""
+    found = trainer.cfg.find("log_config.period", default)
+    return int(found) if isinstance(found, int | float) else default
+
+
+def is_due(trainer: EngineFacade, period: int) -> bool:
+    """Tell whether loggers write: by the place in the epoch, or by iteration and at the last."""
+    if trainer.by_epoch:
+        return (trainer.inner_iter + 1) % period == 0
+    done = trainer.iter + 1
+    return done % period == 0 or done == trainer.max_iter
+
+
+class CommonMetricLoggerHook(LogBufferWriter):
+    """Log a line with losses, learning rate, times, memory and the time that is left.
+
+    Args:
+        max_iter: Iterations of the run; by default the run's own.
+        max_epoch: The same for epochs.
+    """
+
+    def __init__(self, max_iter: int | None = None, max_epoch: int | None = None) -> None:
+        super().__init__()
+        self._max_iter = max_iter
+        self._max_epoch = max_epoch
+
+    def write(self, trainer: EngineFacade) -> None:
+        buffer, histories = trainer.log_buffer, trainer.log_buffer.histories()
+        where = f"iter: {trainer.iter + 1}"
+        if trainer.by_epoch:
+            where = f"epoch: {trainer.epoch}  {where}"
+        losses = [f"{n}: {v:.4g}" for n, v in buffer.latest.items() if "loss" in n]
+        parts = [where, *losses, f"lr: {trainer.run.optimizer.param_groups[0]['lr']:.6g}"]
+        if "iter_time" in histories:
+            parts.append(f"time: {histories['iter_time'].global_mean():.4f}")
+            total = self._max_iter or trainer.max_iter
+            if total is not None:
+                left = histories["iter_time"].median(1000) * (total - trainer.iter - 1)
+                parts.append(f"eta: {timedelta(seconds=int(left))}")
+        if torch.cuda.is_available():
+            parts.append(f"max_mem: {torch.cuda.max_memory_allocated() / 1024**2:.0f}M")
+        _log.info("  ".join(parts))
+
+
+class JSONLoggerHook(LogBufferWriter):
+    """Write a JSON object per line, its keys sorted; numbers that may be smoothed are medians.
+
+    Args:
+        json_file: The file; ``training_status.json`` in the run directory when not given.
+        window_size: Of how many iterations the medians are.
+    """
+
+    def __init__(self, json_file: str | None = None, window_size: int = 20) -> None:
+        super().__init__()
+        self._json_file = json_file
+        self._window_size = window_size
+        self._file: TextIO | None = None
+
+    def write(self, trainer: EngineFacade) -> None:
+        line: dict[str, object] = {"iteration": trainer.iter}
+        if trainer.by_epoch:
+            line = {"epoch": trainer.epoch, "inner-iteration": trainer.iter}
+        line |= trainer.log_buffer.latest_with_smoothing_hint(self._window_size)
+        if self._file is None:
+            path = Path(self._json_file or Path(trainer.work_dir) / "training_status.json")
+            self._file = path.open("a" if trainer.start_iter else "w", encoding="utf-8")
+        self._file.write(json.dumps(line, sort_keys=True) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class TensorboardLoggerHook(LogBufferWriter):
+    """Write scalars, pictures and histograms for TensorBoard.
+
+    Args:
+        log_dir: The directory; ``runs`` in the run directory when not given.
+        window_size: Of how many iterations the medians are.
+        kwargs: Given to torch's SummaryWriter.
+    """
+
+    def __init__(self, log_dir: str | None = None, window_size: int = 20, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__()
+        require("tensorboard", extra="tensorboard", who="TensorboardLoggerHook")
+        self._log_dir = log_dir
+        self._window_size = window_size
+        self._kwargs: Mapping[str, Any] = kwargs
+        self._writer: Any = None
+
+    def write(self, trainer: EngineFacade) -> None:
+        if self._writer is None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            place = self._log_dir or f"{trainer.work_dir}/runs"
+            self._writer = SummaryWriter(place, **self._kwargs)
+        buffer = trainer.log_buffer
+        for name, value in buffer.latest_with_smoothing_hint(self._window_size).items():
+            self._writer.add_scalar(name, value, trainer.iter)
+        for name, image, step in buffer.images:
+            self._writer.add_image(name, image, step)
+        for name, values, step in buffer.histograms:
+            self._writer.add_histogram(name, values, step)
+        buffer.clear_images()
+        buffer.clear_histograms()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None

@@ -1,0 +1,58 @@
+"""`LRSchedulerHook`: steps a scheduler."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hookloop.dialects.imix.engine.hooks.base_hook import HookBase, PriorityStatus
+from hookloop.errors import HookError
+
+if TYPE_CHECKING:
+    import torch
+    from torch.optim.lr_scheduler import LRScheduler
+
+
+class LRSchedulerHook(HookBase):
+    """Log the learning rate that was used, then step the scheduler, after each update.
+
+    Args:
+        optimizer: Whose rate.
+        scheduler: One of torch's.
+    """
+
+    _level = PriorityStatus.HIGH
+
+    def __init__(self, optimizer: torch.optim.Optimizer, scheduler: LRScheduler) -> None:
+        super().__init__()
+        self._optimizer = optimizer
+        self._scheduler = scheduler
+        self._group = _largest(optimizer)
+
+    def state_dict(self) -> dict[str, object]:
+        state: dict[str, object] = self._scheduler.state_dict()
+        return state
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        self._scheduler.load_state_dict(dict(state))
+
+    def before_train(self) -> None:
+        if any(one.scheduler is self._scheduler for one in self.trainer.run.schedules.values()):
+            raise HookError(
+                "LRSchedulerHook: the Trainer steps this scheduler already: give it to one of them."
+            )
+
+    def after_train_iter(self) -> None:
+        rate = self._optimizer.param_groups[self._group]["lr"]
+        self.trainer.log_buffer.put_scalar("lr", rate, smoothing_hint=False)
+        self._scheduler.step()
+
+
+def _largest(optimizer: torch.optim.Optimizer) -> int:
+    """Choose the group whose rate is logged: the largest, or one with the commonest rate."""
+    sizes = [len(group["params"]) for group in optimizer.param_groups]
+    if max(sizes) > 1:
+        return sizes.index(max(sizes))
+    rates = [group["lr"] for group in optimizer.param_groups]
+    return rates.index(Counter(rates).most_common(1)[0][0])

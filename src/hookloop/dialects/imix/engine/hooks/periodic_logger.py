@@ -1,0 +1,49 @@
+"""`PeriodicLogger`: calls loggers every so many iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hookloop.dialects.imix.engine.hooks.base_hook import HookBase
+from hookloop.dialects.imix.engine.hooks.log_writers import (
+    PERIOD,
+    CommonMetricLoggerHook,
+    LogBufferWriter,
+    TensorboardLoggerHook,
+    is_due,
+    period_of,
+)
+
+
+class PeriodicLogger(HookBase):
+    """Let loggers write, by the place in the epoch, or by iteration and at the last.
+
+    Args:
+        loggers: They; the one for the terminal when not given.
+        log_config_period: Iterations from one time to the next, unless the config has
+            ``log_config.period``.
+    """
+
+    def __init__(
+        self, loggers: Sequence[LogBufferWriter] | None = None, log_config_period: int = PERIOD
+    ) -> None:
+        super().__init__()
+        self._loggers = list(loggers) if loggers is not None else [CommonMetricLoggerHook()]
+        self._period = log_config_period
+
+    def before_train(self) -> None:
+        self._period = period_of(self.trainer, self._period)
+
+    def after_train_iter(self) -> None:
+        if is_due(self.trainer, self._period):
+            for logger in self._loggers:
+                logger.write(self.trainer)
+
+    def after_train_epoch(self) -> None:
+        for logger in self._loggers:
+            if isinstance(logger, TensorboardLoggerHook):
+                logger.write(self.trainer)
+
+    def after_train(self) -> None:
+        for logger in self._loggers:
+            logger.close()

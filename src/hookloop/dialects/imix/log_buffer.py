@@ -1,0 +1,189 @@
+"""`LogBufferStorage`: the numbers that iMIX's hooks pass to each other and to its loggers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from hookloop.errors import HookError, nearest
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+CHUNK = 1000  # Numbers that may wait on the device.
+
+_current: ContextVar[LogBufferStorage | None] = ContextVar("imix_log_buffer", default=None)
+
+
+class HistoryBuffer:
+    """The values of one scalar, with the iteration of each.
+
+    Args:
+        max_length: How many to keep.
+    """
+
+    def __init__(self, max_length: int = 2**20) -> None:
+        self._values: deque[tuple[float, float]] = deque(maxlen=max_length)
+        self._count = 0
+        self._sum = 0.0
+
+    def update(self, value: float, iteration: float | None = None) -> None:
+        """Add a value."""
+        self._values.append((float(value), self._count if iteration is None else iteration))
+        self._count += 1
+        self._sum += float(value)
+
+    def latest(self) -> float:
+        """Return the newest value."""
+        return self._values[-1][0]
+
+    def avg(self, window_size: int) -> float:
+        """Return the mean of the newest values."""
+        return fmean(self._newest(window_size))
+
+    def median(self, window_size: int) -> float:
+        """Return the median of the newest values."""
+        return median(self._newest(window_size))
+
+    def global_mean(self) -> float:
+        """Return the mean of all values there ever were."""
+        return self._sum / self._count
+
+    def values(self) -> list[tuple[float, float]]:
+        """Return the values with their iterations."""
+        return list(self._values)
+
+    def _newest(self, count: int) -> list[float]:
+        return [value for value, _ in list(self._values)[-count:]]
+
+
+class LogBufferStorage:
+    """Scalars by name, those of this iteration and their histories.
+
+    What is put here goes to the run's metric store too, as ``train/<name>``.
+
+    Args:
+        run: The run.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.iter = 0
+        self._latest: dict[str, float] = {}
+        self._waiting: list[tuple[str, Tensor, int]] = []
+        self._histories: dict[str, HistoryBuffer] = {}
+        self._hints: dict[str, bool] = {}
+        self._prefix = ""
+        self.images: list[tuple[str, object, int]] = []
+        self.histograms: list[tuple[str, object, int]] = []
+
+    def put_scalar(
+        self, name: str, data: float | Tensor, smoothing_hint: bool = True, is_epoch: bool = False
+    ) -> None:
+        """Put a number; a name keeps its hint whether loggers may smooth it."""
+        value = float(data.detach()) if isinstance(data, Tensor) else float(data)
+        name = f"{self._prefix}{name}"
+        assert self._hints.setdefault(name, smoothing_hint) == smoothing_hint, (
+            f"'{name}' was put with another smoothing_hint before"
+        )
+        self._histories.setdefault(name, HistoryBuffer()).update(value, self.iter)
+        self._latest[name] = value
+        self._run.metrics.put(f"train/{name}", value)
+
+    def put_scalars(
+        self, *, smoothing_hint: bool = True, is_epoch: bool = False, **scalars: float | Tensor
+    ) -> None:
+        """Put several numbers."""
+        for name, value in scalars.items():
+            self.put_scalar(name, value, smoothing_hint, is_epoch)
+
+    def put_image(self, name: str, tensor: object) -> None:
+        """Put a picture for the loggers that show some."""
+        self.images.append((name, tensor, self.iter))
+
+    def put_histogram(self, name: str, tensor: object, bins: int = 1000) -> None:
+        """Put numbers whose distribution loggers may show."""
+        self.histograms.append((name, tensor, self.iter))
+
+    def history(self, name: str) -> HistoryBuffer:
+        """Return the history of a scalar."""
+        self._read()
+        if name not in self._histories:
+            raise KeyError(f"nobody put '{name}'.{nearest(name, self._histories)}")
+        return self._histories[name]
+
+    def histories(self) -> dict[str, HistoryBuffer]:
+        """Return all histories."""
+        self._read()
+        return dict(self._histories)
+
+    @property
+    def latest(self) -> dict[str, float]:
+        """What was put in this iteration."""
+        self._read()
+        return self._latest
+
+    def put_later(self, name: str, value: Tensor) -> None:
+        """Put a number that is read from its device when somebody asks for it."""
+        self._waiting.append((name, value, self.iter))
+        if len(self._waiting) > CHUNK:
+            self._read()
+
+    def _read(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            numbers = torch.stack([value.float().mean() for _, value, _ in waiting]).tolist()
+            for (name, _, iteration), number in zip(waiting, numbers, strict=True):
+                self._hints.setdefault(name, True)
+                self._histories.setdefault(name, HistoryBuffer()).update(number, iteration)
+                if iteration == self.iter:
+                    self._latest[name] = number
+
+    def latest_with_smoothing_hint(self, window_size: int = 20) -> dict[str, float]:
+        """Return the newest values, as medians where they may be smoothed."""
+        return {
+            name: self._histories[name].median(window_size) if self._hints[name] else value
+            for name, value in self.latest.items()
+        }
+
+    @contextmanager
+    def name_scope(self, name: str) -> Iterator[None]:
+        """Put a prefix before the names that are put in the block."""
+        before, self._prefix = self._prefix, f"{name.rstrip('/')}/"
+        try:
+            yield
+        finally:
+            self._prefix = before
+
+    def step(self) -> None:
+        """Go on to the next iteration: what was put counts as old."""
+        self.iter += 1
+        self._latest = {}
+
+    def clear_images(self) -> None:
+        """Forget the pictures, which a logger has shown."""
+        self.images = []
+
+    def clear_histograms(self) -> None:
+        """Forget the distributions, which a logger has shown."""
+        self.histograms = []
+
+
+def get_log_buffer() -> LogBufferStorage:
+    """Return the buffer of the run at hand."""
+    buffer = _current.get()
+    if buffer is None:
+        raise HookError("get_log_buffer: no run with hooks of iMIX is under way.")
+    return buffer
+
+
+def set_log_buffer(buffer: LogBufferStorage) -> None:
+    """Make a buffer that of the run at hand."""
+    _current.set(buffer)
