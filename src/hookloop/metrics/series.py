@@ -155,18 +155,24 @@ def read_all(series: Sequence[Series]) -> None:
 
 def read_values(lists: list[list[Value]]) -> list[list[float]]:
     """Turn lists of values into numbers with at most one copy from the device."""
-    tensors = [value for values in lists for value in values if isinstance(value, Tensor)]
-    if not tensors:
+    # The type of a float is asked for, because torch makes isinstance(..., Tensor) slow.
+    others = [value for values in lists for value in values if type(value) is not float]
+    if not others:
         return cast("list[list[float]]", lists)
-    numbers = iter(_stack(tensors).tolist())
+    tensors = [value for value in others if isinstance(value, Tensor)]
+    numbers = iter(_stack(tensors).tolist() if tensors else ())
     return [
-        [next(numbers) if isinstance(value, Tensor) else float(value) for value in values]
+        [
+            value if type(value) is float
+            else next(numbers) if isinstance(value, Tensor) else float(value)
+            for value in values
+        ]
         for values in lists
-    ]
+    ]  # fmt: skip
 
 
 def _sum(values: list[Value], weights: list[float] | None) -> Value:
-    if not any(isinstance(value, Tensor) for value in values):
+    if not any(type(value) is not float and isinstance(value, Tensor) for value in values):
         numbers = cast("list[float]", values)
         return (
             sum(numbers)

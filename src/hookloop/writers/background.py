@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from queue import Full, Queue
 
 from hookloop.writers.base import Writer, warn_of_failure
 from hookloop.writers.records import Record
@@ -16,13 +16,18 @@ Item = list[Record] | threading.Event | None
 PATIENCE = 60.0
 """Seconds that a run waits for a writer that does not move, before it goes on without it."""
 
+PAUSE = 0.2
+"""Seconds for which records gather before the thread takes them."""
+
 
 class Background(Writer):
     """Writes in a thread of its own, in order, and never raises.
 
-    The queue is bounded: when it is full, the caller waits, so that nothing is lost and memory does
-    not grow. A writer that fails, or does not move for a minute, is reported once and left out from
-    then on. The thread ends with `close`; opening and closing the writer stay with the caller.
+    The thread looks after a pause whether records have come; to wake it for each would cost the
+    caller far more than writing, because the two change places at the interpreter's lock. The queue
+    is bounded: when it is full, the caller waits, so that nothing is lost and memory does not grow.
+    A writer that fails, or does not move for a minute, is reported once and left out from then on.
+    The thread ends with `close`; opening and closing the writer stay with the caller.
 
     Args:
         writer: Who does the work.
@@ -35,7 +40,9 @@ class Background(Writer):
         self.name = writer.name
         self.failed = False
         self.patience = patience
-        self._queue: Queue[Item] = Queue(size)
+        self._queue: deque[Item] = deque()
+        self._room = threading.Semaphore(size)
+        self._wake = threading.Event()
         self._thread = threading.Thread(target=self._work, name=f"write-{self.name}", daemon=True)
         self._thread.start()
 
@@ -71,20 +78,30 @@ class Background(Writer):
             self._attempt(self.writer.close, always=True)
 
     def _hand_over(self, item: Item) -> bool:
-        try:
-            self._queue.put(item, timeout=self.patience)
-        except Full:
-            self._give_up()
-            return False
+        if not self._room.acquire(blocking=False):
+            self._wake.set()
+            if not self._room.acquire(timeout=self.patience):
+                self._give_up()
+                return False
+        self._queue.append(item)
+        if not isinstance(item, list):  # Somebody waits for this.
+            self._wake.set()
         return True
 
     def _work(self) -> None:
-        while (item := self._queue.get()) is not None:
-            if isinstance(item, threading.Event):
-                self._attempt(self.writer.flush)
-                item.set()
-            else:
-                self._attempt(partial(self.writer.write, item))
+        while True:
+            self._wake.wait(PAUSE)
+            self._wake.clear()
+            while self._queue:
+                item = self._queue.popleft()
+                self._room.release()
+                if item is None:
+                    return
+                if isinstance(item, threading.Event):
+                    self._attempt(self.writer.flush)
+                    item.set()
+                else:
+                    self._attempt(partial(self.writer.write, item))
 
     def _attempt(self, action: Callable[[], None], *, always: bool = False) -> None:
         if self.failed and not always:
