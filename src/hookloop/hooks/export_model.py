@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import torch
+from torch.utils._pytree import tree_map
 
 from hookloop.core.hook import Hook
 from hookloop.core.priority import Priority
@@ -23,11 +25,36 @@ FORMATS: tuple[str, ...] = get_args(Format)
 SUFFIXES = {"safetensors": ".safetensors", "torchscript": ".pt", "export": ".pt2"}
 
 
+@dataclass(frozen=True)
+class Example:
+    """What a model is traced with."""
+
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+
+    @classmethod
+    def of(cls, inputs: object) -> Example:
+        """Read inputs as the engine would pass them: a mapping by name, a sequence by place."""
+        if isinstance(inputs, Mapping):
+            return cls((), {str(name): value for name, value in inputs.items()})
+        return cls(tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,), {})
+
+    def shapes(self) -> dict[str, object] | tuple[object, ...]:
+        """Let the number of samples be any, where the model does."""
+
+        def batch(value: object) -> object:
+            free = isinstance(value, torch.Tensor) and value.ndim > 0
+            return {0: torch.export.Dim.AUTO} if free else None
+
+        return tree_map(batch, self.kwargs or self.args)  # type: ignore[no-any-return]
+
+
 class ExportModel(Hook):
     """Write the trained model, in evaluation mode and on the CPU, when the training is over.
 
     ``safetensors`` holds the weights alone, ``torchscript`` a traced program and ``export`` a
-    program of ``torch.export``; the last two are traced with the inputs of the last batch.
+    program of ``torch.export``; the last two are traced with the inputs of the last batch, and
+    take any number of samples where the model does.
 
     Args:
         format: ``"safetensors"``, ``"torchscript"`` or ``"export"``.
@@ -66,19 +93,26 @@ class ExportModel(Hook):
 
             save_model(model, str(path))
             return
-        example = to_device(self.inputs(run), torch.device("cpu"))
-        arguments = tuple(example) if isinstance(example, tuple | list) else (example,)
+        example = Example.of(to_device(self.inputs(run), torch.device("cpu")))
         with torch.random.fork_rng(devices=[]), torch.no_grad():
-            self._trace(model, arguments, path)
+            self._trace(model, example, path)
 
-    def _trace(self, model: torch.nn.Module, example: tuple[object, ...], path: Path) -> None:
+    def _trace(self, model: torch.nn.Module, example: Example, path: Path) -> None:
         try:
             if self.format == "export":
-                torch.export.save(torch.export.export(model, example), path)
+                program = torch.export.export(
+                    model, example.args, example.kwargs, dynamic_shapes=example.shapes()
+                )
+                torch.export.save(program, path)
                 return
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)
-                traced = torch.jit.trace(model, example)  # type: ignore[no-untyped-call]
+                traced = torch.jit.trace(  # type: ignore[no-untyped-call]
+                    model,
+                    example.args or None,
+                    example_kwarg_inputs=example.kwargs or None,
+                    strict=False,  # A model may return a mapping.
+                )
                 torch.jit.save(traced, str(path))
         except (TypeError, RuntimeError) as error:
             raise ModelError(

@@ -17,6 +17,7 @@ from hookloop.hooks.wording import (
     place,
     recent_numbers,
     remaining,
+    without_times,
 )
 from hookloop.metrics.series import WINDOW
 from hookloop.runs.layout import RunDir
@@ -101,7 +102,7 @@ class LogMetrics(Hook):
 
     def _say(self, run: Run, phase: str) -> None:
         if self._open is not None:
-            results = numbers(run.metrics.stream(phase))
+            results = numbers(without_times(run.metrics.stream(phase)))
             _log.info(
                 "epoch %d  iter %d  %s: %s", run.progress.epoch, run.progress.iter, phase, results
             )

@@ -10,7 +10,14 @@ from hookloop.core.hook import Hook, interval_of
 from hookloop.core.priority import Priority
 from hookloop.every import Every
 from hookloop.hooks.displays import Display, Lines, choose_display
-from hookloop.hooks.wording import duration, numbers, of, recent_numbers, sparkline
+from hookloop.hooks.wording import (
+    duration,
+    numbers,
+    of,
+    recent_numbers,
+    sparkline,
+    without_times,
+)
 from hookloop.metrics.best import BestValues
 
 if TYPE_CHECKING:
@@ -95,7 +102,7 @@ class ShowProgress(Hook):
         if self._display is not None:
             means = run.metrics.stream("train")
             self._keep_loss("epochs", means)
-            self._say(run, "train", {n: v for n, v in means.items() if not n.endswith("_time")})
+            self._say(run, "train", without_times(means))
 
     def before_val_epoch(self, run: Run) -> None:
         self._batches = 0

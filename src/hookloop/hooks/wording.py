@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 WINDOW = 50
 SPARKS = "▁▂▃▄▅▆▇█"
-TIMES = ("train/iter_time", "train/data_time")
 
 
 def of(done: int, limit: int | None) -> str:
@@ -39,6 +38,15 @@ def numbers(values: Mapping[str, float]) -> str:
     return "  ".join(f"{name} {value:.4g}" for name, value in values.items())
 
 
+def without_times(values: Mapping[str, float]) -> dict[str, float]:
+    """Leave out what is a time: a line of numbers has its own place for the speed.
+
+    >>> without_times({"loss": 0.1, "iter_time": 0.2, "hook_time/metrics": 0.3})
+    {'loss': 0.1}
+    """
+    return {name: value for name, value in values.items() if "_time" not in name}
+
+
 def place(run: Run) -> str:
     """Say which epoch and iteration is the newest."""
     progress = run.progress
@@ -56,8 +64,7 @@ def recent_numbers(run: Run, window: int = WINDOW) -> dict[str, float]:
 
 def describe(run: Run, recent: Mapping[str, float]) -> str:
     """Say losses, learning rate and speed."""
-    shown = {name: value for name, value in recent.items() if not name.endswith("_time")}
-    text = numbers(shown | learning_rates(run))
+    text = numbers(without_times(recent) | learning_rates(run))
     if "iter_time" in recent:
         text += f"  {1000 * recent['iter_time']:.3g} ms/iter"
     if "data_time" in recent:

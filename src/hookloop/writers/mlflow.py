@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -78,7 +79,7 @@ class MLflow(Writer):
         entities = self._mlflow.entities
         moment = int(record.time * 1000)
         metrics = [
-            entities.Metric(name, value, moment, record.step)
+            entities.Metric(metric_name(name), value, moment, record.step)
             for name, value in (dict(record.values) | {"epoch": float(record.epoch)}).items()
         ]
         self._client.log_batch(self.run_id, metrics=metrics)
@@ -98,3 +99,17 @@ class MLflow(Writer):
             path = Path(folder) / f"{step or 0:08d}{suffix}"
             path.write_bytes(content)
             self._client.log_artifact(self.run_id, str(path), name)
+
+
+def metric_name(name: str) -> str:
+    """Turn a metric's name into one that every store of MLflow takes.
+
+    Slashes after the first become points: in a directory a metric cannot be a file and a folder at
+    once, as ``train/loss`` beside ``train/loss/max`` would be.
+
+    >>> metric_name("train/loss"), metric_name("train/loss/max"), metric_name("val/AR@100")
+    ('train/loss', 'train/loss.max', 'val/AR_100')
+    """
+    first, *rest = name.split("/")
+    joined = f"{first}/{'.'.join(rest)}" if rest else first
+    return re.sub(r"[^\w\-./ :]", "_", joined)

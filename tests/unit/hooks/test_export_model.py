@@ -10,7 +10,7 @@ def exported(tmp_path, format):
     trainer = make_trainer(hooks=[ExportModel(format)], run_dir=tmp_path)
     trainer.train()
     model = trainer.run.model.eval()
-    inputs = torch.randn(4, 4)
+    inputs = torch.randn(7, 4)  # Another number of samples than in training.
     return inputs, model(inputs), model
 
 
@@ -33,6 +33,23 @@ def test_export_computes_the_same(tmp_path):
     inputs, expected, _ = exported(tmp_path, "export")
     program = torch.export.load(tmp_path / "model.pt2")
     assert torch.allclose(program.module()(inputs), expected)
+
+
+def test_batches_may_be_mappings(tmp_path):
+    class Named(torch.nn.Linear):
+        def forward(self, x, y=None):
+            output = super().forward(x)
+            return {"loss": (output - y).square().mean(), "output": output}
+
+    data = [{"x": torch.randn(3, 4), "y": torch.randn(3, 1)}] * 2
+    model = Named(4, 1)
+    options = {"train_data": data, "step": lambda run, batch: run.model(**batch)}
+    for format in ("torchscript", "export"):
+        hook = ExportModel(format)
+        make_trainer(model=model, hooks=[hook], run_dir=tmp_path / format, **options).train()
+    batch = {"x": torch.randn(5, 4), "y": torch.randn(5, 1)}
+    program = torch.export.load(tmp_path / "export" / "model.pt2").module()
+    assert torch.allclose(program(**batch)["output"], model(**batch)["output"])
 
 
 def test_the_example_can_be_given(tmp_path):

@@ -1,7 +1,7 @@
 from tests.readback import mlflow_client, png
 
 from hookloop.writers.mlflow import MLflow
-from hookloop.writers.records import Config, Image, Table, Text
+from hookloop.writers.records import Config, Image, Scalars, Table, Text
 
 
 def open_writer(directory, **options):
@@ -18,6 +18,14 @@ def test_the_config_becomes_parameters_that_a_second_part_cannot_break(tmp_path)
     run = mlflow_client(tmp_path).get_run(writer.run_id)
     assert run.data.params == {"optimizer.lr": "0.1", "max_epochs": "2", "new": "1"}
     assert (run.info.run_name, run.info.status) == ("first", "FINISHED")
+
+
+def test_a_metric_may_be_part_of_another_ones_name(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.write([Scalars({"val/loss": 1.0, "val/loss/max": 2.0, "val/AR@100": 3.0}, 1)])
+    writer.close()
+    metrics = mlflow_client(tmp_path).get_run(writer.run_id).data.metrics
+    assert metrics == {"val/loss": 1.0, "val/loss.max": 2.0, "val/AR_100": 3.0, "epoch": 0.0}
 
 
 def test_many_and_long_parameters_fit(tmp_path):
