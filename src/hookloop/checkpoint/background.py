@@ -82,6 +82,7 @@ class BackgroundSaver:
             self._changed.notify_all()
             self._changed.wait_for(lambda: not any(job.is_write for job in self._jobs))
             self._needs_room = False
+        self._tell_losers()
 
     def submit(self, job: Job) -> None:
         """Queue a job."""
@@ -102,12 +103,9 @@ class BackgroundSaver:
 
     def news(self) -> list[Saved]:
         """Return what became durable since the last call; tell the losers that they lost."""
+        self._tell_losers()
         with self._changed:
             finished, self._finished = self._finished, []
-            lost, self._lost = self._lost, []
-        for job in lost:
-            if job.lost is not None:
-                job.lost()
         return finished
 
     def close(self) -> None:
@@ -121,6 +119,13 @@ class BackgroundSaver:
             self._changed.notify_all()
         self._thread.join()
         self._thread = None
+
+    def _tell_losers(self) -> None:
+        with self._changed:
+            lost, self._lost = self._lost, []
+        for job in lost:
+            if job.lost is not None:
+                job.lost()
 
     def _work(self) -> None:
         while (job := self._next()) is not None:

@@ -93,6 +93,8 @@ class LocalStorage:
     def copy(self, name: str, other: str) -> None:
         """Link the file, which takes no space; copy it where links are not to be had."""
         source, staged = self.directory / name, self._staged(other)
+        if name == other:
+            return
         staged.unlink(missing_ok=True)
         try:
             os.link(source, staged)
@@ -103,6 +105,7 @@ class LocalStorage:
                 self.write(other, lambda target: shutil.copyfileobj(file, target, 1 << 22))
             return
         os.replace(staged, self.directory / other)
+        staged.unlink(missing_ok=True)  # Where both are one file already, renaming does nothing.
         self._sync()
 
     def remove(self, name: str) -> None:
@@ -126,7 +129,8 @@ class LocalStorage:
 
     def clean(self) -> list[str]:
         """Delete what a killed process left half written."""
-        left = sorted(self.directory.glob(".*.staged")) if self.directory.is_dir() else []
+        hidden = sorted(self.directory.glob(".*")) if self.directory.is_dir() else []
+        left = [path for path in hidden if path.suffix in (".staged", ".tmp")]
         for path in left:
             path.unlink(missing_ok=True)
         return [path.name for path in left]
@@ -170,7 +174,8 @@ class RemoteStorage:
 
     def copy(self, name: str, other: str) -> None:
         """Copy a file within the store."""
-        self._files.copy(self._at(name), self._at(other))
+        if name != other:
+            self._files.copy(self._at(name), self._at(other))
 
     def remove(self, name: str) -> None:
         """Delete a file."""

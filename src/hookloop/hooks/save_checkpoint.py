@@ -141,8 +141,9 @@ class SaveCheckpoint(Hook):
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         if self._is_training:  # A validation by itself has nothing to save.
+            before = dict(self._best.scores)
             for metric in self._best.improved(metrics):
-                self._ask_best(run, metric, metrics)
+                self._ask_best(run, metric, metrics, before.get(metric))
 
     def after_train(self, run: Run) -> None:
         wanted = self.last or (self.on_signal and run.is_interrupted)
@@ -195,7 +196,9 @@ class SaveCheckpoint(Hook):
             )
         )
 
-    def _ask_best(self, run: Run, metric: str, metrics: Mapping[str, float]) -> None:
+    def _ask_best(
+        self, run: Run, metric: str, metrics: Mapping[str, float], before: float | None
+    ) -> None:
         """Keep the file of this iteration as the best, or write one if there is none."""
         run.save(
             Save(
@@ -207,6 +210,6 @@ class SaveCheckpoint(Hook):
                 leave_out=self.leave_out,
                 of=self._name(run) if self._saved_at == run.progress.iter else None,
                 metrics=dict(metrics),
-                lost=partial(self._best.forget, metric, metrics[metric]),
+                lost=partial(self._best.forget, metric, metrics[metric], before),
             )
         )

@@ -11,7 +11,7 @@ from hookloop.hooks.write_to import WriteTo
 from hookloop.metrics.best import BestValues
 from hookloop.runs.layout import RunDir
 from hookloop.writers.base import Writer
-from hookloop.writers.jsonl import JsonLines, drop_after
+from hookloop.writers.jsonl import JsonLines, drop_after, keep_first
 from hookloop.writers.media import MediaFiles
 from hookloop.writers.multi import Multi
 
@@ -39,16 +39,23 @@ class WriteMetrics(WriteTo):
         self._started = ""
         self._trained = False
         self._best = BestValues()
+        self._file: JsonLines | None = None
+        self._known: int | None = None
 
     def open(self, run: Run) -> Writer:
-        return Multi(JsonLines(RunDir(run.dir).metrics_file), MediaFiles(run.dir))
+        self._file = JsonLines(RunDir(run.dir).metrics_file)
+        return Multi(self._file, MediaFiles(run.dir))
 
     def state_dict(self) -> dict[str, object]:
-        return {"best": self._best.state_dict(), "started": self._started}
+        if self._writer is not None:  # Else a kill could lose lines that nobody writes again.
+            self._writer.flush()
+        lines = self._file.lines if self._file is not None else self._known
+        return {"best": self._best.state_dict(), "started": self._started, "lines": lines}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         self._best.load_state_dict(cast("Mapping[str, object]", state["best"]))
         self._started = cast("str", state["started"])
+        self._known = cast("int | None", state.get("lines"))
 
     def before_run(self, run: Run) -> None:
         self._started = self._started or _now()
@@ -57,9 +64,7 @@ class WriteMetrics(WriteTo):
     def before_train(self, run: Run) -> None:
         self._trained = True
         if run.world.is_main:
-            done = run.progress
-            validated = done.validated_at == done.iter
-            drop_after(RunDir(run.dir).metrics_file, done.iter, validated=validated)
+            self._drop_what_comes_again(run)
             self._summarize(run)
         super().before_train(run)
 
@@ -73,6 +78,14 @@ class WriteMetrics(WriteTo):
         if run.world.is_main:
             self._summarize(run)
 
+    def _drop_what_comes_again(self, run: Run) -> None:
+        file, done = RunDir(run.dir).metrics_file, run.progress
+        if self._known is not None:
+            keep_first(file, self._known)
+            self._known = None
+        else:
+            drop_after(file, done.iter, validated=done.validated_at == done.iter)
+
     def _summarize(self, run: Run) -> None:
         directory, outcome = RunDir(run.dir), run.outcome
         old = directory.read_summary()
@@ -81,6 +94,7 @@ class WriteMetrics(WriteTo):
             "status": outcome.status,
             "reason": outcome.reason,
             "exit_code": outcome.exit_code,
+            "problem": outcome.problem,
             "started": self._started,
             "ended": _now() if ended else None,
             "iter": run.progress.iter,

@@ -66,10 +66,12 @@ class BestScores:
                 better.append(name)
         return better
 
-    def forget(self, metric: str, value: float) -> None:
-        """Forget a best that could not be kept, so that the next one is compared with less."""
+    def forget(self, metric: str, value: float, before: float | None) -> None:
+        """Go back to the best before, because this one could not be kept."""
         if self.scores.get(metric) == value:
             del self.scores[metric]
+            if before is not None:
+                self.scores[metric] = before
 
     def _rule(self, place: int, name: str) -> Rule:
         rule = self._rules[place] if self._rules else infer_rule(name, *self._keys)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from hookloop.runs.layout import write_text
 from hookloop.runs.records import to_json
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Record, Scalars
@@ -22,6 +23,7 @@ class JsonLines(Writer):
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.lines = path.read_bytes().count(b"\n") if path.is_file() else 0
         self._file = path.open("a", encoding="utf-8")
 
     def write(self, records: Iterable[Record]) -> None:
@@ -29,6 +31,7 @@ class JsonLines(Writer):
         for record in records:
             if isinstance(record, Scalars):
                 self._file.write(to_json(_line(record)) + "\n")
+                self.lines += 1
         self._file.flush()
 
     def close(self) -> None:
@@ -66,4 +69,15 @@ def drop_after(path: Path, iteration: int, *, validated: bool = True) -> None:
         again = record.get("iter", 0) == iteration and record.get("phase") == "val"
         if line.endswith("\n") and record.get("iter", 0) <= iteration and (validated or not again):
             kept.append(line)
-    path.write_text("".join(kept), encoding="utf-8")
+    write_text(path, "".join(kept))
+
+
+def keep_first(path: Path, count: int) -> None:
+    """Remove all but the first lines, which are those that a checkpoint knew of.
+
+    What a test of the run added later stays: it is not made again.
+    """
+    if path.is_file():
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+        later = [line for line in lines[count:] if '"phase": "test"' in line and line[-1] == "\n"]
+        write_text(path, "".join([*lines[:count], *later]))

@@ -47,14 +47,18 @@ def test_a_file_is_kept_under_a_second_name(storage):
     assert read(storage, "b.pth") == b"abc"
     with pytest.raises(FileNotFoundError):
         storage.copy("a.pth", "c.pth")
+    storage.copy("b.pth", "b.pth")
     assert storage.names() == ["b.pth"]
+    assert storage.clean() == []
 
 
 def test_the_second_name_of_a_local_file_is_a_link(tmp_path):
     storage = LocalStorage(tmp_path)
     storage.write("a.pth", lambda file: put(file, b"abc"))
-    storage.copy("a.pth", "b.pth")
+    for _ in range(2):
+        storage.copy("a.pth", "b.pth")
     assert os.path.samefile(tmp_path / "a.pth", tmp_path / "b.pth")
+    assert storage.clean() == []
 
 
 def test_where_links_are_not_to_be_had_it_is_a_copy(tmp_path, monkeypatch):

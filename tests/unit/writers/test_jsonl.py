@@ -1,6 +1,6 @@
 import json
 
-from hookloop.writers.jsonl import JsonLines, drop_after
+from hookloop.writers.jsonl import JsonLines, drop_after, keep_first
 from hookloop.writers.records import Scalars, Text
 
 
@@ -19,3 +19,14 @@ def test_dropping_removes_later_lines_and_half_a_line(tmp_path):
     drop_after(path, 2)
     assert path.read_text(encoding="utf-8") == '{"iter": 1}\n{"iter": 2}\n'
     drop_after(tmp_path / "absent.jsonl", 2)
+
+
+def test_a_resume_keeps_the_lines_that_its_checkpoint_knew_of_and_those_of_tests(tmp_path):
+    path = tmp_path / "m.jsonl"
+    path.write_text('{"iter": 1}\n{"iter": 2}\n{"iter": 2, "phase": "test"}\n{"iter": 2}\n{"it')
+    keep_first(path, 1)
+    assert path.read_text() == '{"iter": 1}\n{"iter": 2, "phase": "test"}\n'
+    keep_first(tmp_path / "absent.jsonl", 1)
+    writer = JsonLines(path)
+    writer.close()
+    assert writer.lines == 2
