@@ -30,7 +30,9 @@ def csv_points(path: Path, name: str) -> Points:
 def events(directory: Path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    found = EventAccumulator(str(directory), size_guidance={"histograms": 0, "images": 0, "tensors": 0})
+    found = EventAccumulator(
+        str(directory), size_guidance={"histograms": 0, "images": 0, "tensors": 0}
+    )
     return found.Reload()
 
 

@@ -51,7 +51,7 @@ CHANGING = {"ClipGradients", "FreezeParameters", "ScheduleParameter", "StepSched
 # Parts of a state that count time, and so differ from one moment to the next.
 CLOCKS = {"ShowProgress": {"seconds"}, "StopAfter": {"seconds"}}
 # What the engine itself writes when a hook asks for it.
-ENGINE_FILES = {"config.yaml", "last_checkpoint"}
+ENGINE_FILES = {"checkpoints.json", "config.yaml", "last_checkpoint"}
 
 every_hook = pytest.mark.parametrize("name", hookloop.hooks.__all__)
 
