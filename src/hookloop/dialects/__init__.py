@@ -75,6 +75,7 @@ DIALECTS: dict[str, Dialect] = {
             packages={"vissl": "vissl", "classy_vision": "vissl.classy_vision"},
         ),
         _dialect("imix", ("imix", "HookBase"), packages={"imix": "imix"}),
+        _dialect("pointrix", ("pointrix", "Hook"), packages={"pointrix": "pointrix"}),
     )
 }
 

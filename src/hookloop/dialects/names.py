@@ -50,7 +50,11 @@ class Names:
         if name not in known:
             options = [*self._registered, *known]
             raise KeyError(f"'{name}' is not registered in {self.name}.{nearest(name, options)}")
-        module, attribute = known[name].split(":")
+        return self.own(name)
+
+    def own(self, name: str) -> type:
+        """Return a class of the dialect's catalogue."""
+        module, attribute = self._own()[name].split(":")
         found: type = getattr(import_module(module), attribute)
         return found
 

@@ -1,0 +1,25 @@
+"""Pointrix: `Hook`, its mount points and writers, and its hooks under their own names."""
+
+from __future__ import annotations
+
+from hookloop.dialects.pointrix.hook import HOOK_REGISTRY, Hook, parse_hooks
+from hookloop.dialects.pointrix.logger.writer import (
+    ErrorLogger,
+    Logger,
+    ProgressLogger,
+    Writer,
+    parse_writer,
+)
+from hookloop.dialects.pointrix.trainer import TrainerFacade
+
+__all__ = [
+    "HOOK_REGISTRY",
+    "ErrorLogger",
+    "Hook",
+    "Logger",
+    "ProgressLogger",
+    "TrainerFacade",
+    "Writer",
+    "parse_hooks",
+    "parse_writer",
+]

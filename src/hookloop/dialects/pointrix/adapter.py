@@ -1,0 +1,84 @@
+"""Pointrix's hooks at our mount points: one positional argument, steps from 1, in list order.
+
+The methods have the names of our points. ``global_step`` is the number of the iteration in
+``before_train_iter`` and ``after_train_iter``, and one more in the validation after it.
+``exception`` is called without arguments when the run fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from hookloop.core.acting import Call
+from hookloop.core.hook import Hook
+from hookloop.dialects import DIALECTS
+from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of
+from hookloop.dialects.pointrix.trainer import TrainerFacade
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+Bind = Callable[[Method, Adapter], Call]
+
+
+def adapt(foreign: object) -> list[Hook]:
+    """Make native hooks of one of Pointrix's."""
+    if isinstance(foreign, Catalogued):
+        return list(foreign.native_hooks())
+    return [PointrixAdapter(foreign)]
+
+
+class PointrixAdapter(Adapter):
+    """One of Pointrix's hooks."""
+
+    facade: TrainerFacade
+
+    def __init__(self, foreign: object) -> None:
+        base = base_of(foreign, DIALECTS["pointrix"].bases)
+        super().__init__(foreign, MOUNTS, facade=TrainerFacade, base=base)
+
+
+def _at(ahead: int) -> Bind:
+    """Make calls in which the step is so much ahead of our counter of completed iterations."""
+
+    def bind(method: Method, adapter: Adapter) -> Call:
+        ours = cast("PointrixAdapter", adapter)
+
+        def call(run: Run, *arguments: object) -> None:
+            facade = ours.facade
+            facade.hook = ours.name
+            facade.global_step = run.progress.iter + ahead
+            method(facade)
+
+        return call
+
+    return bind
+
+
+def _exception(method: Method, adapter: Adapter) -> Call:
+    def call(run: Run, error: BaseException) -> None:
+        method()
+
+    return call
+
+
+def _mount(name: str, ahead: int) -> Mount:
+    return Mount(name, name, _at(ahead))
+
+
+MOUNTS = (
+    _mount("before_run", 0),
+    _mount("after_load_checkpoint", 0),
+    _mount("before_train", 1),
+    _mount("before_train_iter", 1),
+    _mount("after_train_iter", 0),
+    _mount("before_val", 1),
+    _mount("before_val_iter", 1),
+    _mount("after_val_iter", 1),
+    _mount("after_val", 1),
+    _mount("before_save_checkpoint", 0),
+    _mount("after_train", 1),
+    _mount("after_run", 1),
+    Mount("on_exception", "exception", _exception, 0),
+)
