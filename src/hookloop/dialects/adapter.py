@@ -13,10 +13,10 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
-from hookloop.core.hook import Hook, OnError, snake_case
 from hookloop.core.acting import Call
+from hookloop.core.hook import Hook, OnError, snake_case
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError, nearest
 
@@ -46,7 +46,7 @@ class Facade:
     """
 
     role: str = "runner"
-    hints: Mapping[str, str] = {}
+    hints: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -1,0 +1,46 @@
+"""Run the scenarios on the real MMEngine and keep what they yield, for the everyday tests.
+
+    python scripts/record_mmengine.py tests/fixtures/mmengine.json
+
+It needs an environment with mmengine; `make downstream` makes one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SCENARIOS = ROOT / "tests" / "downstream" / "mmengine_scenarios.py"
+
+
+def main() -> None:
+    """Write the results of all scenarios, or of those named, to a file."""
+    # The real 0.10.7 calls torch.load without saying what it may load.
+    os.environ.setdefault("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    time.sleep = lambda seconds: None  # It waits 2 s at each new pass.
+    import mmengine  # type: ignore[import-not-found]
+
+    spec = importlib.util.spec_from_file_location("mmengine_scenarios", SCENARIOS)
+    assert spec is not None
+    assert spec.loader is not None
+    scenarios = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(scenarios)
+    out = Path(sys.argv[1])
+    names = sys.argv[2:] or list(scenarios.SCENARIOS)
+    results = json.loads(out.read_text()) if out.is_file() else {}
+    results["mmengine"] = mmengine.__version__
+    for name in names:
+        began = time.perf_counter()
+        results[name] = scenarios.run(name)
+        print(f"{name}: {time.perf_counter() - began:.1f} s")
+    lines = (f" {json.dumps(key)}: {json.dumps(results[key])}" for key in sorted(results))
+    out.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()

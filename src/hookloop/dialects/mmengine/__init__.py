@@ -1,0 +1,41 @@
+"""The dialect of MMEngine: its hooks, runner and modules, on top of hookloop.
+
+Modules are named as MMEngine's are, so that files written for it import them unchanged once
+``dialects.alias("mmengine")`` is in force; without it, ``hookloop.dialects.mmengine.hooks`` and so
+on can be imported by their own names.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hookloop.dialects.mmengine.config import Config, ConfigDict, DictAction
+    from hookloop.dialects.mmengine.fileio import dump, load
+    from hookloop.dialects.mmengine.registry import Registry, build_from_cfg
+
+__version__ = "0.10.7"
+
+_HOMES = {
+    "Config": "config",
+    "ConfigDict": "config",
+    "DictAction": "config",
+    "dump": "fileio",
+    "load": "fileio",
+    "Registry": "registry",
+    "build_from_cfg": "registry",
+    "MMLogger": "logging",
+    "MessageHub": "logging",
+    "print_log": "logging",
+    "is_list_of": "utils",
+    "mkdir_or_exist": "utils",
+}
+
+__all__ = ["Config", "ConfigDict", "DictAction", "Registry", "build_from_cfg", "dump", "load"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

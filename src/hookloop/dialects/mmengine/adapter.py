@@ -1,0 +1,296 @@
+"""MMEngine's hooks at our mount points: keyword arguments, indices, generic methods, priorities.
+
+The loop of iterations has one epoch only: with ``max_iters`` alone, ``before_train_epoch`` is
+called once at the start and ``after_train_epoch`` once at the end, and ``batch_idx`` counts on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping
+from enum import Enum
+from typing import TYPE_CHECKING, Literal, cast
+
+from hookloop.core.acting import Call
+from hookloop.core.hook import Hook
+from hookloop.core.priority import Priority
+from hookloop.dialects import DIALECTS
+from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of, overridden
+from hookloop.dialects.mmengine.checkpoint_view import checkpoint_view
+from hookloop.dialects.mmengine.facade import RunnerFacade
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+Mode = Literal["train", "val", "test"]
+
+
+class MMEngineAdapter(Adapter):
+    """One MMEngine hook as a native one."""
+
+    facade: RunnerFacade
+
+    def __init__(self, foreign: object) -> None:
+        base = base_of(foreign, DIALECTS["mmengine"].bases)
+        super().__init__(
+            foreign, MOUNTS, facade=RunnerFacade, base=base, priority=priority_of(foreign)
+        )
+        for mount, generic in GENERIC:
+            own = overridden(foreign, mount.method, base)
+            if own is None and overridden(foreign, generic, base) is not None:
+                # The base's method of this mode passes the call on to the generic one.
+                self.attach(mount.point, mount.bind(getattr(foreign, mount.method), self))
+
+    def bind_facade(self, run: Run) -> None:
+        super().bind_facade(run)
+        self.facade.keeper = self.facade.keeper or self.name
+
+    def state_dict(self) -> dict[str, object]:
+        state = super().state_dict()
+        if self.facade.keeper == self.name:
+            state["message_hub"] = self.facade.message_hub.state_dict()
+        return state
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        own = dict(state)
+        hub = own.pop("message_hub", None)
+        if hub is not None:
+            self.facade.message_hub.load_state_dict(cast("Mapping[str, object]", hub))
+        super().load_state_dict(own)
+
+
+def adapt(foreign: object) -> list[Hook]:
+    """Make native hooks of an MMEngine one; a row of the catalogue stands for several."""
+    if not isinstance(foreign, Catalogued):
+        return [MMEngineAdapter(foreign)]
+    ours = list(foreign.native_hooks())
+    for one in ours:
+        one.priority = priority_of(foreign)
+    wrapper = MMEngineAdapter(foreign)
+    if wrapper.acts:  # A subclass has methods of its own besides.
+        ours.append(wrapper)
+    return ours
+
+
+def priority_of(foreign: object) -> Priority | int | str:
+    """Read a hook's priority; MMEngine's own enum has our numbers."""
+    priority = getattr(foreign, "priority", Priority.NORMAL)
+    return int(priority.value) if isinstance(priority, Enum) else cast("int | str", priority)
+
+
+# --- how each method is called ------------------------------------------------------------------
+
+
+def _simple(method: Method, adapter: Adapter) -> Call:
+    def call(run: Run) -> None:
+        facade = adapter.facade
+        facade.hook = adapter.name
+        method(facade)
+
+    return call
+
+
+def _before_train_epoch(method: Method, adapter: Adapter) -> Call:
+    called = _simple(method, adapter)
+    starts = True
+
+    def begin(run: Run) -> None:
+        nonlocal starts
+        starts = True
+
+    def call(run: Run) -> None:
+        nonlocal starts
+        if starts or not cast("RunnerFacade", adapter.facade).is_iter_based:
+            called(run)
+        starts = False
+
+    adapter.attach("before_train", begin)
+    return call
+
+
+def _after_train_epoch(method: Method, adapter: Adapter) -> Call:
+    called = _simple(method, adapter)
+
+    def call(run: Run) -> None:
+        facade = cast("RunnerFacade", adapter.facade)
+        if not facade.is_iter_based:
+            facade.at_epoch = 1
+            try:
+                called(run)
+            finally:
+                facade.at_epoch = 0
+
+    return call
+
+
+def _after_iterations(method: Method, adapter: Adapter) -> Call:
+    called = _simple(method, adapter)
+
+    def call(run: Run) -> None:
+        if cast("RunnerFacade", adapter.facade).is_iter_based:
+            called(run)
+
+    return call
+
+
+def _before_train_iter(method: Method, adapter: Adapter) -> Call:
+    def call(run: Run) -> None:
+        facade = adapter.facade
+        facade.hook = adapter.name
+        progress = run.progress
+        index = progress.iter if progress.max_epochs is None else progress.iter_in_epoch
+        method(facade, batch_idx=index, data_batch=run.batch)
+
+    return call
+
+
+def _after_train_iter(method: Method, adapter: Adapter) -> Call:
+    def call(run: Run) -> None:
+        facade = cast("RunnerFacade", adapter.facade)
+        facade.hook = adapter.name
+        facade.at_iter = 1
+        progress = run.progress
+        index = progress.iter if progress.max_epochs is None else progress.iter_in_epoch
+        output = run.output
+        if not isinstance(output, dict) or "loss" not in output:
+            output = {"loss": run.loss}
+        try:
+            method(facade, batch_idx=index - 1, data_batch=run.batch, outputs=output)
+        finally:
+            facade.at_iter = 0
+
+    return call
+
+
+def _counting(method: Method, adapter: Adapter, mode: Mode, *, with_outputs: bool) -> Call:
+    """Call with the number of the batch within the evaluation, which begins anew each time."""
+    index = 0
+
+    def reset(run: Run) -> None:
+        nonlocal index
+        index = 0
+
+    def before(run: Run) -> None:
+        nonlocal index
+        adapter.facade.hook = adapter.name
+        method(adapter.facade, batch_idx=index, data_batch=run.batch)
+        index += 1
+
+    def after(run: Run) -> None:
+        nonlocal index
+        adapter.facade.hook = adapter.name
+        output = run.output
+        listed = output if isinstance(output, list | tuple) else [output]
+        method(adapter.facade, batch_idx=index, data_batch=run.batch, outputs=listed)
+        index += 1
+
+    adapter.attach(f"before_{mode}", reset)
+    return after if with_outputs else before
+
+
+def _evaluation_iter(mode: Mode, *, with_outputs: bool) -> Callable[[Method, Adapter], Call]:
+    def bind(method: Method, adapter: Adapter) -> Call:
+        return _counting(method, adapter, mode, with_outputs=with_outputs)
+
+    return bind
+
+
+def _with_metrics(method: Method, adapter: Adapter) -> Call:
+    def call(run: Run, metrics: Mapping[str, float]) -> None:
+        facade = cast("RunnerFacade", adapter.facade)
+        facade.hook = adapter.name
+        method(facade, metrics=dict(facade.raw_metrics or metrics))
+
+    return call
+
+
+def _with_checkpoint(method: Method, adapter: Adapter) -> Call:
+    def call(run: Run, checkpoint: MutableMapping[str, object]) -> None:
+        facade = cast("RunnerFacade", adapter.facade)
+        facade.hook = adapter.name
+        progress = run.progress
+        if progress.validated_at != progress.iter:  # Asked for within a sweep after training.
+            facade.at_iter = int(progress.stage == "inside")
+            facade.at_epoch = int(progress.stage == "closing")
+        try:
+            with checkpoint_view(facade, checkpoint) as view:
+                method(facade, checkpoint=view)
+        finally:
+            facade.at_iter = facade.at_epoch = 0
+
+    return call
+
+
+def _with_loaded(method: Method, adapter: Adapter) -> Call:
+    def call(run: Run, checkpoint: MutableMapping[str, object]) -> None:
+        facade = cast("RunnerFacade", adapter.facade)
+        facade.hook = adapter.name
+        facade._resume = True  # Only a resume comes past here.
+        with checkpoint_view(facade, checkpoint) as view:
+            method(facade, checkpoint=view)
+
+    return call
+
+
+_BATCH = ("batch_idx", "data_batch")
+_OUTPUTS = (*_BATCH, "outputs")
+
+_EPOCH_MOUNTS = (
+    (Mount("before_train_epoch", "before_train_epoch", _before_train_epoch), "_before_epoch"),
+    (Mount("after_train_epoch", "after_train_epoch", _after_train_epoch), "_after_epoch"),
+    (Mount("after_train", "after_train_epoch", _after_iterations), "_after_epoch"),
+    (Mount("before_val_epoch", "before_val_epoch", _simple), "_before_epoch"),
+    (Mount("before_test_epoch", "before_test_epoch", _simple), "_before_epoch"),
+    *(
+        (
+            Mount(f"after_{mode}_epoch", f"after_{mode}_epoch", _with_metrics, 1, ("metrics",)),
+            "_after_epoch",
+        )
+        for mode in ("val", "test")
+    ),
+)
+_ITER_MOUNTS = (
+    (
+        Mount("before_train_iter", "before_train_iter", _before_train_iter, 1, _BATCH),
+        "_before_iter",
+    ),
+    (Mount("after_train_iter", "after_train_iter", _after_train_iter, 1, _OUTPUTS), "_after_iter"),
+    *(
+        (
+            Mount(
+                f"before_{mode}_iter",
+                f"before_{mode}_iter",
+                _evaluation_iter(mode, with_outputs=False),
+                1,
+                _BATCH,
+            ),
+            "_before_iter",
+        )
+        for mode in cast("tuple[Mode, ...]", ("val", "test"))
+    ),
+    *(
+        (
+            Mount(
+                f"after_{mode}_iter",
+                f"after_{mode}_iter",
+                _evaluation_iter(mode, with_outputs=True),
+                1,
+                _OUTPUTS,
+            ),
+            "_after_iter",
+        )
+        for mode in cast("tuple[Mode, ...]", ("val", "test"))
+    ),
+)
+GENERIC = (*_EPOCH_MOUNTS, *_ITER_MOUNTS)
+MOUNTS = (
+    *(mount for mount, _ in GENERIC),
+    *(
+        Mount(point, point, _simple)
+        for point in (
+            "before_run", "before_train", "after_train", "before_val", "after_val",
+            "before_test", "after_test", "after_run",
+        )
+    ),
+    Mount("before_save_checkpoint", "before_save_checkpoint", _with_checkpoint, 1, ("checkpoint",)),
+    Mount("after_load_checkpoint", "after_load_checkpoint", _with_loaded, 1, ("checkpoint",)),
+)  # fmt: skip

@@ -1,0 +1,135 @@
+"""Config files of MMEngine: both styles in Python, YAML and JSON, with their bases."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import yaml
+
+from hookloop.dialects.mmengine.config.config_dict import ConfigDict, merged
+from hookloop.errors import nearest
+
+BASE = "_base_"
+_REFERENCE = re.compile(r"\{\{\s*_base_\.([\w.]+)\s*\}\}")
+
+
+def read_file(path: Path) -> dict[str, object]:
+    """Read a config file with all its bases."""
+    if not path.is_file():
+        options = (entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else ()
+        raise FileNotFoundError(f'file "{path}" does not exist.{nearest(path.name, options)}')
+    if path.suffix == ".py":
+        return _read_python(path)
+    if path.suffix in (".yaml", ".yml"):
+        own = yaml.safe_load(_filled(path))
+    elif path.suffix == ".json":
+        own = json.loads(_filled(path))
+    else:
+        raise OSError(f"Only py, yml, yaml and json are supported, not '{path.name}'.")
+    bases = own.pop(BASE, [])
+    return merged(_read_bases(path, bases), own)
+
+
+def _read_python(path: Path) -> dict[str, object]:
+    text = _filled(path)
+    tree = ast.parse(text, str(path))
+    base = _read_bases(path, _bases_of(tree))
+    scope: dict[str, object] = {"__file__": str(path), BASE: ConfigDict(base)}
+    lazy = _take_read_base(tree)
+    for module, level in lazy:
+        found = _relative(path, module, level)
+        inherited = read_file(found)
+        base = merged(base, inherited)
+        scope |= inherited
+    text = _REFERENCE.sub(r"_base_.\1", text)
+    if not lazy:
+        tree = ast.parse(text, str(path))
+    tree.body = [node for node in tree.body if not _assigns_base(node)]
+    exec(compile(tree, str(path), "exec"), scope)  # A config in Python is code, there as here.
+    return merged(base, {key: value for key, value in scope.items() if _is_entry(key, value)})
+
+
+def _bases_of(tree: ast.Module) -> object:
+    for node in tree.body:
+        if _assigns_base(node):
+            return ast.literal_eval(cast("ast.Assign", node).value)
+    return []
+
+
+def _assigns_base(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == BASE
+
+
+def _take_read_base(tree: ast.Module) -> list[tuple[str, int]]:
+    """Take ``with read_base(): from .x import *`` out of a file; return what it imports."""
+    found: list[tuple[str, int]] = []
+    rest: list[ast.stmt] = []
+    for node in tree.body:
+        called = node.items[0].context_expr if isinstance(node, ast.With) else None
+        if isinstance(called, ast.Call) and getattr(called.func, "id", "") == "read_base":
+            imports = [
+                one for one in cast("ast.With", node).body if isinstance(one, ast.ImportFrom)
+            ]
+            found += [(one.module or "", one.level) for one in imports]
+        else:
+            rest.append(node)
+    tree.body = rest
+    return found
+
+
+def _relative(path: Path, module: str, level: int) -> Path:
+    home = path.parent
+    for _ in range(level - 1):
+        home = home.parent
+    return home.joinpath(*module.split(".")).with_suffix(".py")
+
+
+def _read_bases(path: Path, bases: object) -> dict[str, object]:
+    base: dict[str, object] = {}
+    for name in [bases] if isinstance(bases, str) else cast("list[str]", bases):
+        found = read_file(path.parent / name)
+        if twice := base.keys() & found.keys():
+            raise KeyError(f"Duplicate key is not allowed among bases. Duplicate keys: {twice}")
+        base |= found
+    return base
+
+
+def _filled(path: Path) -> str:
+    """Read a file with ``{{ fileDirname }}`` and its kind filled in."""
+    text = path.read_text(encoding="utf-8")
+    known = {
+        "fileDirname": path.parent,
+        "fileBasename": path.name,
+        "fileBasenameNoExtension": path.stem,
+        "fileExtname": path.suffix,
+    }
+    for name, value in known.items():
+        text = re.sub(r"\{\{\s*" + name + r"\s*\}\}", str(value).replace("\\", "/"), text)
+    return text
+
+
+def _is_entry(key: str, value: object) -> bool:
+    is_code = isinstance(value, types.ModuleType | types.FunctionType | type)
+    return not key.startswith("__") and key not in (BASE, "read_base") and not is_code
+
+
+def import_customs(tree: Mapping[str, object]) -> None:
+    """Import what ``custom_imports`` names."""
+    from importlib import import_module
+
+    wanted = tree.get("custom_imports")
+    if not isinstance(wanted, Mapping):
+        return
+    names = wanted.get("imports", [])
+    for name in [names] if isinstance(names, str) else names:
+        try:
+            import_module(name)
+        except ImportError:
+            if not wanted.get("allow_failed_imports"):
+                raise

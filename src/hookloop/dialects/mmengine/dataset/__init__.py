@@ -1,0 +1,22 @@
+"""``mmengine.dataset``: samplers, collating and wrapped data sets."""
+
+from __future__ import annotations
+
+from hookloop.dialects.mmengine.dataset.collate import (
+    default_collate,
+    pseudo_collate,
+    worker_init_fn,
+)
+from hookloop.dialects.mmengine.dataset.compose import Compose, ConcatDataset, RepeatDataset
+from hookloop.dialects.mmengine.dataset.sampler import DefaultSampler, InfiniteSampler
+
+__all__ = [
+    "Compose",
+    "ConcatDataset",
+    "DefaultSampler",
+    "InfiniteSampler",
+    "RepeatDataset",
+    "default_collate",
+    "pseudo_collate",
+    "worker_init_fn",
+]

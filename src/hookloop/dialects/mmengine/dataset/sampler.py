@@ -1,0 +1,82 @@
+"""``mmengine.dataset``: samplers that share an order among processes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sized
+
+import torch
+from torch.utils.data import Sampler
+
+from hookloop.dialects.mmengine.dist import get_dist_info, sync_random_seed
+
+
+class DefaultSampler(Sampler[int]):
+    """Goes through the data once per epoch, in an order that follows from seed and epoch.
+
+    Args:
+        dataset: The data.
+        shuffle: Whether the order is random.
+        seed: Of the order; agreed on by default.
+        round_up: Whether each process gets as many samples, some of them twice.
+    """
+
+    def __init__(
+        self, dataset: Sized, shuffle: bool = True, seed: int | None = None, round_up: bool = True
+    ) -> None:
+        self.rank, self.world_size = get_dist_info()
+        self.dataset = dataset
+        self.shuffle = shuffle
+        self.seed = sync_random_seed() if seed is None else seed
+        self.epoch = 0
+        self.round_up = round_up
+        share = (len(dataset) - (0 if round_up else self.rank)) / self.world_size
+        self.num_samples = math.ceil(share)
+        self.total_size = self.num_samples * self.world_size if round_up else len(dataset)
+
+    def __iter__(self) -> Iterator[int]:
+        if self.shuffle:
+            generator = torch.Generator().manual_seed(self.seed + self.epoch)
+            indices: list[int] = torch.randperm(len(self.dataset), generator=generator).tolist()
+        else:
+            indices = list(range(len(self.dataset)))
+        if self.round_up:
+            repeats = self.total_size // max(len(indices), 1) + 1
+            indices = (indices * repeats)[: self.total_size]
+        return iter(indices[self.rank : self.total_size : self.world_size])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch begins."""
+        self.epoch = epoch
+
+
+class InfiniteSampler(Sampler[int]):
+    """Goes through the data without end; for training by iterations."""
+
+    def __init__(self, dataset: Sized, shuffle: bool = True, seed: int | None = None) -> None:
+        self.rank, self.world_size = get_dist_info()
+        self.dataset = dataset
+        self.shuffle = shuffle
+        self.seed = sync_random_seed() if seed is None else seed
+        self.size = len(dataset)
+
+    def __iter__(self) -> Iterator[int]:
+        return itertools.islice(self._endless(), self.rank, None, self.world_size)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def set_epoch(self, epoch: int) -> None:
+        """Nothing: there is no second epoch."""
+
+    def _endless(self) -> Iterator[int]:
+        generator = torch.Generator().manual_seed(self.seed)
+        while True:
+            if self.shuffle:
+                yield from torch.randperm(self.size, generator=generator).tolist()
+            else:
+                yield from range(self.size)

@@ -1,0 +1,89 @@
+"""``mmengine.evaluator.Evaluator``: several metrics as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from hookloop.dialects.mmengine.evaluator.metric import BaseMetric
+from hookloop.errors import nearest
+
+Described = BaseMetric | Mapping[str, object]
+
+
+class Evaluator:
+    """The metrics of one evaluation.
+
+    Args:
+        metrics: One or several: objects, or how to build them.
+    """
+
+    def __init__(self, metrics: Described | Sequence[Described]) -> None:
+        from hookloop.dialects.mmengine.registry import METRICS
+
+        listed = metrics if isinstance(metrics, Sequence) else [metrics]
+        self.metrics = [
+            cast("BaseMetric", METRICS.build(one) if isinstance(one, Mapping) else one)
+            for one in listed
+        ]
+        self._dataset_meta: object = None
+
+    @property
+    def dataset_meta(self) -> object:
+        """What the data set says of itself."""
+        return self._dataset_meta
+
+    @dataset_meta.setter
+    def dataset_meta(self, dataset_meta: object) -> None:
+        self._dataset_meta = dataset_meta
+        for metric in self.metrics:
+            metric.dataset_meta = dataset_meta
+
+    def process(self, data_samples: Sequence[object], data_batch: object | None = None) -> None:
+        """Take one batch and its predictions."""
+        plain = [
+            one.to_dict() if callable(getattr(one, "to_dict", None)) else one  # type: ignore[attr-defined]
+            for one in data_samples
+        ]
+        for metric in self.metrics:
+            metric.process(data_batch, plain)
+
+    def evaluate(self, size: int) -> dict[str, object]:
+        """Compute all metrics and begin anew."""
+        results: dict[str, object] = {}
+        for metric in self.metrics:
+            found = metric.evaluate(size)
+            for name in found:
+                if name in results:
+                    raise ValueError(
+                        f"There are multiple evaluation results with the same metric name {name}. "
+                        "Please make sure all metrics have different prefixes."
+                    )
+            results |= found
+        return results
+
+    def offline_evaluate(
+        self,
+        data_samples: Sequence[object],
+        data: Sequence[object] | None = None,
+        chunk_size: int = 1,
+    ) -> dict[str, object]:
+        """Compute the metrics of predictions made before."""
+        for start in range(0, len(data_samples), chunk_size):
+            part = slice(start, start + chunk_size)
+            self.process(data_samples[part], data[part] if data is not None else None)
+        return self.evaluate(len(data_samples))
+
+
+def get_metric_value(indicator: str, metrics: Mapping[str, object]) -> object:
+    """Find a metric by its name, with or without a prefix."""
+    if "/" in indicator:
+        if indicator not in metrics:
+            raise ValueError(
+                f'The indicator "{indicator}" is no metric.{nearest(indicator, metrics)}'
+            )
+        return metrics[indicator]
+    found = [key for key in metrics if key.rsplit("/", 1)[-1] == indicator]
+    if len(found) != 1:
+        raise ValueError(f'The indicator "{indicator}" matches {found or "no metric"}.')
+    return metrics[found[0]]

@@ -1,0 +1,96 @@
+"""``mmengine.evaluator.BaseMetric``: collects results per batch, computes metrics at the end."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from hookloop.data.portable import portable
+from hookloop.dialects.mmengine.dist import broadcast_object_list, collect_results, is_main_process
+
+_log = logging.getLogger("hookloop")
+
+
+class BaseMetric(ABC):
+    """A metric: a subclass fills ``self.results`` in `process`, one entry per sample or batch.
+
+    Args:
+        collect_device: Where results of several processes are gathered.
+        prefix: Put before the names of its metrics, with a slash.
+        collect_dir: Not needed.
+    """
+
+    default_prefix: str | None = None
+
+    def __init__(
+        self, collect_device: str = "cpu", prefix: str | None = None, collect_dir: object = None
+    ) -> None:
+        if collect_dir is not None and collect_device != "cpu":
+            raise ValueError("`collect_dir` could only be configured when collect_device='cpu'")
+        self._dataset_meta: object = None
+        self.collect_device = collect_device
+        self.results: list[object] = []
+        self.prefix = prefix or self.default_prefix
+
+    @property
+    def dataset_meta(self) -> object:
+        """What the data set says of itself."""
+        return self._dataset_meta
+
+    @dataset_meta.setter
+    def dataset_meta(self, dataset_meta: object) -> None:
+        self._dataset_meta = dataset_meta
+
+    @abstractmethod
+    def process(self, data_batch: object, data_samples: Sequence[object]) -> None:
+        """Take one batch and its predictions; put what is needed into ``self.results``."""
+
+    @abstractmethod
+    def compute_metrics(self, results: list[object]) -> dict[str, object]:
+        """Compute the metrics from the results of all samples."""
+
+    def evaluate(self, size: int) -> dict[str, object]:
+        """Compute the metrics and begin anew."""
+        if not self.results:
+            _log.warning(
+                "%s got empty `self.results`. Please ensure that the processed results are "
+                "properly added into `self.results` in `process` method.",
+                type(self).__name__,
+            )
+        results = collect_results(self.results, size, self.collect_device)
+        metrics: list[object] = [None]
+        if is_main_process():
+            computed = self.compute_metrics(results or [])
+            if self.prefix:
+                computed = {f"{self.prefix}/{key}": value for key, value in computed.items()}
+            metrics = [computed]
+        broadcast_object_list(metrics)
+        self.results.clear()
+        return dict(metrics[0])  # type: ignore[call-overload, no-any-return]
+
+
+class DumpResults(BaseMetric):
+    """Writes the predictions to a file that ``torch.load`` reads.
+
+    Args:
+        out_file_path: The file; MMEngine's pickle would run code when it is read, so the content
+            is tensors in plain containers.
+    """
+
+    def __init__(self, out_file_path: str, **kwargs: object) -> None:
+        super().__init__(**kwargs)  # type: ignore[arg-type]
+        if not out_file_path.endswith((".pkl", ".pickle")):
+            raise ValueError("The output file must be a pkl file.")
+        self.out_file_path = out_file_path
+
+    def process(self, data_batch: object, data_samples: Sequence[object]) -> None:
+        self.results.extend(portable(one) for one in data_samples)
+
+    def compute_metrics(self, results: list[object]) -> dict[str, object]:
+        Path(self.out_file_path).parent.mkdir(parents=True, exist_ok=True)
+        torch.save(results, self.out_file_path)
+        return {}

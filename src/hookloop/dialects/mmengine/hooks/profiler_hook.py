@@ -1,0 +1,184 @@
+"""``mmengine.hooks.ProfilerHook``: torch's profiler over the first epoch or iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from torch.profiler import ProfilerActivity, profile, schedule, tensorboard_trace_handler
+
+from hookloop.dialects.mmengine.hooks.hook import DATA_BATCH, Hook
+from hookloop.errors import HookError
+
+if TYPE_CHECKING:
+    from hookloop.dialects.mmengine.facade import RunnerFacade
+
+Handler = Callable[[profile], None]
+
+
+class ProfilerHook(Hook):
+    """Profile the operators of the first epoch, or of some iterations.
+
+    Args:
+        by_epoch: Whether to profile epochs; only the first one can be.
+        profile_times: How many epochs or iterations.
+        activity_with_cpu: Whether to record what the CPU does.
+        activity_with_cuda: Whether to record what the GPU does.
+        schedule: Arguments of ``torch.profiler.schedule``.
+        on_trace_ready: A function, or ``dict(type="log_trace")`` or ``dict(type="tb_trace")``.
+        record_shapes: As torch's.
+        profile_memory: As torch's.
+        with_stack: As torch's.
+        with_flops: As torch's.
+        json_trace_path: Where to write a trace for chrome://tracing.
+    """
+
+    priority = "VERY_LOW"
+
+    def __init__(  # noqa: PLR0913 - MMEngine's signature
+        self,
+        *,
+        by_epoch: bool = True,
+        profile_times: int = 1,
+        activity_with_cpu: bool = True,
+        activity_with_cuda: bool = False,
+        schedule: Mapping[str, int] | None = None,
+        on_trace_ready: Handler | Mapping[str, object] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        json_trace_path: str | None = None,
+    ) -> None:
+        if profile_times < 1:
+            raise ValueError(f"profile_times should be greater than 0, but got {profile_times}")
+        if by_epoch and profile_times > 1:
+            raise ValueError(
+                f"The profiler will profile 0-{profile_times} epochs, which is too slow: set "
+                "by_epoch=False to profile iterations."
+            )
+        if not (activity_with_cpu or activity_with_cuda):
+            raise HookError("ProfilerHook: one of activity_with_cpu, activity_with_cuda is needed.")
+        if not (on_trace_ready is None or callable(on_trace_ready)):
+            _check_handler(on_trace_ready)
+        self.by_epoch = by_epoch
+        self.profile_times = profile_times
+        wanted = (
+            (ProfilerActivity.CPU, activity_with_cpu),
+            (ProfilerActivity.CUDA, activity_with_cuda),
+        )
+        self.activities = [activity for activity, used in wanted if used]
+        self._schedule = schedule
+        self.on_trace_ready = on_trace_ready
+        self._details = {
+            "record_shapes": record_shapes,
+            "profile_memory": profile_memory,
+            "with_stack": with_stack,
+            "with_flops": with_flops,
+        }
+        self.json_trace_path = json_trace_path
+        self._profiler: profile | None = None
+
+    def before_run(self, runner: RunnerFacade) -> None:
+        limit = runner.max_epochs if self.by_epoch else runner.max_iters
+        if limit and limit < self.profile_times:
+            raise ValueError(
+                f"self.profile_times ({self.profile_times}) is greater than the {limit} "
+                f"{'epochs' if self.by_epoch else 'iterations'} of the training"
+            )
+        self._profiler = profile(
+            activities=self.activities,
+            schedule=schedule(**self._schedule) if self._schedule else None,
+            on_trace_ready=self._handler(runner),
+            **self._details,  # type: ignore[arg-type]
+        )
+        self._profiler.start()
+
+    def after_train_iter(
+        self,
+        runner: RunnerFacade,
+        batch_idx: int,
+        data_batch: DATA_BATCH = None,
+        outputs: dict[str, object] | None = None,
+    ) -> None:
+        if self._profiler is None:
+            return
+        self._profiler.step()
+        if not self.by_epoch and runner.iter == self.profile_times - 1:
+            self._export(runner)
+
+    def after_train_epoch(self, runner: RunnerFacade) -> None:
+        if self._profiler is not None and self.by_epoch:
+            self._export(runner)
+
+    def after_run(self, runner: RunnerFacade) -> None:
+        if self._profiler is not None:  # The training ended before the profile.
+            self._profiler.stop()
+            self._profiler = None
+
+    def _handler(self, runner: RunnerFacade) -> Handler | None:
+        said = self.on_trace_ready
+        if said is None or callable(said):
+            return said
+        options = dict(said)
+        if options.pop("type") == "log_trace":
+            return partial(_log_trace, runner.logger, options)
+        home = options.pop("dir_name", None) or str(Path(runner.log_dir) / "tf_tracing_logs")
+        return cast("Handler", tensorboard_trace_handler(str(home), **options))  # type: ignore[arg-type]
+
+    def _export(self, runner: RunnerFacade) -> None:
+        if self._profiler is None:
+            return
+        runner.logger.info("profiler may take a few minutes...")
+        self._profiler.stop()
+        if self.json_trace_path is not None:
+            self._profiler.export_chrome_trace(self.json_trace_path)
+        self._profiler = None
+
+
+def _check_handler(said: object) -> None:
+    kind = said.get("type") if isinstance(said, Mapping) else None
+    if kind not in ("log_trace", "tb_trace"):
+        raise ValueError(f'trace_type should be "log_trace" or "tb_trace", but got {kind!r}')
+
+
+def _log_trace(logger: object, options: Mapping[str, object], profiler: profile) -> None:
+    table = profiler.key_averages().table(
+        sort_by=str(options.get("sort_by", "self_cpu_time_total")),
+        row_limit=cast("int", options.get("row_limit", 50)),
+    )
+    logger.info(table)  # type: ignore[attr-defined]
+
+
+class NPUProfilerHook(Hook):
+    """MMEngine's profiler for Ascend NPUs; it needs such a device, and torch_npu.
+
+    Args:
+        begin: First iteration to profile.
+        end: Iteration before which to end.
+        result_path: Where results go.
+        exit_after_profiling: Whether to exit then.
+        use_e2e_profiler: As torch_npu's.
+        ge_profiling_to_std_out: As torch_npu's.
+    """
+
+    priority = "VERY_LOW"
+
+    def __init__(
+        self,
+        *,
+        begin: int = 0,
+        end: int = 1,
+        result_path: str = "cann_profiling",
+        exit_after_profiling: bool = True,
+        use_e2e_profiler: bool = False,
+        ge_profiling_to_std_out: bool = False,
+    ) -> None:
+        if begin >= end:
+            raise ValueError(f"begin {begin} should be less than end {end}.")
+        raise HookError(
+            "NPUProfilerHook needs an Ascend NPU with torch_npu, which hookloop does not drive. On "
+            "a CPU or GPU use ProfilerHook, or the native ProfileOperators."
+        )

@@ -1,0 +1,119 @@
+"""``mmengine.logging.HistoryBuffer``: the values of one name, with a count for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor
+
+Statistic = Callable[..., object]
+
+
+class HistoryBuffer:
+    """A history of numbers; tensors are read when a statistic needs them, not before.
+
+    Args:
+        log_history: Values so far.
+        count_history: What each value stands for, for example the batch size.
+        max_length: How many are kept.
+
+    >>> buffer = HistoryBuffer([1, 2, 3], [1, 1, 2])
+    >>> buffer.mean(), buffer.current(), buffer.max(2)
+    (1.5, 3.0, 3.0)
+    """
+
+    _registered: ClassVar[dict[str, Statistic]] = {}
+
+    def __init__(
+        self,
+        log_history: Sequence[float] = (),
+        count_history: Sequence[float] = (),
+        max_length: int = 1_000_000,
+    ) -> None:
+        if len(log_history) != len(count_history):
+            raise ValueError("The lengths of log_history and count_history should be equal.")
+        self.max_length = max_length
+        self._values: list[Tensor | float] = [*log_history[-max_length:]]
+        self._counts: list[float] = list(count_history)[-max_length:]
+
+    @property
+    def data(self) -> tuple[list[float], list[float]]:
+        """Values and counts, as numbers."""
+        return self._read(len(self._values)), list(self._counts)
+
+    def update(self, log_val: Tensor | float, count: float = 1) -> None:
+        """Add a value."""
+        self._values.append(log_val)
+        self._counts.append(count)
+        if len(self._values) > self.max_length:
+            del self._values[0], self._counts[0]
+
+    @classmethod
+    def register_statistics(cls, method: Statistic) -> Statistic:
+        """Register a function of the buffer, to be used by its name in `statistics`."""
+        cls._registered[method.__name__] = method
+        return method
+
+    def statistics(self, method_name: str, *args: object, **kwargs: object) -> object:
+        """Compute a statistic by its name."""
+        own = {"mean": self.mean, "max": self.max, "min": self.min, "current": self.current}
+        if method_name in own:
+            return cast("Statistic", own[method_name])(*args, **kwargs)
+        if method_name not in self._registered:
+            known = ", ".join([*own, *self._registered])
+            raise KeyError(f"{method_name} has not been registered; there are: {known}.")
+        return self._registered[method_name](self, *args, **kwargs)
+
+    def mean(self, window_size: int | None = None) -> float:
+        """The sum of the last values over the sum of their counts."""
+        values = self._window(window_size)
+        return sum(values) / sum(self._counts[-len(values) :])
+
+    def max(self, window_size: int | None = None) -> float:
+        """The greatest of the last values."""
+        return max(self._window(window_size))
+
+    def min(self, window_size: int | None = None) -> float:
+        """The least of the last values."""
+        return min(self._window(window_size))
+
+    def current(self) -> float:
+        """The last value."""
+        if not self._values:
+            raise ValueError("HistoryBuffer._log_history is an empty array.")
+        return self._read(1)[0]
+
+    def state_dict(self) -> dict[str, object]:
+        """Return the history as tensors, which a checkpoint can hold."""
+        values, counts = self.data
+        return {
+            "values": torch.tensor(values, dtype=torch.float64),
+            "counts": torch.tensor(counts, dtype=torch.float64),
+            "max_length": self.max_length,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, object]) -> HistoryBuffer:
+        """Make the buffer again of what `state_dict` returned."""
+        values, counts = cast("Tensor", state["values"]), cast("Tensor", state["counts"])
+        return cls(values.tolist(), counts.tolist(), cast("int", state["max_length"]))
+
+    def _window(self, window_size: int | None) -> list[float]:
+        if window_size is not None and not isinstance(window_size, int):
+            raise TypeError(f"The type of window size should be int, but got {type(window_size)}")
+        return self._read(min(window_size or len(self._values), len(self._values)))
+
+    def _read(self, count: int) -> list[float]:
+        """Turn the last values into numbers, those on a device in one copy."""
+        if not count:
+            return []
+        last = self._values[-count:]
+        waiting = [place for place, value in enumerate(last) if isinstance(value, Tensor)]
+        if waiting:
+            tensors = [cast("Tensor", last[place]).reshape(()).double() for place in waiting]
+            for place, number in zip(waiting, torch.stack(tensors).tolist(), strict=True):
+                last[place] = number
+            self._values[-count:] = last
+        return [float(value) for value in last]

@@ -1,0 +1,85 @@
+"""``mmengine.logging``: the logger, and a function that prints through it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+FORMAT = "%(asctime)s - mmengine - %(levelname)s - %(message)s"
+TIME = "%m/%d %H:%M:%S"
+
+
+class MMLogger(logging.Logger):
+    """A logger that writes to the terminal and, if told so, to a file.
+
+    Args:
+        name: Of this logger; `get_instance` finds it again.
+        logger_name: As it is shown.
+        log_file: Where to write besides the terminal.
+        log_level: From which level on.
+    """
+
+    _instances: ClassVar[dict[str, MMLogger]] = {}
+
+    def __init__(
+        self,
+        name: str,
+        logger_name: str = "mmengine",
+        log_file: str | Path | None = None,
+        log_level: int | str = "INFO",
+        file_mode: str = "w",
+    ) -> None:
+        super().__init__(logger_name)
+        self.instance_name = name
+        self.setLevel(log_level)
+        self.log_file = Path(log_file) if log_file is not None else None
+        self.addHandler(logging.StreamHandler(sys.stdout))
+        if self.log_file is not None:
+            self.log_file.parent.mkdir(parents=True, exist_ok=True)
+            self.addHandler(logging.FileHandler(self.log_file, file_mode, encoding="utf-8"))
+        for handler in self.handlers:
+            handler.setFormatter(logging.Formatter(FORMAT, TIME))
+
+    @classmethod
+    def get_instance(cls, name: str, **kwargs: object) -> MMLogger:
+        """Return the logger of a name, made when it is new; it is the current one from then on."""
+        logger = cls._instances.pop(name, None) or cls(name, **kwargs)  # type: ignore[arg-type]
+        cls._instances[name] = logger
+        return logger
+
+    @classmethod
+    def get_current_instance(cls) -> MMLogger:
+        """Return the logger made or asked for last."""
+        if not cls._instances:
+            cls.get_instance("mmengine")
+        return next(reversed(cls._instances.values()))
+
+    @classmethod
+    def check_instance_created(cls, name: str) -> bool:
+        """Tell whether there is a logger of a name."""
+        return name in cls._instances
+
+    def close(self) -> None:
+        """Let go of the file."""
+        for handler in list(self.handlers):
+            if isinstance(handler, logging.FileHandler):
+                handler.close()
+                self.removeHandler(handler)
+
+
+def print_log(
+    msg: object, logger: logging.Logger | str | None = None, level: int = logging.INFO
+) -> None:
+    """Say something: on the terminal, with a logger or its name, ``current``, or ``silent``."""
+    if logger is None:
+        sys.stdout.write(f"{msg}\n")
+    elif isinstance(logger, logging.Logger):
+        logger.log(level, msg)
+    elif logger == "current":
+        MMLogger.get_current_instance().log(level, msg)
+    elif logger != "silent":
+        if not MMLogger.check_instance_created(logger):
+            raise ValueError(f"MMLogger: {logger} has not been created yet.")
+        MMLogger.get_instance(logger).log(level, msg)

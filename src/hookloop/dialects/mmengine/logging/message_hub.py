@@ -1,0 +1,152 @@
+"""``mmengine.logging.MessageHub``: what hooks tell each other and the log."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import ClassVar, cast
+
+import numpy as np
+from torch import Tensor
+
+from hookloop.data.portable import portable
+from hookloop.dialects.mmengine.logging.history_buffer import HistoryBuffer
+
+
+class MessageHub:
+    """Named scalars with their histories, and named pieces of information.
+
+    What is marked ``resumed`` is kept in checkpoints.
+
+    Args:
+        name: Of this hub; `get_instance` finds it again.
+
+    >>> hub = MessageHub("example")
+    >>> hub.update_scalar("train/loss", 0.5)
+    >>> hub.get_scalar("train/loss").current(), hub.get_info("epoch", 0)
+    (0.5, 0)
+    """
+
+    _instances: ClassVar[dict[str, MessageHub]] = {}
+
+    def __init__(
+        self,
+        name: str,
+        log_scalars: Mapping[str, HistoryBuffer] | None = None,
+        runtime_info: Mapping[str, object] | None = None,
+        resumed_keys: Mapping[str, bool] | None = None,
+    ) -> None:
+        self.instance_name = name
+        self._log_scalars = dict(log_scalars or {})
+        self._runtime_info = dict(runtime_info or {})
+        self._resumed_keys = dict(resumed_keys or {})
+
+    @classmethod
+    def get_instance(cls, name: str, **kwargs: object) -> MessageHub:
+        """Return the hub of a name, made when it is new; it is the current one from then on."""
+        hub = cls._instances.pop(name, None) or cls(name)
+        cls._instances[name] = hub
+        return hub
+
+    @classmethod
+    def get_current_instance(cls) -> MessageHub:
+        """Return the hub made or asked for last."""
+        if not cls._instances:
+            cls.get_instance("mmengine")
+        return next(reversed(cls._instances.values()))
+
+    @classmethod
+    def check_instance_created(cls, name: str) -> bool:
+        """Tell whether there is a hub of a name."""
+        return name in cls._instances
+
+    @property
+    def log_scalars(self) -> dict[str, HistoryBuffer]:
+        """The histories by name."""
+        return self._log_scalars
+
+    @property
+    def runtime_info(self) -> dict[str, object]:
+        """The information by name."""
+        return self._runtime_info
+
+    def update_scalar(
+        self, key: str, value: float | Tensor, count: int = 1, resumed: bool = True
+    ) -> None:
+        """Add a number to a history; a tensor is not read yet."""
+        self._mark(key, resumed)
+        if not isinstance(count, int):
+            raise TypeError(f"The type of count must be int, but got {type(count)}: {count}")
+        buffer = self._log_scalars.get(key)
+        if buffer is None:
+            buffer = self._log_scalars[key] = HistoryBuffer()
+        buffer.update(_scalar(key, value), count)
+
+    def update_scalars(self, log_dict: Mapping[str, object], resumed: bool = True) -> None:
+        """Add several numbers; an entry may be a dict of ``value`` and ``count``."""
+        for key, value in log_dict.items():
+            if isinstance(value, Mapping):
+                self.update_scalar(key, value["value"], value.get("count", 1), resumed)
+            else:
+                self.update_scalar(key, cast("float", value), 1, resumed)
+
+    def get_scalar(self, key: str) -> HistoryBuffer:
+        """Return a history."""
+        if key not in self._log_scalars:
+            raise KeyError(f"{key} is not found in Messagehub.log_buffers.")
+        return self._log_scalars[key]
+
+    def update_info(self, key: str, value: object, resumed: bool = True) -> None:
+        """Set a piece of information."""
+        self._mark(key, resumed)
+        self._runtime_info[key] = value
+
+    def update_info_dict(self, info_dict: Mapping[str, object], resumed: bool = True) -> None:
+        """Set several pieces of information."""
+        for key, value in info_dict.items():
+            self.update_info(key, value, resumed)
+
+    def get_info(self, key: str, default: object = None) -> object:
+        """Return a copy of a piece of information."""
+        return copy.deepcopy(self._runtime_info[key]) if key in self._runtime_info else default
+
+    def pop_info(self, key: str, default: object = None) -> object:
+        """Take a piece of information away and return it."""
+        return self._runtime_info.pop(key, default)
+
+    def state_dict(self) -> dict[str, object]:
+        """Return what is to be resumed, in plain containers and tensors."""
+        wanted = {key for key, resumed in self._resumed_keys.items() if resumed}
+        return {
+            "log_scalars": {
+                key: one.state_dict() for key, one in self._log_scalars.items() if key in wanted
+            },
+            "runtime_info": {
+                key: portable(value) for key, value in self._runtime_info.items() if key in wanted
+            },
+            "resumed_keys": dict(self._resumed_keys),
+        }
+
+    def load_state_dict(self, state_dict: Mapping[str, object]) -> None:
+        """Take back what `state_dict` returned."""
+        scalars = cast("Mapping[str, Mapping[str, object]]", state_dict.get("log_scalars", {}))
+        for key, state in scalars.items():
+            self._log_scalars[key] = HistoryBuffer.from_state(state)
+        self._runtime_info |= cast("dict[str, object]", state_dict.get("runtime_info", {}))
+        self._resumed_keys |= cast("dict[str, bool]", state_dict.get("resumed_keys", {}))
+
+    def _mark(self, key: str, resumed: bool) -> None:
+        known = self._resumed_keys.setdefault(key, resumed)
+        assert known == resumed, f"{key} used to be {known}, but got {resumed} now: it must stay."
+
+
+def _scalar(key: str, value: object) -> Tensor | float:
+    """Take a number in any of the forms in which one comes."""
+    if isinstance(value, Tensor):
+        assert value.numel() == 1, f"{key}: a scalar is wanted, not a tensor of {value.shape}."
+        return value.detach().clone()  # Whoever made it may go on to change it in place.
+    if isinstance(value, np.ndarray | np.number):
+        assert value.size == 1, f"{key}: a scalar is wanted, not an array of {value.shape}."
+        return float(value.item())
+    assert isinstance(value, int | float), f"{key}: a scalar is wanted, not {value!r}."
+    return float(value)

@@ -1,0 +1,114 @@
+"""``mmengine.model.BaseDataPreprocessor``: from what a loader gives to what a model takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class BaseDataPreprocessor(nn.Module):
+    """Moves data to the device of the model."""
+
+    def __init__(self, non_blocking: bool = False) -> None:
+        super().__init__()
+        self._non_blocking = non_blocking
+        self._device = torch.device("cpu")
+
+    def cast_data(self, data: object) -> object:
+        """Move all tensors in nested data."""
+        if isinstance(data, Mapping):
+            return {key: self.cast_data(value) for key, value in data.items()}
+        if isinstance(data, str | bytes) or data is None:
+            return data
+        if isinstance(data, tuple) and hasattr(data, "_fields"):
+            return type(data)(*(self.cast_data(one) for one in data))  # type: ignore[arg-type]
+        if isinstance(data, Sequence):
+            return type(data)(self.cast_data(one) for one in data)  # type: ignore[call-arg]
+        if isinstance(data, Tensor) or callable(getattr(data, "to", None)):
+            return data.to(self.device, non_blocking=self._non_blocking)  # type: ignore[attr-defined]
+        return data
+
+    def forward(self, data: object, training: bool = False) -> object:
+        """Prepare one batch."""
+        return self.cast_data(data)
+
+    @property
+    def device(self) -> torch.device:
+        """Where data goes."""
+        return self._device
+
+    def _apply(self, fn: object, recurse: bool = True) -> BaseDataPreprocessor:
+        """Follow the model wherever it is moved: ``to``, ``cuda`` and ``cpu`` come past here."""
+        self._device = cast("Tensor", fn(torch.zeros(0))).device  # type: ignore[operator]
+        return cast("BaseDataPreprocessor", super()._apply(fn, recurse))  # type: ignore[no-untyped-call]
+
+
+class ImgDataPreprocessor(BaseDataPreprocessor):
+    """Stacks images, normalised and padded to one size.
+
+    Args:
+        mean: Per channel.
+        std: Per channel.
+        pad_size_divisor: What height and width are made a multiple of.
+        pad_value: What is put around the images.
+        bgr_to_rgb: Whether to turn the channels round.
+        rgb_to_bgr: The same, the other way.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        pad_size_divisor: int = 1,
+        pad_value: float = 0,
+        bgr_to_rgb: bool = False,
+        rgb_to_bgr: bool = False,
+        non_blocking: bool = False,
+    ) -> None:
+        super().__init__(non_blocking)
+        if bgr_to_rgb and rgb_to_bgr:
+            raise AssertionError("`bgr2rgb` and `rgb2bgr` cannot be set to True at the same time")
+        if (mean is None) != (std is None):
+            raise AssertionError("mean and std should be both None or both given")
+        self._channel_conversion = bgr_to_rgb or rgb_to_bgr
+        self._enable_normalize = mean is not None
+        self.register_buffer("mean", torch.tensor(mean or [0.0]).view(-1, 1, 1), False)
+        self.register_buffer("std", torch.tensor(std or [1.0]).view(-1, 1, 1), False)
+        self.pad_size_divisor = pad_size_divisor
+        self.pad_value = pad_value
+
+    def forward(self, data: object, training: bool = False) -> object:
+        prepared = cast("dict[str, object]", self.cast_data(data))
+        inputs = cast("Tensor | Sequence[Tensor]", prepared["inputs"])
+        images = [self._normalized(image) for image in inputs]
+        height = max(image.shape[-2] for image in images)
+        width = max(image.shape[-1] for image in images)
+        height, width = (
+            math.ceil(size / self.pad_size_divisor) * self.pad_size_divisor
+            for size in (height, width)
+        )
+        padded = [
+            functional.pad(
+                image,
+                (0, width - image.shape[-1], 0, height - image.shape[-2]),
+                value=self.pad_value,
+            )
+            for image in images
+        ]
+        prepared["inputs"] = torch.stack(padded)
+        prepared.setdefault("data_samples", None)
+        return prepared
+
+    def _normalized(self, image: Tensor) -> Tensor:
+        if self._channel_conversion:
+            image = image[[2, 1, 0], ...]
+        image = image.float()
+        return (image - self.mean) / self.std if self._enable_normalize else image

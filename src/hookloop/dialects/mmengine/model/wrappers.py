@@ -1,0 +1,13 @@
+"""``mmengine.model.wrappers``: models around models."""
+
+from __future__ import annotations
+
+from torch import nn
+from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+MMDistributedDataParallel = DistributedDataParallel
+
+
+def is_model_wrapper(model: nn.Module, registry: object = None) -> bool:
+    """Tell whether a model stands around another, which is its ``module``."""
+    return isinstance(model, DataParallel | DistributedDataParallel)

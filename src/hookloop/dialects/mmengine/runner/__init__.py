@@ -1,0 +1,32 @@
+"""``mmengine.runner``: the runner, on top of hookloop's Trainer."""
+
+from __future__ import annotations
+
+from hookloop.dialects.mmengine.runner.amp import autocast
+from hookloop.dialects.mmengine.runner.checkpoint import (
+    find_latest_checkpoint,
+    get_state_dict,
+    load_checkpoint,
+    load_state_dict,
+    save_checkpoint,
+    weights_to_cpu,
+)
+from hookloop.dialects.mmengine.runner.log_processor import LogProcessor
+from hookloop.dialects.mmengine.runner.priority import Priority, get_priority
+from hookloop.dialects.mmengine.runner.runner import Runner
+from hookloop.dialects.mmengine.runner.seed import set_random_seed
+
+__all__ = [
+    "LogProcessor",
+    "Priority",
+    "Runner",
+    "autocast",
+    "find_latest_checkpoint",
+    "get_priority",
+    "get_state_dict",
+    "load_checkpoint",
+    "load_state_dict",
+    "save_checkpoint",
+    "set_random_seed",
+    "weights_to_cpu",
+]

@@ -1,0 +1,218 @@
+"""``mmengine.runner.Runner``: MMEngine's way to say what is trained, carried out by a `Trainer`."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torch import nn
+from torch.utils.data import DataLoader
+
+from hookloop.core.foreign import adapt_all
+from hookloop.dialects.mmengine.config import Config
+from hookloop.dialects.mmengine.runner.parts import Described, read_train_cfg
+from hookloop.dialects.mmengine.runner.seed import set_random_seed
+from hookloop.dialects.mmengine.runner.setup import TOGETHER, RunnerSetup, built_hook
+
+if TYPE_CHECKING:
+    import logging
+
+    from hookloop.dialects.mmengine.optim import OptimWrapper
+
+Loader = DataLoader[object] | Described
+
+
+class Runner(RunnerSetup):
+    """Trains, validates and tests what MMEngine's arguments describe.
+
+    Args:
+        model: A model with ``train_step``, or how to build it.
+        work_dir: Where files go.
+        train_dataloader: A loader, or how to build it; the same for ``val_`` and ``test_``.
+        train_cfg: ``dict(by_epoch=True, max_epochs=..., val_interval=...)``.
+        optim_wrapper: A wrapped optimizer, or how to build it.
+        param_scheduler: One or several schedulers, or how to build them.
+        val_evaluator: Metrics of the validation; the same for ``test_``.
+        default_hooks: Changes to the six default hooks; None removes one.
+        custom_hooks: Further hooks, or how to build them.
+        load_from: A checkpoint whose weights to begin with, or with ``resume`` to go on from.
+        resume: Whether to go on: from ``load_from``, or from the last checkpoint in ``work_dir``.
+        launcher: Only ``none``; hookloop itself works together when torchrun starts it.
+        randomness: ``dict(seed=..., deterministic=..., diff_rank_seed=...)``.
+        visualizer: Where numbers go.
+        experiment_name: In the names of files; the time is added.
+        cfg: The whole config.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - MMEngine's signature
+        self,
+        model: nn.Module | Described,
+        work_dir: str,
+        train_dataloader: Loader | None = None,
+        val_dataloader: Loader | None = None,
+        test_dataloader: Loader | None = None,
+        train_cfg: Described | None = None,
+        val_cfg: Described | None = None,
+        test_cfg: Described | None = None,
+        auto_scale_lr: Described | None = None,
+        optim_wrapper: OptimWrapper | Described | None = None,
+        param_scheduler: object = None,
+        val_evaluator: object = None,
+        test_evaluator: object = None,
+        default_hooks: Mapping[str, object] | None = None,
+        custom_hooks: Sequence[object] | None = None,
+        data_preprocessor: nn.Module | Described | None = None,
+        load_from: str | None = None,
+        resume: bool = False,
+        launcher: str = "none",
+        env_cfg: Described | None = None,
+        log_processor: Described | None = None,
+        log_level: str = "INFO",
+        visualizer: object = None,
+        default_scope: str = "mmengine",
+        randomness: Described | None = None,
+        experiment_name: str | None = None,
+        cfg: Described | Config | None = None,
+    ) -> None:
+        self._said = {name: value for name, value in locals().items() if name != "self"}
+        _check_together(self._said)
+        if launcher != "none":
+            raise ValueError(f"launcher='{launcher}' is not offered: start it with torchrun.")
+        self.hook = ""
+        self._begin_facade()
+        self.__dict__["cfg"] = cfg if isinstance(cfg, Config) else Config(dict(cfg or {}))
+        self._begin_files(Path(work_dir), experiment_name)
+        self._begin_logging(visualizer, log_processor, log_level)
+        seeding = dict(randomness or {})
+        self._seed = set_random_seed(**seeding)  # type: ignore[arg-type]
+        self._diff_rank_seed = bool(seeding.get("diff_rank_seed"))
+        self._load_from, self._resume = load_from, resume
+        self._settings = read_train_cfg(train_cfg) if train_cfg is not None else None
+        self._model = self._build_model(model, data_preprocessor)
+        self._listed = self._build_hooks(default_hooks, custom_hooks)
+        self._native = adapt_all(self._listed)
+        self._dump_config()
+
+    @classmethod
+    def from_cfg(cls, cfg: Config | Mapping[str, object]) -> Runner:
+        """Make a runner of a config."""
+        given = copy.deepcopy(cfg)
+        names = inspect.signature(cls).parameters
+        said = {name: given[name] for name in names if name in given and name != "cfg"}
+        said.setdefault("work_dir", "work_dirs")
+        return cls(**said, cfg=given)  # type: ignore[arg-type]
+
+    # --- what hooks see, before and during a run
+
+    @property
+    def iter(self) -> int:
+        return super().iter if "run" in self.__dict__ else 0
+
+    @property
+    def epoch(self) -> int:
+        return super().epoch if "run" in self.__dict__ else 0
+
+    @property
+    def is_iter_based(self) -> bool:
+        return self._settings is not None and not self._settings.by_epoch
+
+    @property
+    def max_epochs(self) -> int:
+        return self._settings.limit if self._settings and self._settings.by_epoch else 1
+
+    @property
+    def model(self) -> nn.Module:
+        return self.run.model if "run" in self.__dict__ else self._model
+
+    @model.setter
+    def model(self, model: nn.Module) -> None:
+        self._model = model
+        if "run" in self.__dict__:
+            self.run.model = model
+
+    @property
+    def work_dir(self) -> str:
+        return str(self._work_dir)
+
+    @property
+    def seed(self) -> int:
+        return self._seed
+
+    @property
+    def logger(self) -> logging.Logger:
+        return self._logger
+
+    @property
+    def hooks(self) -> list[object]:
+        return list(self._listed)
+
+    _hooks = hooks
+
+    @property
+    def train_dataloader(self) -> object:
+        return self._loader("train")
+
+    @property
+    def val_dataloader(self) -> object:
+        return self._loader("val")
+
+    @property
+    def test_dataloader(self) -> object:
+        return self._loader("test")
+
+    def register_hook(self, hook: object, priority: int | str | None = None) -> None:
+        """Add a hook, also to the run under way."""
+        built = built_hook(hook)
+        if priority is not None:
+            built.priority = priority  # type: ignore[attr-defined]
+        self._listed.append(built)
+        ours = adapt_all(self._listed)[len(self._native) :]
+        self._native += ours
+        if "run" in self.__dict__ and self.run.outcome.status == "running":
+            self.run.plan.add(*ours)
+            for one in ours:
+                bind = getattr(one, "bind_facade", None)
+                if callable(bind):
+                    bind(self.run)
+
+    def register_custom_hooks(self, hooks: Sequence[object]) -> None:
+        """Add several hooks."""
+        for hook in hooks:
+            self.register_hook(hook)
+
+    # --- the three things to do
+
+    def train(self) -> nn.Module:
+        """Train; return the model."""
+        if self._settings is None:
+            raise RuntimeError("`train_cfg`, `train_dataloader` and `optim_wrapper` are needed.")
+        if not hasattr(self._model, "train_step"):
+            raise RuntimeError("If you want to train your model, please implement `train_step`.")
+        trainer = self._make_trainer(self._settings)
+        init = getattr(self._model, "init_weights", None)
+        if callable(init):
+            init()
+        trainer.train()
+        self._end(trainer)
+        return self._model
+
+    def val(self) -> dict[str, object]:
+        """Validate; return the metrics."""
+        return self._evaluate("val")
+
+    def test(self) -> dict[str, object]:
+        """Test; return the metrics."""
+        return self._evaluate("test")
+
+
+def _check_together(said: Mapping[str, object]) -> None:
+    for names in TOGETHER.values():
+        given = [name for name in names if said[name] is not None]
+        if given and len(given) != len(names):
+            raise ValueError(
+                f"{', '.join(names)} should be all None or not None, but only "
+                f"{', '.join(given)} {'is' if len(given) == 1 else 'are'} given."
+            )

@@ -1,0 +1,312 @@
+"""What a runner makes of its arguments: files, log, model, hooks, and a `Trainer` for each task."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from torch import nn
+from torch.utils.data import DataLoader
+
+from hookloop.core.foreign import adapt_all
+from hookloop.core.trainer import Trainer
+from hookloop.dialects.adapter import native
+from hookloop.dialects.mmengine.config import Config
+from hookloop.dialects.mmengine.evaluator import Evaluator
+from hookloop.dialects.mmengine.facade import RunnerFacade
+from hookloop.dialects.mmengine.logging import MessageHub, MMLogger
+from hookloop.dialects.mmengine.loops import EvaluationLoopView, TrainLoopView
+from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict, _ParamScheduler
+from hookloop.dialects.mmengine.registry import (
+    EVALUATOR,
+    HOOKS,
+    LOG_PROCESSORS,
+    MODELS,
+    VISUALIZERS,
+)
+from hookloop.dialects.mmengine.runner.checkpoint import find_latest_checkpoint, read_checkpoint
+from hookloop.dialects.mmengine.runner.parts import (
+    Described,
+    LoopSettings,
+    as_schedules,
+    build_dataloader,
+    build_schedulers,
+    build_wrapper,
+)
+from hookloop.dialects.mmengine.runner.start import AddForeignKeys, LoadForeign, PrepareRun
+from hookloop.dialects.mmengine.runner.turn import EvaluatorMetric, ModelTurn
+
+if TYPE_CHECKING:
+    import torch
+
+    from hookloop.core.hook import Hook
+    from hookloop.core.run import Progress
+    from hookloop.dialects.mmengine.runner.runner import Runner
+
+Phase = Literal["train", "val", "test"]
+FACADE = f"{RunnerFacade.__module__}.{RunnerFacade.__qualname__}"
+
+DEFAULT_HOOKS: dict[str, Described] = {
+    "runtime_info": {"type": "RuntimeInfoHook"},
+    "timer": {"type": "IterTimerHook"},
+    "sampler_seed": {"type": "DistSamplerSeedHook"},
+    "logger": {"type": "LoggerHook"},
+    "param_scheduler": {"type": "ParamSchedulerHook"},
+    "checkpoint": {"type": "CheckpointHook", "interval": 1},
+}
+TOGETHER = {
+    "train": ("train_dataloader", "train_cfg", "optim_wrapper"),
+    "val": ("val_dataloader", "val_cfg", "val_evaluator"),
+    "test": ("test_dataloader", "test_cfg", "test_evaluator"),
+}
+
+
+class RunnerSetup(RunnerFacade):
+    """The part of a runner that builds; `Runner` says what it takes and offers."""
+
+    _said: Mapping[str, object]
+    _settings: LoopSettings | None
+    _seed: int
+    _diff_rank_seed: bool
+    _load_from: str | None
+    _model: nn.Module
+    _native: list[Hook]
+    _progress: Progress | None = None
+
+    # --- at construction
+
+    def _begin_files(self, work_dir: Path, experiment_name: str | None) -> None:
+        work_dir.mkdir(parents=True, exist_ok=True)
+        self._work_dir = work_dir.absolute()
+        stamp = time.strftime("%Y%m%d_%H%M%S")
+        filename = self.cfg.filename  # type: ignore[attr-defined]
+        name = experiment_name or (Path(filename).stem if filename else None)
+        self.__dict__["timestamp"] = stamp
+        self.__dict__["experiment_name"] = f"{name}_{stamp}" if name else stamp
+
+    def _begin_logging(self, visualizer: object, log_processor: object, level: str) -> None:
+        name = self.experiment_name
+        self._logger = MMLogger.get_instance(
+            name, log_file=Path(self.log_dir) / f"{self.timestamp}.log", log_level=level
+        )
+        self.__dict__["message_hub"] = MessageHub.get_instance(name)
+        if visualizer is None or isinstance(visualizer, Mapping):
+            usual = {"type": "Visualizer", "vis_backends": [{"type": "LocalVisBackend"}]}
+            described = {"name": name, "save_dir": self.log_dir, **(visualizer or usual)}
+            visualizer = VISUALIZERS.build({"type": "Visualizer", **described})
+        self.__dict__["visualizer"] = visualizer
+        if not isinstance(log_processor, Mapping | None):
+            self.__dict__["log_processor"] = log_processor
+        else:
+            described = {"type": "LogProcessor", **(log_processor or {})}
+            self.__dict__["log_processor"] = LOG_PROCESSORS.build(described)
+
+    def _build_model(self, model: object, data_preprocessor: object) -> nn.Module:
+        if isinstance(model, nn.Module):
+            return model
+        if not isinstance(model, Mapping):
+            raise TypeError(f"model should be a nn.Module object or dict, but got {model!r}")
+        extra = {} if data_preprocessor is None else {"data_preprocessor": data_preprocessor}
+        return cast("nn.Module", MODELS.build({**extra, **model}))
+
+    def _build_hooks(
+        self, defaults: Mapping[str, object] | None, customs: Sequence[object] | None
+    ) -> list[object]:
+        chosen: dict[str, object] = dict(DEFAULT_HOOKS)
+        for name, entry in (defaults or {}).items():
+            if entry is None:
+                if name not in DEFAULT_HOOKS:
+                    known = ", ".join(DEFAULT_HOOKS)
+                    raise AssertionError(
+                        f"default_hooks: there is no '{name}' to remove; there are: {known}."
+                    )
+                del chosen[name]
+            else:
+                chosen[name] = entry
+        return [built_hook(entry) for entry in [*chosen.values(), *(customs or ())]]
+
+    def _dump_config(self) -> None:
+        cfg = cast("Config", self.cfg)
+        if len(cfg):
+            name = Path(cfg.filename).name if cfg.filename else f"{self.timestamp}.py"
+            cfg.dump(self._work_dir / name)
+
+    # --- parts, when they are needed
+
+    def _loader(self, phase: Phase) -> DataLoader[object] | None:
+        key = f"_{phase}_loader"
+        if key not in self.__dict__:
+            said = cast("Described | None", self._said[f"{phase}_dataloader"])
+            built = None
+            if said is not None:
+                built = build_dataloader(said, self._seed, self._diff_rank_seed)
+            self.__dict__[key] = built
+        return cast("DataLoader[object] | None", self.__dict__[key])
+
+    def _evaluator(self, phase: Phase) -> Evaluator:
+        key = f"{phase}_evaluator"
+        if key not in self.__dict__:
+            said = self._said[key]
+            if isinstance(said, Mapping) and "metrics" in said:
+                said = EVALUATOR.build({"type": "Evaluator", **said})
+            elif not isinstance(said, Evaluator):
+                said = Evaluator(said)  # type: ignore[arg-type]
+            said.dataset_meta = getattr(  # type: ignore[attr-defined]
+                getattr(self._loader(phase), "dataset", None), "metainfo", None
+            )
+            self.__dict__[key] = said
+        return cast("Evaluator", self.__dict__[key])
+
+    def _metrics(self, phase: Phase) -> dict[str, EvaluatorMetric]:
+        size = len(self._loader(phase).dataset)  # type: ignore[union-attr, arg-type]
+        return {"": EvaluatorMetric(cast("Runner", self), self._evaluator(phase), size)}
+
+    # --- one Trainer per task
+
+    def _make_trainer(self, settings: LoopSettings) -> Trainer:
+        loader = self._loader("train")
+        wrapper = build_wrapper(cast("Described", self._said["optim_wrapper"]), self._model)
+        self.__dict__["optim_wrapper"] = wrapper
+        optimizers = _optimizers(wrapper)
+        self._scale_lr(optimizers)
+        length = len(loader) if hasattr(loader, "__len__") else None  # type: ignore[arg-type]
+        schedules = as_schedules(self._schedulers(wrapper, settings, length))
+        validates = self._loader("val") is not None
+        runner = cast("Runner", self)
+        prepare = PrepareRun(runner, settings.dynamic_intervals)
+        start, resume = self._start_hooks()
+        hooks = [prepare, *self._native, *start, AddForeignKeys(runner), native("StopOnSignal")()]
+        steps = any("lr" in hook.writes for hook in hooks)
+        unit = "epochs" if settings.by_epoch else "iters"
+        limits = {"max_epochs": settings.limit} if settings.by_epoch else {
+            "max_iters": settings.limit, "epoch_iters": settings.limit,
+        }  # fmt: skip
+        trainer = Trainer(
+            self._model,
+            train_data=loader,
+            val_data=self._loader("val") if validates else None,
+            step=ModelTurn(runner, list(optimizers.values())),
+            optimizer=optimizers,
+            schedule=schedules if steps else None,
+            metrics=self._metrics("val") if validates else None,
+            val_every=f"{settings.val_interval} {unit}",
+            val_begin=settings.val_begin,
+            hooks=hooks,
+            default_hooks=False,
+            run_dir=self._work_dir,
+            resume=resume,
+            **limits,  # type: ignore[arg-type]
+        )
+        prepare.validation = trainer._loop.validation
+        self._take(trainer)
+        view = TrainLoopView(self, loader)
+        view.val_interval, view.val_begin = settings.val_interval, settings.val_begin
+        self.__dict__["train_loop"] = view
+        return trainer
+
+    def _evaluate(self, phase: Literal["val", "test"]) -> dict[str, object]:
+        if self._said[f"{phase}_cfg"] is None:
+            raise RuntimeError(f"{', '.join(TOGETHER[phase])} are needed.")
+        runner = cast("Runner", self)
+        start, _ = self._start_hooks() if self._progress is None else ([], None)
+        loader, metrics = self._loader(phase), self._metrics(phase)
+        trainer = Trainer(
+            self._model,
+            step=ModelTurn(runner, []),
+            metrics=metrics,
+            hooks=[*self._native, *start],
+            default_hooks=False,
+            run_dir=self._work_dir,
+            **{f"{phase}_data": loader},  # type: ignore[arg-type]
+        )
+        self._take(trainer)
+        if phase == "val":
+            trainer.validate()
+        else:
+            trainer.test()
+        self._end(trainer)
+        return dict(self.raw_metrics or {})
+
+    def _take(self, trainer: Trainer) -> None:
+        """Let hooks see this runner in the trainer's run."""
+        trainer._origin.adopt()
+        self.run = trainer.run
+        self.run.facades[FACADE] = self
+        if self._progress is not None:
+            self._progress.max_epochs = self.run.progress.max_epochs
+            self._progress.max_iters = self.run.progress.max_iters
+        for phase in ("val", "test"):
+            loader = self._loader(phase) if self._said[f"{phase}_dataloader"] is not None else None
+            if loader is not None and phase in self._phases(trainer):
+                evaluator = self._evaluator(phase)
+                self.__dict__[f"{phase}_loop"] = EvaluationLoopView(self, loader, evaluator)
+
+    def _phases(self, trainer: Trainer) -> list[Phase]:
+        run = trainer.run
+        return [p for p, d in (("val", run.val_data), ("test", run.test_data)) if d]  # type: ignore[misc]
+
+    def _end(self, trainer: Trainer) -> None:
+        self._model, self._progress = trainer.run.model, trainer.run.progress
+
+    def _start_hooks(self) -> tuple[list[Hook], str | None]:
+        """Decide what is loaded: our own checkpoints are resumed exactly, others as far as told."""
+        path = self._load_from
+        if self._resume and path is None:
+            path = find_latest_checkpoint(self._work_dir)
+            if path is None:
+                self._logger.warning("There is no checkpoint in %s to resume.", self._work_dir)
+        if path is None:
+            return [], None
+        if self._resume and "progress" in read_checkpoint(path):
+            return [], path
+        return [LoadForeign(cast("Runner", self), path, resume=self._resume)], None
+
+    def _schedulers(
+        self, wrapper: OptimWrapper, settings: LoopSettings, length: int | None
+    ) -> list[_ParamScheduler]:
+        said = self._said["param_scheduler"]
+        if said is None:
+            return []
+        if isinstance(wrapper, OptimWrapperDict):
+            by_name = said if isinstance(said, Mapping) and "type" not in said else None
+            return [
+                one
+                for name, single in wrapper.items()
+                for one in build_schedulers(
+                    by_name[name] if by_name else said, single, settings, length
+                )
+            ]
+        return list(build_schedulers(said, wrapper, settings, length))
+
+    def _scale_lr(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> None:
+        said = cast("Described | None", self._said["auto_scale_lr"])
+        if not said or not said.get("enable"):
+            return
+        loader = self._loader("train")
+        batch_size = cast("int", getattr(loader, "batch_size", 1))
+        ratio = batch_size / cast("float", said["base_batch_size"])
+        for optimizer in optimizers.values():
+            for group in optimizer.param_groups:
+                group["lr"] *= ratio
+
+
+def built_hook(entry: object) -> object:
+    """Build a hook of a config dict, whose ``priority`` is not an argument."""
+    if isinstance(entry, Mapping):
+        described = dict(entry)
+        priority = described.pop("priority", None)
+        hook = HOOKS.build(described)
+        if priority is not None:
+            hook.priority = priority  # type: ignore[attr-defined]
+        return hook
+    if isinstance(entry, type | str) or not adapt_all([entry]):
+        raise TypeError(f"hook should be an instance of Hook or dict, but got {entry!r}")
+    return entry
+
+
+def _optimizers(wrapper: OptimWrapper) -> dict[str, torch.optim.Optimizer]:
+    if isinstance(wrapper, OptimWrapperDict):
+        return {name: one.optimizer for name, one in wrapper.items()}
+    return {"default": wrapper.optimizer}

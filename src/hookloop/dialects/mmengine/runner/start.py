@@ -1,0 +1,156 @@
+"""Hooks of the runner's own: what is loaded at the start, and what its files hold besides."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Mapping, MutableMapping
+from typing import TYPE_CHECKING, cast
+
+from hookloop.core.hook import Hook
+from hookloop.core.priority import Priority
+from hookloop.dialects.mmengine.checkpoint_view import meta_of
+from hookloop.dialects.mmengine.runner.checkpoint import put_weights, read_checkpoint
+from hookloop.every import Every
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+    from hookloop.core.validation import Validation
+    from hookloop.dialects.mmengine.runner.runner import Runner
+
+_log = logging.getLogger("hookloop")
+
+
+class LoadForeign(Hook):
+    """Load weights, or go on from a checkpoint that MMEngine itself wrote.
+
+    Of such a checkpoint weights, optimizer, schedulers and counters are taken up; the place in the
+    data and the random numbers are not in it, so an epoch begins anew.
+
+    Args:
+        runner: The runner.
+        path: The file.
+        resume: Whether to go on, or take the weights only.
+    """
+
+    name = "mmengine_load"
+    priority = Priority.LOWEST
+
+    def __init__(self, runner: Runner, path: str, *, resume: bool) -> None:
+        self._runner = runner
+        self._path = path
+        self._resumes = resume
+        self._done = False
+
+    def before_run(self, run: Run) -> None:
+        if self._done:
+            return
+        self._done = True
+        runner = self._runner
+        checkpoint = read_checkpoint(self._path)
+        runner._resume = self._resumes
+        runner.call_hook("after_load_checkpoint", checkpoint=checkpoint)
+        put_weights(run.model, checkpoint)
+        runner.logger.info("Load checkpoint from %s", self._path)
+        if self._resumes:
+            self._take_up(run, checkpoint)
+
+    def _take_up(self, run: Run, checkpoint: Mapping[str, object]) -> None:
+        meta = cast("Mapping[str, int]", checkpoint.get("meta", {}))
+        run.progress.iter = meta.get("iter", 0)
+        run.progress.epoch = 0 if self._runner.is_iter_based else meta.get("epoch", 0)
+        if self._runner.is_iter_based:
+            run.progress.iter_in_epoch = run.progress.iter
+            run.progress.stage = "inside" if run.progress.iter else "between"
+        if "optimizer" in checkpoint and run.optimizers:
+            wrapper = self._runner.optim_wrapper
+            wrapper.load_state_dict(cast("Mapping[str, object]", checkpoint["optimizer"]))  # type: ignore[attr-defined]
+        saved = checkpoint.get("param_schedulers")
+        states = cast("list[Mapping[str, object]]", saved if isinstance(saved, list) else [])
+        for schedule, state in zip(run.schedules.values(), states, strict=False):
+            schedule.load_state_dict(state)
+        _log.info("resumed epoch: %d, iter: %d", run.progress.epoch, run.progress.iter)
+
+
+class PrepareRun(Hook):
+    """Do what MMEngine's loops do around the training itself.
+
+    Args:
+        runner: The runner.
+        intervals: Milestones and the intervals of validation from then on.
+
+    Attributes:
+        validation: When to validate; its interval may change on the way.
+    """
+
+    name = "mmengine_loop"
+    priority = Priority.HIGHEST
+
+    validation: Validation
+
+    def __init__(self, runner: Runner, intervals: list[tuple[int, int]]) -> None:
+        self._runner = runner
+        self._milestones = [milestone for milestone, _ in intervals]
+        self._intervals = [interval for _, interval in intervals]
+
+    def before_train(self, run: Run) -> None:
+        done, limit = run.progress.iter, self._runner.max_iters
+        self._runner.optim_wrapper.initialize_count_status(run.model, done, limit)  # type: ignore[attr-defined]
+
+    def after_train_iter(self, run: Run) -> None:
+        if self._intervals and self.validation.every.unit == "iters":
+            self._choose(run.progress.iter)
+
+    def after_train_epoch(self, run: Run) -> None:
+        if self._intervals and self.validation.every.unit == "epochs":
+            self._choose(run.progress.epoch)
+
+    def _choose(self, done: int) -> None:
+        # A milestone acts one step early, as it does in MMEngine.
+        place = bisect_right(self._milestones, done + 1) - 1
+        if place >= 0:
+            self.validation.every = Every(self._intervals[place], self.validation.every.unit)
+
+
+class AddForeignKeys(Hook):
+    """Put MMEngine's keys into each checkpoint, for scripts that read such files.
+
+    The tensors are those of our own keys, so the file does not grow. With averaged weights,
+    ``state_dict`` holds these and ``ema_state_dict`` the raw ones, as there.
+
+    Args:
+        runner: The runner.
+    """
+
+    name = "mmengine_keys"
+    priority = Priority.LOWEST
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
+        checkpoint["meta"] = meta_of(self._runner) | cast(
+            "dict[str, object]", checkpoint.get("meta", {})
+        )
+        checkpoint["state_dict"] = checkpoint["model"]
+        if "averaged" in checkpoint and "ema_state_dict" not in checkpoint:
+            checkpoint["state_dict"] = checkpoint["averaged"]
+            raw = cast("Mapping[str, object]", checkpoint["model"])
+            checkpoint["ema_state_dict"] = {f"module.{name}": one for name, one in raw.items()}
+        checkpoint["message_hub"] = self._runner.message_hub.state_dict()
+        checkpoint["optimizer"] = self._runner.optim_wrapper.state_dict()  # type: ignore[attr-defined]
+        checkpoint["param_schedulers"] = [one.state_dict() for one in run.schedules.values()]
+
+    def state_dict(self) -> dict[str, object]:
+        scaler = getattr(self._runner.optim_wrapper, "loss_scaler", None)
+        return {
+            "message_hub": self._runner.message_hub.state_dict(),
+            "loss_scaler": scaler.state_dict() if scaler is not None else None,
+        }
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        hub = cast("Mapping[str, object]", state["message_hub"])
+        self._runner.message_hub.load_state_dict(hub)
+        scaler = getattr(self._runner.optim_wrapper, "loss_scaler", None)
+        if scaler is not None and state.get("loss_scaler"):
+            scaler.load_state_dict(state["loss_scaler"])

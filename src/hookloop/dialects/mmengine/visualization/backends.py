@@ -1,0 +1,165 @@
+"""``mmengine.visualization``: files on disk and TensorBoard.
+
+Of MMEngine's other backends (W&B, MLflow, ...) hookloop's own writers take the place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from torch import Tensor
+
+from hookloop.runs.records import plain
+from hookloop.writers.records import Image, Scalars
+from hookloop.writers.tensorboard import TensorBoard
+
+
+class BaseVisBackend:
+    """One place where a visualizer's numbers and pictures go; a subclass does it.
+
+    Args:
+        save_dir: Where files go.
+    """
+
+    def __init__(self, save_dir: str | None = None) -> None:
+        self._save_dir = Path(save_dir) if save_dir is not None else None
+
+    @property
+    def directory(self) -> Path:
+        """Where files go; made when it is needed."""
+        if self._save_dir is None:
+            raise ValueError(f"{type(self).__name__} needs save_dir.")
+        self._save_dir.mkdir(parents=True, exist_ok=True)
+        return self._save_dir
+
+    @property
+    def experiment(self) -> object:
+        """What does the work behind it."""
+        return self
+
+    def add_config(self, config: object, **kwargs: object) -> None: ...
+    def add_graph(self, model: object, data_batch: object, **kwargs: object) -> None: ...
+    def add_image(self, name: str, image: object, step: int = 0, **kwargs: object) -> None: ...
+    def add_scalar(self, name: str, value: object, step: int = 0, **kwargs: object) -> None: ...
+    def add_scalars(
+        self,
+        scalar_dict: Mapping[str, object],
+        step: int = 0,
+        file_path: str | None = None,
+        **kwargs: object,
+    ) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class LocalVisBackend(BaseVisBackend):
+    """JSON lines, pictures and the config in a directory.
+
+    Args:
+        save_dir: The directory.
+        img_save_dir: Name of the directory of pictures in it.
+        config_save_file: Name of the config's file.
+        scalar_save_file: Name of the file of numbers, one object per line.
+    """
+
+    def __init__(
+        self,
+        save_dir: str,
+        img_save_dir: str = "vis_image",
+        config_save_file: str = "config.py",
+        scalar_save_file: str = "scalars.json",
+    ) -> None:
+        super().__init__(save_dir)
+        self._images = img_save_dir
+        self._config_file = config_save_file
+        self._scalar_file = scalar_save_file
+
+    def add_config(self, config: object, **kwargs: object) -> None:
+        text = getattr(config, "pretty_text", None) or str(config)
+        (self.directory / self._config_file).write_text(text, encoding="utf-8")
+
+    def add_image(self, name: str, image: object, step: int = 0, **kwargs: object) -> None:
+        from PIL import Image as Picture
+
+        home = self.directory / self._images
+        home.mkdir(exist_ok=True)
+        pixels = np.asarray(image, dtype=np.uint8)
+        Picture.fromarray(pixels).save(home / f"{name}_{step}.png")
+
+    def add_scalar(self, name: str, value: object, step: int = 0, **kwargs: object) -> None:
+        self._append(self._scalar_file, {name: _number(value), "step": step})
+
+    def add_scalars(
+        self,
+        scalar_dict: Mapping[str, object],
+        step: int = 0,
+        file_path: str | None = None,
+        **kwargs: object,
+    ) -> None:
+        line = {name: _number(value) for name, value in scalar_dict.items()}
+        line.setdefault("step", step)
+        if file_path is not None:
+            self._append(file_path, line)
+        self._append(self._scalar_file, line)
+
+    def _append(self, name: str, line: Mapping[str, object]) -> None:
+        with (self.directory / name).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(plain(line)) + "\n")
+
+
+class TensorboardVisBackend(BaseVisBackend):
+    """TensorBoard's event files.
+
+    Args:
+        save_dir: What ``tensorboard --logdir`` is given.
+    """
+
+    def __init__(self, save_dir: str) -> None:
+        super().__init__(save_dir)
+        self._writer: TensorBoard | None = None
+
+    @property
+    def writer(self) -> TensorBoard:
+        """Hookloop's writer; opened when it is first used."""
+        if self._writer is None:
+            self._writer = TensorBoard(self.directory)
+        return self._writer
+
+    def add_config(self, config: object, **kwargs: object) -> None:
+        from hookloop.writers.records import Text
+
+        self.writer.write(
+            [Text("config", f"```\n{getattr(config, 'pretty_text', config)}\n```", 0)]
+        )
+
+    def add_image(self, name: str, image: object, step: int = 0, **kwargs: object) -> None:
+        self.writer.write([Image(name, image, step)])  # type: ignore[arg-type]
+
+    def add_scalar(self, name: str, value: object, step: int = 0, **kwargs: object) -> None:
+        self.add_scalars({name: value}, step)
+
+    def add_scalars(
+        self,
+        scalar_dict: Mapping[str, object],
+        step: int = 0,
+        file_path: str | None = None,
+        **kwargs: object,
+    ) -> None:
+        numbers = {name: _number(value) for name, value in scalar_dict.items() if name != "step"}
+        values = {n: float(v) for n, v in numbers.items() if isinstance(v, int | float)}
+        self.writer.write([Scalars(values, int(cast("int", scalar_dict.get("step", step))))])
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def _number(value: object) -> object:
+    if isinstance(value, Tensor | np.ndarray | np.number):
+        return value.item()
+    return value
