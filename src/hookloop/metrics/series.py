@@ -8,8 +8,7 @@ that was read costs nothing when it is summed later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import torch
@@ -43,7 +42,7 @@ class Series:
         self._count = 0.0
 
     def add(self, value: Value, weight: float = 1.0) -> None:
-        """Take a value that nobody will change in place; a tensor must be detached and scalar."""
+        """Take a float, or a detached scalar tensor that nobody will change in place."""
         fresh = self._fresh
         fresh.append(value)
         if weight != 1.0 or self.weights is not None:
@@ -139,9 +138,11 @@ class Series:
 
 def smooth_all(series: Sequence[Series], window: int = WINDOW) -> list[float]:
     """Read the means over the last ``window`` values of several series, in one copy."""
-    read = read_values([one._tail(window) for one in series])
-    for one, numbers in zip(series, read, strict=True):
-        one._keep(cast("list[Value]", numbers))
+    tails = [one._tail(window) for one in series]
+    read = read_values(tails)
+    if read is not tails:
+        for one, numbers in zip(series, read, strict=True):
+            one._keep(cast("list[Value]", numbers))
     return [sum(numbers) / len(numbers) for numbers in read]
 
 
@@ -156,23 +157,17 @@ def read_all(series: Sequence[Series]) -> None:
 def read_values(lists: list[list[Value]]) -> list[list[float]]:
     """Turn lists of values into numbers with at most one copy from the device."""
     # The type of a float is asked for, because torch makes isinstance(..., Tensor) slow.
-    others = [value for values in lists for value in values if type(value) is not float]
-    if not others:
+    tensors = [value for values in lists for value in values if type(value) is not float]
+    if not tensors:
         return cast("list[list[float]]", lists)
-    tensors = [value for value in others if isinstance(value, Tensor)]
-    numbers = iter(_stack(tensors).tolist() if tensors else ())
+    numbers = iter(_stack(tensors).tolist())
     return [
-        [
-            value if type(value) is float
-            else next(numbers) if isinstance(value, Tensor) else float(value)
-            for value in values
-        ]
-        for values in lists
-    ]  # fmt: skip
+        [value if type(value) is float else next(numbers) for value in values] for values in lists
+    ]
 
 
 def _sum(values: list[Value], weights: list[float] | None) -> Value:
-    if not any(type(value) is not float and isinstance(value, Tensor) for value in values):
+    if all(type(value) is float for value in values):
         numbers = cast("list[float]", values)
         return (
             sum(numbers)
@@ -187,23 +182,22 @@ def _sum(values: list[Value], weights: list[float] | None) -> Value:
 
 def _stack(values: Sequence[Value]) -> Tensor:
     """Put values side by side in double precision, on the device of the first tensor among them."""
-    like = next(value for value in values if isinstance(value, Tensor))
-    like = like.to(torch.float32 if like.device.type == "mps" else torch.float64)
+    border = next(place for place, value in enumerate(values) if type(value) is not float)
+    like = torch.as_tensor(values[border])
+    dtype = torch.float32 if like.device.type == "mps" else torch.float64
+    if border:  # Most often: what was read already, and what came since.
+        rest = _stack(values[border:])
+        return torch.cat([_ahead(cast("Sequence[float]", values[:border]), rest), rest])
     try:  # Mostly all are alike; to make sure of it first would take as long as to stack them.
-        return torch.stack(cast("list[Tensor]", values)).to(like.dtype)
-    except (TypeError, RuntimeError):  # Numbers among them, or tensors of several devices.
-        return torch.cat(
-            [
-                torch.stack([cast("Tensor", one).to(like) for one in group])
-                if are_tensors
-                else _ahead(cast("Iterable[float]", group), like)
-                for are_tensors, group in groupby(values, lambda one: isinstance(one, Tensor))
-            ]
+        return torch.stack(cast("list[Tensor]", values)).to(dtype)
+    except (TypeError, RuntimeError):  # Numbers between them, or tensors of several devices.
+        return torch.stack(
+            [torch.as_tensor(one, dtype=dtype, device=like.device) for one in values]
         )
 
 
-def _ahead(numbers: Iterable[float], like: Tensor) -> Tensor:
+def _ahead(numbers: Sequence[float], like: Tensor) -> Tensor:
     """Bring numbers to a tensor's device without waiting for what that has to do before."""
     pinned = like.device.type == "cuda"
-    held = torch.tensor(list(numbers), dtype=like.dtype, pin_memory=pinned)
+    held = torch.tensor(numbers, dtype=like.dtype, pin_memory=pinned)
     return held.to(like.device, non_blocking=True)

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -67,3 +68,10 @@ def test_a_window_reaches_back_over_sums_and_epochs():
     assert not series.is_current and series.latest == FOLD + 1
     series.add(0.0)
     assert series.smooth(2) == (FOLD + 1) / 2
+
+
+def test_numbers_of_other_kinds_are_taken_too():
+    series = Series()
+    for value in (1, np.float64(2.0), True, torch.tensor(4)):
+        series.add(value)
+    assert float(series.mean()) == series.smooth() == 2.0
