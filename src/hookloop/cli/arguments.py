@@ -14,7 +14,34 @@ def config_and_overrides(function: Verb) -> Verb:
     """Take a config file, or a run directory, and any number of ``key=value``."""
     overrides = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
     config = click.argument("config", type=click.Path(path_type=Path))
-    return config(overrides(function))
+    return aliases(config(overrides(function)))
+
+
+def aliases(function: Verb) -> Verb:
+    """Take names of foreign packages that are to be imported from our dialects."""
+    return click.option(
+        "--alias",
+        "packages",
+        multiple=True,
+        metavar="DIALECT",
+        expose_value=False,
+        callback=_install_aliases,
+        help="Let files import what this dialect stands for, such as mmengine, if it is missing.",
+    )(function)
+
+
+def _install_aliases(
+    context: click.Context, parameter: click.Parameter, names: tuple[str, ...]
+) -> None:
+    if not names:
+        return
+    from hookloop import dialects
+    from hookloop.errors import HookError
+
+    try:
+        dialects.alias(*names)
+    except HookError as error:
+        raise click.BadParameter(str(error), context, parameter) from error
 
 
 def run_directory_of(config: Path) -> Path | None:

@@ -9,7 +9,7 @@ import click
 
 from hookloop.version import VERSION
 
-VERBS = ("train", "validate", "test", "check", "plan", "points", "hooks", "runs")
+VERBS = ("train", "run", "validate", "test", "check", "plan", "points", "hooks", "runs")
 
 
 class Verbs(click.Group):

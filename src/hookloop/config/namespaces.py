@@ -9,6 +9,10 @@ import importlib
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 
+from hookloop.config.locate import locate
+from hookloop.dialects import DIALECTS
+from hookloop.errors import HookError
+
 
 class LazyNames(Mapping[str, object]):
     """The names of a package's ``__all__``, each imported when it is asked for."""
@@ -29,9 +33,26 @@ class LazyNames(Mapping[str, object]):
         return len(self._names)
 
 
+class HookNames(LazyNames):
+    """Our hooks, and behind them those of the dialects' catalogues whose name only one has."""
+
+    def __getitem__(self, name: str) -> object:
+        if name in self._names:
+            return super().__getitem__(name)
+        found = {one.name: one.names()[name] for one in DIALECTS.values() if name in one.names()}
+        if len(found) > 1:
+            raise HookError(
+                f"'{name}' is a hook of {' and of '.join(found)}: say which is meant, with "
+                f"dialect: {next(iter(found))}, or by its path, '{next(iter(found.values()))}'."
+            )
+        for path in found.values():
+            return locate(path)
+        raise KeyError(name)
+
+
 def hooks() -> Mapping[str, object]:
     """The hooks that come with hookloop."""
-    return LazyNames("hookloop.hooks")
+    return HookNames("hookloop.hooks")
 
 
 def optimizers() -> Mapping[str, object]:

@@ -22,12 +22,20 @@ DEFAULT_HOOKS: dict[str, str] = {
     "signals": "hookloop.hooks.stop_on_signal:StopOnSignal",
 }
 
+# What configs of MMEngine call the same hooks; an entry of theirs takes the place of ours.
+THEIR_NAMES = {
+    "logger": "console",
+    "param_scheduler": "schedule",
+    "sampler_seed": "sampler",
+    "timer": "timing",
+}
+
 
 def default_hooks(changes: Mapping[str, Hook | None] | Literal[False] | None) -> list[Hook]:
     """Build the standard set: an entry replaces the hook of its name, None removes it."""
     if changes is False:
         return []
-    changes = dict(changes or {})
+    changes = {THEIR_NAMES.get(name, name): hook for name, hook in (changes or {}).items()}
     hooks: list[Hook] = []
     for name, path in DEFAULT_HOOKS.items():
         hook = changes.pop(name) if name in changes else _load(path)()

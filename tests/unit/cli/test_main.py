@@ -50,11 +50,12 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         for verb in VERBS
     }
     assert options == {
-        "train": ["--resume", "--run-dir", "--traceback"],
-        "validate": ["--checkpoint", "--traceback"],
-        "test": ["--checkpoint", "--traceback"],
-        "check": ["--traceback"],
-        "plan": ["--traceback"],
+        "train": ["--alias", "--resume", "--run-dir", "--traceback"],
+        "run": ["--alias", "--traceback"],
+        "validate": ["--alias", "--checkpoint", "--traceback"],
+        "test": ["--alias", "--checkpoint", "--traceback"],
+        "check": ["--alias", "--traceback"],
+        "plan": ["--alias", "--traceback"],
         "points": ["--traceback"],
         "hooks": ["--traceback"],
         "runs": ["--traceback"],

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Literal, cast
 
+from hookloop import dialects
 from hookloop.config.parts.part import TYPE, Description, Part, PartReader
 from hookloop.config.registry import HOOKS
 from hookloop.config.tree import Key
-from hookloop.core.defaults import DEFAULT_HOOKS
+from hookloop.core.defaults import DEFAULT_HOOKS, THEIR_NAMES
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
@@ -24,6 +25,7 @@ SETTINGS: dict[str, object] = {
     "priority": object,
     "every": Every | int | str | None,
     "on_error": Literal["raise", "disable"],
+    "dialect": str,
 }
 """What can be said of every hook, beside the arguments of its constructor."""
 
@@ -52,8 +54,8 @@ def read_default_hooks(
         reader.fault(key, f"expected a mapping from names to hooks, or false, got {value!r}.")
         return None
     changes: dict[str, object] = {}
-    for name, item in value.items():
-        at = (*key, name)
+    for said, item in value.items():
+        at, name = (*key, said), str(THEIR_NAMES.get(said, said))
         if item is None and name not in DEFAULT_HOOKS:
             known = ", ".join(DEFAULT_HOOKS)
             hint = nearest(name, DEFAULT_HOOKS)
@@ -96,6 +98,8 @@ def _named(reader: PartReader, key: Key, name: str, item: object) -> object:
 
 
 def _read(reader: PartReader, written: Description) -> Part | None:
+    if "dialect" in written.arguments:
+        _look_in_dialect(reader, written)
     part = reader.read(written, HOOKS, supplied=INJECTED, settings=SETTINGS)
     if part is not None and "priority" in part.settings:
         try:
@@ -103,3 +107,14 @@ def _read(reader: PartReader, written: Description) -> Part | None:
         except HookError as error:
             reader.fault((*written.arguments_key, "priority"), str(error))
     return part
+
+
+def _look_in_dialect(reader: PartReader, written: Description) -> None:
+    """Let a name mean the hook of the dialect that is given with it."""
+    try:
+        names = dialects.named(str(written.arguments["dialect"])).names()
+    except HookError as error:
+        reader.fault((*written.arguments_key, "dialect"), str(error))
+        return
+    if isinstance(written.type, str):
+        written.type = names.get(written.type, written.type)
