@@ -24,7 +24,7 @@ CORE = sorted((SOURCE / "core").glob("*.py"))
 MAX_FUNCTION_LINES = 50
 MAX_CLASS_LINES = 250
 MAX_MODULE_LINES = 400
-MAX_CORE_CODE_LINES = 1600
+MAX_CORE_CODE_LINES = 2000  # Without comments and docstrings; a reader gets through it in an hour.
 
 
 def tree_of(path):

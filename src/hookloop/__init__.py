@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         OPTIMIZERS,
         SCHEDULES,
     )
-    from hookloop.core.hook import Hook, every
+    from hookloop.core.hook import Hook, limit
     from hookloop.core.points import Point
     from hookloop.core.priority import Priority
     from hookloop.core.run import Interrupted, Outcome, Progress, Run
@@ -52,7 +52,7 @@ __all__ = [
     "Schedule",
     "Trainer",
     "__version__",
-    "every",
+    "limit",
 ]
 
 _HOMES = {
@@ -60,7 +60,7 @@ _HOMES = {
     "hookloop.config.registry": (
         "DATA", "HOOKS", "LOSSES", "METRICS", "MODELS", "OPTIMIZERS", "SCHEDULES",
     ),
-    "hookloop.core.hook": ("Hook", "every"),
+    "hookloop.core.hook": ("Hook", "limit"),
     "hookloop.core.points": ("Point",),
     "hookloop.core.priority": ("Priority",),
     "hookloop.core.run": ("Interrupted", "Outcome", "Progress", "Run"),

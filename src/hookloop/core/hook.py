@@ -121,11 +121,11 @@ class Hook:
 Method = TypeVar("Method", bound=Callable[..., None])
 
 
-def every(schedule: Every | int | str) -> Callable[[Method], Method]:
+def limit(schedule: Every | int | str) -> Callable[[Method], Method]:
     """Limit one method of a hook to a schedule.
 
     >>> class Sample(Hook):
-    ...     @every("100 iters")
+    ...     @limit("100 iters")
     ...     def after_train_iter(self, run): ...
     >>> str(Sample.after_train_iter.every)
     '100 iters'

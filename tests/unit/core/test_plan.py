@@ -3,7 +3,7 @@ import logging
 import pytest
 from tests.tiny import make_data, make_trainer
 
-from hookloop.core.hook import Hook, every
+from hookloop.core.hook import Hook, limit
 from hookloop.core.plan import Plan, fire
 from hookloop.core.points import Point, PointTable
 from hookloop.core.priority import Priority
@@ -270,7 +270,7 @@ def test_one_method_is_limited_by_the_decorator(tmp_path):
     calls = []
 
     class Sample(Hook):
-        @every("2 iters")
+        @limit("2 iters")
         def after_train_iter(self, run):
             calls.append(run.progress.iter)
 
@@ -291,7 +291,7 @@ def test_a_schedule_that_limits_nothing_is_refused():
         plan(hook)
 
     class Wrong(Hook):
-        @every(3)
+        @limit(3)
         def after_run(self, run):
             pass
 
