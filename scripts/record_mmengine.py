@@ -38,6 +38,9 @@ def main() -> None:
         began = time.perf_counter()
         results[name] = scenarios.run(name)
         print(f"{name}: {time.perf_counter() - began:.1f} s")
+    kept = out.with_name("mmengine_epoch_2.pth")
+    scenarios.keep_checkpoint(kept)
+    results["resumed"] = scenarios.run_resumed(kept)
     lines = (f" {json.dumps(key)}: {json.dumps(results[key])}" for key in sorted(results))
     out.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 

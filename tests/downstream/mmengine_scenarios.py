@@ -386,6 +386,36 @@ def checkpoint_contents():
         return [weights, [key in loaded for key in wanted], meta]
 
 
+def keep_checkpoint(path):
+    """Leave a checkpoint, with momentum, a schedule and a log behind it, in a file."""
+    with tempfile.TemporaryDirectory() as work_dir:
+        options = {
+            "optim_wrapper": {"optimizer": {"type": "SGD", "lr": 0.1, "momentum": 0.9}},
+            "param_scheduler": {"type": "MultiStepLR", "milestones": [1]},
+        }
+        make_runner(work_dir, (), {"type": "CheckpointHook", "interval": 1}, **options).train()
+        with open(os.path.join(work_dir, "epoch_2.pth"), "rb") as file:
+            path.write_bytes(file.read())
+
+
+def resumed_from(path):
+    """Go on from a checkpoint for two epochs more; tell what was seen and where it ended."""
+    with tempfile.TemporaryDirectory() as work_dir:
+        observer = make_observer()
+        options = {
+            "train_cfg": {"by_epoch": True, "max_epochs": 4},
+            "optim_wrapper": {"optimizer": {"type": "SGD", "lr": 0.1, "momentum": 0.9}},
+            "param_scheduler": {"type": "MultiStepLR", "milestones": [1], "end": 4},
+            "load_from": str(path),
+            "resume": True,
+        }
+        runner = make_runner(work_dir, [observer], **options)
+        runner.train()
+        weights = {name: value.tolist() for name, value in runner.model.state_dict().items()}
+        lr = runner.optim_wrapper.get_lr()
+        return [[row[:3] for row in observer.rows], weights, lr]
+
+
 # --- numbers --------------------------------------------------------------------------------------
 
 
@@ -526,7 +556,9 @@ def averages():
     results = []
     for setting in settings:
         with tempfile.TemporaryDirectory() as work_dir:
-            seen = make_observer(note=lambda runner: float(next(runner.model.parameters()).mean()))
+            seen = make_observer(
+                note=lambda runner: float(next(runner.model.parameters()).detach().mean())
+            )
             cfg = {"by_epoch": True, "max_epochs": 5}
             options = {"train_cfg": cfg, "train_dataloader": make_loader(samples=2)}
             hooks = [Counting(), {"type": "EMAHook", **setting}, seen]
@@ -621,6 +653,8 @@ def log_lines():
         options = {"default_hooks": hooks, "train_dataloader": loader, "log_level": "INFO", **test}
         runner = make_runner(work_dir, **options)
         logger = MMLogger.get_current_instance()
+        for handler in logger.handlers:
+            handler.close()
         logger.handlers = [Keep()]
         runner.train()
         runner.test()
@@ -701,6 +735,11 @@ SCENARIOS = {
     "message_hub": message_hub,
     "sampler_epochs": sampler_epochs,
 }
+
+
+def run_resumed(path):
+    """Run what goes on from the kept checkpoint."""
+    return json.loads(json.dumps(resumed_from(path)))
 
 
 def run(name):

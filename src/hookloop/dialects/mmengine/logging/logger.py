@@ -29,7 +29,7 @@ class MMLogger(logging.Logger):
         logger_name: str = "mmengine",
         log_file: str | Path | None = None,
         log_level: int | str = "INFO",
-        file_mode: str = "w",
+        file_mode: str = "a",
     ) -> None:
         super().__init__(logger_name)
         self.instance_name = name
@@ -38,7 +38,7 @@ class MMLogger(logging.Logger):
         self.addHandler(logging.StreamHandler(sys.stdout))
         if self.log_file is not None:
             self.log_file.parent.mkdir(parents=True, exist_ok=True)
-            self.addHandler(logging.FileHandler(self.log_file, file_mode, encoding="utf-8"))
+            self.addHandler(logging.FileHandler(self.log_file, file_mode, "utf-8", delay=True))
         for handler in self.handlers:
             handler.setFormatter(logging.Formatter(FORMAT, TIME))
 
@@ -62,11 +62,10 @@ class MMLogger(logging.Logger):
         return name in cls._instances
 
     def close(self) -> None:
-        """Let go of the file."""
-        for handler in list(self.handlers):
+        """Let go of the file until there is something to say again."""
+        for handler in self.handlers:
             if isinstance(handler, logging.FileHandler):
                 handler.close()
-                self.removeHandler(handler)
 
 
 def print_log(

@@ -249,6 +249,7 @@ class RunnerSetup(RunnerFacade):
 
     def _end(self, trainer: Trainer) -> None:
         self._model, self._progress = trainer.run.model, trainer.run.progress
+        self._logger.close()
 
     def _start_hooks(self) -> tuple[list[Hook], str | None]:
         """Decide what is loaded: our own checkpoints are resumed exactly, others as far as told."""

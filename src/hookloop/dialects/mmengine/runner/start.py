@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from hookloop.dialects.mmengine.runner.runner import Runner
 
 _log = logging.getLogger("hookloop")
+_PLACE = (
+    "last_step", "_global_step", "_last_value", "best", "num_bad_epochs", "cooldown_counter",
+)  # fmt: skip
 
 
 class LoadForeign(Hook):
@@ -68,7 +71,9 @@ class LoadForeign(Hook):
         saved = checkpoint.get("param_schedulers")
         states = cast("list[Mapping[str, object]]", saved if isinstance(saved, list) else [])
         for schedule, state in zip(run.schedules.values(), states, strict=False):
-            schedule.load_state_dict(state)
+            # The place only: MMEngine's files hold the shape too, and so the old end.
+            place = {key: state[key] for key in _PLACE if key in state}
+            schedule.scheduler.load_state_dict(place)
         _log.info("resumed epoch: %d, iter: %d", run.progress.epoch, run.progress.iter)
 
 
