@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -16,8 +16,6 @@ from hookloop.errors import HookError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hookloop.core.run import Run
-
 
 class BatchData(dict[str, object]):
     """The batch merged with the output; a tensor becomes a NumPy array when it is first read.
@@ -28,27 +26,38 @@ class BatchData(dict[str, object]):
     an epoch weighs every example alike.
     """
 
-    def __init__(self, run: Run) -> None:
-        inputs = _named(run.batch)
-        super().__init__(inputs)
-        self._batch = run.batch
-        self.add_output(run, inputs)
+    def __init__(self, batch: object) -> None:
+        if is_pair(batch):
+            pair = cast("tuple[object, object]", batch)
+            super().__init__(inputs=pair[0], targets=pair[1])
+        elif isinstance(batch, Mapping):
+            super().__init__(batch)
+        else:
+            super().__init__(inputs=batch)
+        self._batch = batch
+        self._outputs: set[str] = set()
 
-    def add_output(self, run: Run, inputs: Mapping[str, object] | None = None) -> None:
-        """Merge the output and the loss of a turn into the batch that it was computed from."""
-        output = run.output
-        outputs = dict(output) if isinstance(output, Mapping) else {}
-        if not outputs and output is not run.loss and output is not None:
-            outputs["output"] = output
-        if run.loss is not None:
-            outputs["loss"] = run.loss
-        overlap = [name for name in outputs if inputs is not None and name in inputs]
+    def add(self, output: object, loss: Tensor | None) -> None:
+        """Merge the output and the loss of a turn into the batch that they were computed from."""
+        if type(output) is Tensor:  # The common case, without a look at its ancestors.
+            if output is not loss:
+                self["output"] = output
+        elif isinstance(output, Mapping):
+            self._add_all(output)
+        elif output is not None:
+            self["output"] = output
+        if loss is not None:
+            self["loss"] = loss
+
+    def _add_all(self, output: Mapping[str, object]) -> None:
+        overlap = [name for name in output if name in self and name not in self._outputs]
         if overlap:
             raise HookError(
                 f"The batch and the output both have {', '.join(overlap)}: for emloop's hooks they "
                 "go into one dict, so rename the one or the other."
             )
-        self.update(cast("dict[str, object]", outputs))
+        self._outputs |= {*output, "loss"}  # A later turn may have the same.
+        self.update(output)
 
     def is_of(self, batch: object) -> bool:
         """Tell whether it was made from this very batch."""
@@ -77,13 +86,14 @@ class BatchData(dict[str, object]):
         return [self[name] for name in self]
 
 
-def _named(batch: object) -> Mapping[str, object]:
-    if isinstance(batch, Mapping):
-        return {str(name): value for name, value in batch.items()}
-    if is_pair(batch):
-        pair = cast("tuple[object, object]", batch)
-        return {"inputs": pair[0], "targets": pair[1]}
-    return {"inputs": batch}
+def merge(computed: Iterable[tuple[object, object, Tensor | None]]) -> list[BatchData]:
+    """Make the data of each batch; several turns over one batch go into one."""
+    found: list[BatchData] = []
+    for batch, output, loss in computed:
+        if not found or not found[-1].is_of(batch):
+            found.append(BatchData(batch))
+        found[-1].add(output, loss)
+    return found
 
 
 def _to_array(value: Tensor | float, batch: object) -> NDArray[Any]:

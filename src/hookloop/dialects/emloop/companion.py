@@ -9,7 +9,6 @@ from hookloop.data.randomness import Randomness
 from hookloop.data.source import Source
 from hookloop.dialects.adapter import Adapter
 from hookloop.dialects.companion import Companion
-from hookloop.dialects.emloop.batch_data import BatchData
 from hookloop.dialects.emloop.cycle import TRAIN, Cycle, stream_name
 from hookloop.errors import HookError
 
@@ -25,7 +24,7 @@ class EmloopCompanion(Companion):
         has_begun: Whether the training, or an evaluation, was entered.
     """
 
-    name = "emloop"
+    name = "dialect:emloop"
 
     def __init__(self, cycle: Cycle) -> None:
         self.cycle = cycle
@@ -44,7 +43,9 @@ class EmloopCompanion(Companion):
 
     def before_run(self, run: Run) -> None:
         self.cycle.is_over = self.has_begun = self._is_training = False
-        check_order([hook for hook in run.hooks if isinstance(hook, Adapter)])
+        adapters = [hook for hook in run.hooks if isinstance(hook, Adapter)]
+        self.cycle.is_timed = any("after_epoch_profile" in hook.__dict__ for hook in adapters)
+        check_order(adapters)
 
     def before_train(self, run: Run) -> None:
         self._is_training = self.has_begun = True
@@ -81,11 +82,7 @@ class EmloopCompanion(Companion):
         self.cycle.mark_read(stream_name(run.stream, "test"))
 
     def after_backward(self, run: Run) -> None:
-        batches = self.cycle.batches
-        if batches and batches[-1].is_of(run.batch):
-            batches[-1].add_output(run)
-        else:
-            batches.append(BatchData(run))
+        self.cycle.computed.append((run.batch, run.output, run.loss))
 
     def after_train_iter(self, run: Run) -> None:
         self.cycle.mark_computed(TRAIN)
@@ -119,7 +116,7 @@ class EmloopCompanion(Companion):
             self.cycle.open()
 
     def _evaluated(self, run: Run, stream: str) -> None:
-        self.cycle.batches = [BatchData(run)]
+        self.cycle.computed.append((run.batch, run.output, run.loss))
         self.cycle.mark_computed(stream)
 
     def _close(self) -> None:

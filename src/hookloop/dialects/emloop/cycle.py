@@ -6,10 +6,12 @@ from collections import OrderedDict
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from hookloop.dialects.emloop.batch_data import BatchData
+from hookloop.dialects.emloop.batch_data import BatchData, merge
 from hookloop.dialects.emloop.types import is_termination
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from hookloop.core.run import Run
 
 TRAIN, VALID = "train", "valid"
@@ -19,18 +21,21 @@ class Cycle:
     """One of emloop's epochs: a pass over the training data and one over every other stream.
 
     Attributes:
-        batches: What was computed last, a `BatchData` for each microbatch of the iteration.
+        computed: What was computed last: batch, output and loss of each microbatch and turn.
         stream: Of which stream that was, as emloop names it.
         streams: Those that were read in this epoch, in order.
         epoch_data: What hooks compute of the epoch, shared by all of them.
         profile: Seconds, by what they were spent on.
         is_over: Whether a hook ended the training in the middle of an epoch: no more events then.
+        is_timed: Whether a hook wants to know where the time went.
         closes_at: ``"val"`` or ``"test"`` if the epoch ends with that evaluation: before the
             training, or outside of one.
     """
 
     def __init__(self) -> None:
-        self.batches: list[BatchData] = []
+        self.computed: list[tuple[object, object, Tensor | None]] = []
+        self.is_timed = False
+        self._batches: list[BatchData] | None = None
         self.stream = TRAIN
         self.streams: list[str] = []
         self.epoch_data: OrderedDict[str, OrderedDict[str, object]] = OrderedDict()
@@ -57,9 +62,18 @@ class Cycle:
         order = sorted(self.streams, key=lambda stream: stream != TRAIN)
         self.epoch_data = OrderedDict((stream, OrderedDict()) for stream in order)
 
+    @property
+    def batches(self) -> list[BatchData]:
+        """The data for hooks, made when the first of them asks for it."""
+        if self._batches is None:
+            self._batches = merge(self.computed)
+        return self._batches
+
     def mark_read(self, stream: str) -> None:
         """Note that a batch was read and is about to be computed."""
-        self.batches = []
+        self.computed, self._batches = [], None
+        if not self.is_timed:
+            return
         now = perf_counter()
         self._note("read_batch", stream, max(0.0, now - self._mark - self._hooks))
         self.flush()
@@ -68,6 +82,8 @@ class Cycle:
     def mark_computed(self, stream: str) -> None:
         """Note that a batch was computed and the hooks are next."""
         self.enter(stream)
+        if not self.is_timed:
+            return
         now = perf_counter()
         self._note("eval_batch", stream, now - self._mark)
         self._mark = now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from hookloop.dialects.adapter import Facade
 from hookloop.dialects.emloop.companion import EmloopCompanion
@@ -19,7 +19,7 @@ class MainLoop(Facade):
     """What a hook finds in ``self._main_loop``."""
 
     role = "main_loop"
-    hints: Mapping[str, str] = MappingProxyType(
+    hints: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "_model": "the constructor's argument 'model', or run.model of a native hook",
             "_dataset": "the constructor's argument 'dataset'",

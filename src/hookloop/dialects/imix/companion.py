@@ -25,7 +25,7 @@ class ImixCompanion(Companion):
         start_epoch: The same for epochs.
     """
 
-    name = "imix"
+    name = "dialect:imix"
 
     def __init__(self, buffer: LogBufferStorage) -> None:
         self.buffer = buffer
@@ -54,7 +54,7 @@ class ImixCompanion(Companion):
     def after_train_iter(self, run: Run) -> None:
         self.behind_iter = 1
         if run.loss is not None:  # iMIX's engine puts the losses itself.
-            self.buffer.put_later("loss", run.loss.detach())
+            self.buffer.put_loss(run.loss)
 
     def after_train_epoch(self, run: Run) -> None:
         self._next()

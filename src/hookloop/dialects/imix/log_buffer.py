@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
+from hookloop.dialects.waiting import Waiting
 from hookloop.errors import HookError, nearest
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
 
-CHUNK = 1000  # Numbers that may wait on the device.
+LOSS = "loss"
 
 _current: ContextVar[LogBufferStorage | None] = ContextVar("imix_log_buffer", default=None)
 
@@ -39,6 +39,12 @@ class HistoryBuffer:
         self._values.append((float(value), self._count if iteration is None else iteration))
         self._count += 1
         self._sum += float(value)
+
+    def extend(self, values: Sequence[float], first: int) -> None:
+        """Add a value for each of several iterations, counted from the first."""
+        self._values.extend(zip(values, range(first, first + len(values)), strict=True))
+        self._count += len(values)
+        self._sum += sum(values)
 
     def latest(self) -> float:
         """Return the newest value."""
@@ -77,7 +83,8 @@ class LogBufferStorage:
         self._run = run
         self.iter = 0
         self._latest: dict[str, float] = {}
-        self._waiting: list[tuple[str, Tensor, int]] = []
+        self._waiting = Waiting()
+        self._first: int | None = None
         self._histories: dict[str, HistoryBuffer] = {}
         self._hints: dict[str, bool] = {}
         self._prefix = ""
@@ -130,21 +137,24 @@ class LogBufferStorage:
         self._read()
         return self._latest
 
-    def put_later(self, name: str, value: Tensor) -> None:
-        """Put a number that is read from its device when somebody asks for it."""
-        self._waiting.append((name, value, self.iter))
-        if len(self._waiting) > CHUNK:
+    def put_loss(self, loss: Tensor) -> None:
+        """Put the loss of an iteration, which is read from its device when somebody asks."""
+        if self._first is None:
+            self._first = self.iter
+        if self._waiting.add(loss):
             self._read()
 
     def _read(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        if waiting:
-            numbers = torch.stack([value.float().mean() for _, value, _ in waiting]).tolist()
-            for (name, _, iteration), number in zip(waiting, numbers, strict=True):
-                self._hints.setdefault(name, True)
-                self._histories.setdefault(name, HistoryBuffer()).update(number, iteration)
-                if iteration == self.iter:
-                    self._latest[name] = number
+        numbers = self._waiting.read()
+        if not numbers:
+            return
+        self._hints.setdefault(LOSS, True)
+        history = self._histories.setdefault(LOSS, HistoryBuffer())
+        first = self._first or 0
+        history.extend(numbers, first)  # There is one for each iteration.
+        if first + len(numbers) - 1 == self.iter:
+            self._latest[LOSS] = numbers[-1]
+        self._first = None
 
     def latest_with_smoothing_hint(self, window_size: int = 20) -> dict[str, float]:
         """Return the newest values, as medians where they may be smoothed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from hookloop.dialects.adapter import Adapter, Facade
 from hookloop.dialects.config_view import ConfigView
@@ -70,7 +70,7 @@ class EngineFacade(Facade):
     """What a hook finds in ``self.trainer``; counters are iMIX's, from 0."""
 
     role = "trainer"
-    hints: Mapping[str, str] = MappingProxyType(
+    hints: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "loss_fn": "trainer.output['loss'], or the Trainer's loss=",
             "run_train_iter": "Trainer(step=...)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hookloop.checkpoint.request import Save
 from hookloop.dialects.adapter import Adapter, Facade
@@ -64,7 +64,7 @@ class TrainerFacade(Facade):
     """What a hook receives as ``trainner``; ``global_step`` counts iterations from 1."""
 
     role = "trainner"
-    hints: Mapping[str, str] = MappingProxyType(
+    hints: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "renderer": "run.model of a native hook, or Trainer(step=...)",
             "controller": "a native hook at after_update",

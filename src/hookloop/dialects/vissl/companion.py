@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
-import torch
 from torch import Tensor
 
 from hookloop.dialects.companion import Companion
+from hookloop.dialects.waiting import Waiting
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
-
-CHUNK = 1000  # Losses that may wait on the device.
 
 
 class VisslCompanion(Companion):
@@ -27,7 +25,7 @@ class VisslCompanion(Companion):
         batch_time: Seconds of each training iteration of the phase.
     """
 
-    name = "vissl"
+    name = "dialect:vissl"
 
     def __init__(self) -> None:
         self.phase_idx = -1
@@ -37,7 +35,8 @@ class VisslCompanion(Companion):
         self._local = -1
         self._first = 0
         self._losses: list[float] = []
-        self._waiting: list[tuple[Tensor, int]] = []
+        self._waiting = Waiting()
+        self._sizes: list[int] = []
         self._began = 0.0
 
     def state_dict(self) -> dict[str, object]:
@@ -68,7 +67,7 @@ class VisslCompanion(Companion):
 
     def forget_losses(self, others: list[float]) -> None:
         """Begin the list of losses anew."""
-        self._waiting = []
+        self._waiting, self._sizes = Waiting(), []
         self._losses = list(others)
 
     def before_run(self, run: Run) -> None:
@@ -88,21 +87,32 @@ class VisslCompanion(Companion):
     before_test_epoch = before_val_epoch
 
     def before_train_iter(self, run: Run) -> None:
-        self._began = perf_counter()
+        self._mark()
 
     def after_loss(self, run: Run) -> None:
-        if run.loss is not None:
-            self._waiting.append((run.loss.detach(), run.batch_size))
-            if len(self._waiting) > CHUNK:
-                self._read()
+        if run.loss is None:
+            return
+        batch = run.batch
+        first = batch[0] if type(batch) is tuple or type(batch) is list else None
+        # The common forms at a fifth of the cost.
+        self._sizes.append(first.shape[0] if type(first) is Tensor else run.batch_size)
+        if self._waiting.add(run.loss):
+            self._read()
 
-    def after_train_iter(self, run: Run) -> None:
-        self.batch_time.append(perf_counter() - self._began)
+    def after_train_epoch(self, run: Run) -> None:
+        self._mark()
 
     def after_val_iter(self, run: Run) -> None:
         self._local += 1
 
     after_test_iter = after_val_iter
+
+    def _mark(self) -> None:
+        """Note how long it is since the last batch began."""
+        now = perf_counter()
+        if self._began:
+            self.batch_time.append(now - self._began)
+        self._began = now
 
     def _start_phase(self, run: Run) -> None:
         self.phase_idx += 1
@@ -110,12 +120,10 @@ class VisslCompanion(Companion):
         self._local += run.progress.iter - self._first + 1
         self._first = run.progress.iter
         self.batch_time = []
+        self._began = 0.0
         self.forget_losses([])
 
     def _read(self) -> None:
         """Read the losses that wait on the device, in one go."""
-        if self._waiting:
-            numbers = torch.stack([loss.float().mean() for loss, _ in self._waiting]).tolist()
-            sizes = [size for _, size in self._waiting]
-            self._losses += [one * size for one, size in zip(numbers, sizes, strict=True)]
-            self._waiting = []
+        sizes, self._sizes = self._sizes, []
+        self._losses += [one * size for one, size in zip(self._waiting.read(), sizes, strict=True)]

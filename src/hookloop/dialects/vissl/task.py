@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from time import time
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from hookloop.dialects.adapter import Adapter, Facade
 from hookloop.dialects.config_view import ConfigView
@@ -28,7 +28,7 @@ class Task(Facade):
     """
 
     role = "task"
-    hints: Mapping[str, str] = MappingProxyType(
+    hints: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "data_iterator": "run.batch of a native hook",
             "phases": "num_train_phases, or run.progress of a native hook",

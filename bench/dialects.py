@@ -1,0 +1,158 @@
+# ruff: noqa: D102 - the hooks do nothing
+"""Measure what an adapted hook costs over a native one: ``python bench/dialects.py``.
+
+Each hook does nothing at its system's event of an iteration. Two things are measured: one call at
+that point, which is what every further hook adds; and all points of one iteration, in which the
+companion of the dialect, of which a run has one, is counted too. The figures are medians of many
+repetitions, less those of a native hook that does nothing; the limit is 3 us per call.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import timeit
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from hookloop import Hook, Trainer
+from hookloop.core.plan import Calls, fire
+from hookloop.core.run import Run
+from hookloop.dialects.emloop import AbstractHook
+from hookloop.dialects.imix import HookBase
+from hookloop.dialects.mmengine.hooks import Hook as MMEngineHook
+from hookloop.dialects.pointrix import Hook as PointrixHook
+from hookloop.dialects.vissl import ClassyHook
+
+LIMIT = 3.0  # Microseconds per call.
+REPEATS, CALLS = 30, 2000
+ITERATION = (
+    "before_train_iter", "after_forward", "after_loss", "after_backward", "before_update",
+    "after_update", "after_train_iter",
+)  # fmt: skip
+
+
+class Native(Hook):
+    """The measure of all others."""
+
+    def after_train_iter(self, run: Run) -> None: ...
+
+
+class Emloop(AbstractHook):
+    """A hook of emloop."""
+
+    def after_batch(self, stream_name: str, batch_data: object) -> None: ...
+
+
+class Vissl(ClassyHook):
+    """A hook of VISSL or ClassyVision."""
+
+    on_start = ClassyHook._noop
+    on_phase_start = ClassyHook._noop
+    on_phase_end = ClassyHook._noop
+    on_end = ClassyHook._noop
+
+    def on_step(self, task: object) -> None: ...
+
+
+class Imix(HookBase):
+    """A hook of iMIX."""
+
+    def after_train_iter(self) -> None: ...
+
+
+class MMEngine(MMEngineHook):
+    """A hook of MMEngine."""
+
+    def after_train_iter(
+        self, runner: object, batch_idx: int, data_batch: object = None, outputs: object = None
+    ) -> None: ...
+
+
+class Pointrix(PointrixHook):
+    """A hook of Pointrix."""
+
+    def after_train_iter(self, trainner: object) -> None: ...
+
+
+KINDS: dict[str, Callable[[], object]] = {
+    "native": Native,
+    "emloop": Emloop,
+    "imix": Imix,
+    "mmengine": MMEngine,
+    "pointrix": Pointrix,
+    "vissl": Vissl,
+}
+
+
+def prepare(hook: object, directory: Path) -> Run:
+    """Return a run in the middle of an iteration, with one hook in it."""
+    model = torch.nn.Linear(4, 1)
+    batch = (torch.ones(8, 4), torch.zeros(8, 1))
+    trainer = Trainer(
+        model,
+        train_data=[batch],
+        loss=torch.nn.MSELoss(),
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        max_epochs=2,
+        hooks=[hook],  # type: ignore[list-item]
+        default_hooks=False,
+        run_dir=directory,
+    )
+    trainer.train()
+    run = trainer.run
+    fire(run.plan.before_run, run)
+    fire(run.plan.before_train, run)
+    fire(run.plan.before_train_epoch, run)
+    for point in ITERATION:
+        fire(run.plan.calls(point), run)
+    return run
+
+
+def time(run: Run, calls: Sequence[Calls]) -> float:
+    """Return the microseconds that firing some calls takes."""
+
+    def once() -> None:
+        for one in calls:
+            fire(one, run)
+
+    return median(timeit.repeat(once, number=CALLS, repeat=REPEATS)) / CALLS * 1e6
+
+
+def one_call(run: Run) -> float:
+    """Time the hook alone, without the companion of its dialect."""
+    calls = run.plan.after_train_iter
+    (index,) = (n for n, one in enumerate(calls.owners) if not one.name.startswith("dialect:"))
+    return time(run, [calls.only(index)])
+
+
+def iteration(run: Run) -> float:
+    """Time all points of an iteration."""
+    return time(run, [run.plan.calls(point) for point in ITERATION])
+
+
+def main() -> int:
+    """Print the table; return 1 if a dialect costs more than the limit."""
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as place:
+        runs = {name: prepare(make(), Path(place) / name) for name, make in KINDS.items()}
+        single = {name: one_call(run) for name, run in runs.items()}
+        whole = {name: iteration(run) for name, run in runs.items()}
+    print(f"{'hook':<10}{'one call':>12}{'adds':>10}{'an iteration':>15}{'adds':>10}   us")
+    worst = 0.0
+    for name in KINDS:
+        adds = single[name] - single["native"]
+        worst = max(worst, adds)
+        print(
+            f"{name:<10}{single[name]:>12.2f}{adds:>10.2f}{whole[name]:>15.2f}"
+            f"{whole[name] - whole['native']:>10.2f}"
+        )
+    print(f"an adapted hook adds at most {worst:.2f} us per call; the limit is {LIMIT:g} us")
+    return int(worst > LIMIT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,320 @@
+"""One suite over every dialect: what each of them owes to hooks that were written for it."""
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from tests.tiny import assert_same_bits, make_data, make_model, make_trainer
+
+from hookloop import dialects
+from hookloop.core.hook import Hook
+from hookloop.dialects.adapter import Catalogued
+from hookloop.dialects.vissl import ClassyHook
+from hookloop.errors import HookError
+from hookloop.hooks import SaveCheckpoint
+
+DOCS = Path(__file__).parents[2] / "docs" / "dialects"
+
+
+def emloop_hook(act):
+    from hookloop.dialects.emloop import AbstractHook
+
+    class Foreign(AbstractHook):
+        def after_batch(self, stream_name, batch_data):
+            if stream_name == "train":
+                act(self, self._main_loop)
+
+    return Foreign, ["SkipZerothEpoch"]
+
+
+def vissl_hook(act):
+    class Foreign(ClassyHook):
+        on_start = on_phase_start = on_phase_end = on_end = ClassyHook._noop
+
+        def on_step(self, task):
+            if task.train:
+                act(self, task)
+
+    return Foreign, []
+
+
+def imix_hook(act):
+    from hookloop.dialects.imix import HookBase
+
+    class Foreign(HookBase):
+        def after_train_iter(self):
+            act(self, self.trainer)
+
+    return Foreign, []
+
+
+def mmengine_hook(act):
+    from hookloop.dialects.mmengine.hooks import Hook as Base
+
+    class Foreign(Base):
+        def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+            act(self, runner)
+
+    return Foreign, []
+
+
+def pointrix_hook(act):
+    from hookloop.dialects.pointrix import Hook as Base
+
+    class Foreign(Base):
+        def after_train_iter(self, trainner):
+            act(self, trainner)
+
+    return Foreign, []
+
+
+MAKERS = {
+    "emloop": emloop_hook,
+    "imix": imix_hook,
+    "mmengine": mmengine_hook,
+    "pointrix": pointrix_hook,
+    "vissl": vissl_hook,
+}
+# How a file of each system imports its base class.
+IMPORTS = {
+    "emloop": ["from emloop.hooks.abstract_hook import AbstractHook, TrainingTerminated",
+               "from emloop.types import EpochData", "import emloop as el"],
+    "imix": ["from imix.engine.hooks.base_hook import HookBase, PriorityStatus",
+             "from imix.engine.hooks.builder import HOOKS"],
+    "mmengine": ["from mmengine.hooks import Hook", "from mmengine.registry import HOOKS"],
+    "pointrix": ["from pointrix.hook import HOOK_REGISTRY, Hook",
+                 "from pointrix.logger.writer import Logger, ProgressLogger, Writer, parse_writer"],
+    "vissl": ["from classy_vision.hooks.classy_hook import ClassyHook",
+              "from classy_vision.hooks import ClassyHookState, register_hook",
+              "from classy_vision import tasks",
+              "from classy_vision.generic.distributed_util import is_primary",
+              "from vissl.hooks import SSLClassyHookFunctions, default_hook_generator"],
+}  # fmt: skip
+
+every_dialect = pytest.mark.parametrize("name", sorted(dialects.DIALECTS))
+
+
+def make_hooks(name, act, count=1):
+    kind, others = MAKERS[name](act)
+    rows = dialects.DIALECTS[name].names()
+    return [kind() for _ in range(count)] + [_load(rows[other])() for other in others]
+
+
+def _load(path):
+    module, kind = path.split(":")
+    return getattr(importlib.import_module(module), kind)
+
+
+def train(tmp_path, hooks, **options):
+    trainer = make_trainer(hooks=hooks, **({"run_dir": tmp_path / "run"} | options))
+    trainer.train()
+    return trainer
+
+
+def test_every_dialect_is_held_to_the_contract():
+    assert set(MAKERS) == set(IMPORTS) == set(dialects.DIALECTS)
+
+
+@every_dialect
+def test_its_hooks_are_recognised_and_called_once_per_iteration(name, tmp_path):
+    calls = []
+    hooks = make_hooks(name, lambda hook, facade: calls.append(hook))
+    assert dialects.dialect_of(hooks[0]).name == name
+    train(tmp_path, hooks, max_epochs=2, val_data=make_data(4))
+    assert calls == [hooks[0]] * 6
+
+
+@every_dialect
+def test_a_hook_that_only_looks_leaves_the_training_as_it_is(name, tmp_path):
+    plain = train(tmp_path, [], run_dir=tmp_path / "plain", seed=1)
+    seen = train(tmp_path, make_hooks(name, lambda hook, facade: None), seed=1)
+    assert_same_bits(plain.run.model, seen.run.model)
+
+
+@every_dialect
+def test_an_unknown_attribute_is_refused_with_the_hook_and_the_attribute(name, tmp_path):
+    hooks = make_hooks(name, lambda hook, facade: facade.no_such_thing)
+    with pytest.raises(HookError, match=r"'foreign' asks for \w+\.no_such_thing") as caught:
+        train(tmp_path, hooks)
+    assert isinstance(caught.value, AttributeError)  # So that hasattr and getattr work.
+
+
+@every_dialect
+def test_a_failing_hook_is_named_and_its_own_error_is_raised(name, tmp_path):
+    def fail(hook, facade):
+        raise RuntimeError("the user's own fault")
+
+    with pytest.raises(RuntimeError, match="the user's own fault") as caught:
+        train(tmp_path, make_hooks(name, fail))
+    assert any("'foreign'" in note for note in caught.value.__notes__)
+    assert any(entry.name == "fail" for entry in caught.traceback)
+
+
+@every_dialect
+def test_two_hooks_of_one_class_get_names_of_their_own(name, tmp_path):
+    trainer = train(tmp_path, make_hooks(name, lambda hook, facade: None, count=2))
+    names = [hook.name for hook in trainer.run.hooks]
+    assert "foreign" in names and "foreign_2" in names
+    assert len(set(names)) == len(names)
+
+
+@every_dialect
+def test_files_import_it_while_it_is_aliased(name):
+    package = next(iter(dialects.DIALECTS[name].packages))
+    with dialects.alias(name):
+        names = {}
+        for line in IMPORTS[name]:
+            exec(line, names)
+        assert all(not inspect.ismodule(value) or value for value in names.values())
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module(package)
+
+
+@every_dialect
+def test_its_catalogue_leads_to_classes_that_it_recognises(name):
+    for row, path in dialects.DIALECTS[name].names().items():
+        kind = _load(path)
+        assert isinstance(kind, type), row
+        assert inspect.getdoc(kind), row
+        empty = object.__new__(kind) if not inspect.isabstract(kind) else None
+        if empty is not None:
+            assert dialects.dialect_of(empty).name == name, row
+
+
+@every_dialect
+def test_the_constructors_of_its_catalogue_are_documented(name):
+    for row, path in dialects.DIALECTS[name].names().items():
+        kind = _load(path)
+        if "__init__" not in kind.__dict__ or name == "mmengine":
+            continue
+        doc = inspect.getdoc(kind)
+        for parameter in list(inspect.signature(kind).parameters):
+            assert f"{parameter}:" in doc, f"{row}: {parameter}"
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+def test_its_page_names_every_hook_of_its_catalogue_and_its_code_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text(encoding="utf-8")
+    for row in dialects.DIALECTS[page.stem].names():
+        assert f"`{row}" in text, row
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(compile(block, page.name, "exec"), {"__name__": "page"})
+
+
+def test_a_wrong_signature_is_refused_before_the_training():
+    from hookloop.dialects.emloop import AbstractHook
+    from hookloop.dialects.pointrix import Hook as PointrixHook
+
+    class Lacking(AbstractHook):
+        def after_epoch(self, epoch): ...
+
+    class Greedy(PointrixHook):
+        def before_train(self, trainner, more): ...
+
+    with pytest.raises(HookError, match=r"after_epoch\(epoch_id=..., epoch_data=...\)"):
+        make_trainer(hooks=[Lacking()])
+    with pytest.raises(HookError, match=r"Greedy.before_train has the signature"):
+        make_trainer(hooks=[Greedy()])
+
+
+# --- several systems in one run -----------------------------------------------------------------
+
+
+class CountSteps(ClassyHook):
+    """A hook of VISSL with a state."""
+
+    on_start = on_phase_start = on_phase_end = on_end = ClassyHook._noop
+
+    def __init__(self, order):
+        super().__init__()
+        self.order = order
+        self.state.steps = 0
+
+    def on_step(self, task):
+        if task.train:
+            self.state.steps += 1
+            self.order.append(("vissl", task.iteration))
+
+
+def mixed_hooks(order):
+    from hookloop.dialects.emloop import AbstractHook
+    from hookloop.dialects.emloop.hooks import ComputeStats, SaveBest, SkipZerothEpoch
+    from hookloop.dialects.mmengine.hooks import Hook as MMHook
+
+    class Native(Hook):
+        def __init__(self):
+            self.seen = 0
+
+        def after_train_iter(self, run):
+            self.seen += 1
+            order.append(("native", run.progress.iter))
+
+        def state_dict(self):
+            return {"seen": self.seen}
+
+        def load_state_dict(self, state):
+            self.seen = state["seen"]
+
+    class MMFirst(MMHook):
+        priority = "HIGH"
+
+        def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+            order.append(("mmengine", runner.iter))
+
+    class Emloop(AbstractHook):
+        def after_batch(self, stream_name, batch_data):
+            if stream_name == "train":
+                order.append(("emloop", len(batch_data["loss"])))
+
+    best = SaveBest(model=None, stream="valid", on_save_failure="ignore")
+    return [
+        Emloop(), Native(), CountSteps(order), MMFirst(),
+        ComputeStats(["loss"]), best, SkipZerothEpoch(),
+    ]  # fmt: skip
+
+
+def mixed_train(directory, epochs, **options):
+    order = []
+    hooks = mixed_hooks(order)
+    trainer = make_trainer(
+        hooks=[*hooks, SaveCheckpoint(every="1 epoch")],
+        val_data=make_data(4),
+        max_epochs=epochs,
+        run_dir=directory,
+        seed=1,
+        **options,
+    )
+    trainer.train()
+    return trainer, hooks, order
+
+
+def test_hooks_of_several_systems_act_in_one_run_as_promised(tmp_path):
+    _, _, order = mixed_train(tmp_path / "run", 1)
+    # MMEngine's by its priority, the others in the order given; each with its own counter.
+    assert order[:4] == [("mmengine", 0), ("emloop", 4), ("native", 1), ("vissl", 1)]
+    assert order[4:8] == [("mmengine", 1), ("emloop", 4), ("native", 2), ("vissl", 2)]
+
+
+def test_hooks_of_several_systems_go_on_with_their_state(tmp_path):
+    mixed_train(tmp_path / "run", 1)
+    resumed, hooks, order = mixed_train(tmp_path / "run", 3, resume=True)
+    whole, same, _ = mixed_train(tmp_path / "whole", 3)
+    assert_same_bits(resumed.run.model, whole.run.model)
+    assert hooks[1].seen == same[1].seen == 9
+    assert hooks[2].state.steps == same[2].state.steps == 9
+    assert hooks[5]._best_value == same[5]._best_value
+    assert order[0] == ("mmengine", 3)
+    assert torch.equal(resumed.run.model[0].weight, whole.run.model[0].weight)
+
+
+def test_rows_that_native_hooks_stand_for_are_made_of_them():
+    from hookloop.dialects.vissl.hooks import GradClipHook
+
+    row = GradClipHook(norm_type=2, max_norm=1)
+    assert isinstance(row, Catalogued)
+    trainer = make_trainer(hooks=[row], model=make_model())
+    assert [line.hook for line in trainer.timetable()] == ["clip_gradients"]
