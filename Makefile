@@ -2,6 +2,7 @@
 # pyproject.toml or constraints.txt change.
 PYTHON ?= python3
 VENV ?= .venv
+DOWNSTREAM ?= .venv-downstream
 BIN := $(VENV)/bin
 RUNNABLE := $(VENV)/.runnable
 INSTALLED := $(VENV)/.installed
@@ -9,7 +10,7 @@ INSTALLED := $(VENV)/.installed
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench docs clean
+.PHONY: help install demo test check format bench faults docs downstream clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -49,6 +50,15 @@ docs: $(INSTALLED) ## Write the generated pages of docs/ anew
 bench: $(INSTALLED) ## Measure what a mount point and an iteration cost
 	$(BIN)/python bench/run.py
 
+faults: $(INSTALLED) ## Kill, starve and damage a training; nothing durable may be lost
+	$(BIN)/python scripts/faults.py
+
+downstream: ## Compare the dialects with the real packages, in an environment of their own
+	test -x $(DOWNSTREAM)/bin/python || $(PYTHON) -m venv $(DOWNSTREAM)
+	$(DOWNSTREAM)/bin/python -m pip install --quiet --constraint constraints.txt \
+		--requirement tests/downstream/requirements.txt --editable .
+	$(DOWNSTREAM)/bin/python -m pytest tests/downstream
+
 clean: ## Remove the virtual environment and every cache
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(DOWNSTREAM) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

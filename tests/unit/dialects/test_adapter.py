@@ -1,0 +1,177 @@
+"""What all dialects share: a foreign hook becomes a native one."""
+
+from typing import ClassVar
+
+import pytest
+from tests.tiny import make_trainer
+
+from hookloop.core.hook import Hook
+from hookloop.dialects.adapter import Adapter, Facade, ForeignAttributeError, Mount
+from hookloop.errors import HookError
+
+
+class View(Facade):
+    role = "task"
+    hints: ClassVar = {"gone": "run.metrics"}
+
+    @property
+    def steps(self):
+        return self.run.progress.iter
+
+
+class Base:
+    """A foreign base class: what is not overridden need not be called."""
+
+    def on_step(self, task):
+        raise AssertionError("not overridden, so not called")
+
+    def on_end(self, task, success):
+        raise AssertionError("not overridden, so not called")
+
+
+def bind_step(method, adapter):
+    def call(run):
+        adapter.facade.hook = adapter.name
+        method(adapter.facade)
+
+    return call
+
+
+def bind_end(method, adapter):
+    return lambda run: method(adapter.facade, success=True)
+
+
+MOUNTS = (
+    Mount("after_train_iter", "on_step", bind_step),
+    Mount("after_train", "on_end", bind_end, 1, ("success",)),
+    Mount("after_epoch", "on_end", bind_end, 1, ("success",)),
+)
+
+
+def adapt(foreign, **options):
+    return Adapter(foreign, MOUNTS, facade=View, base=Base, **options)
+
+
+class Counting(Base):
+    def __init__(self):
+        self.seen = []
+
+    def on_step(self, task):
+        self.seen.append(task.steps)
+
+    def state_dict(self):
+        return {"seen": len(self.seen)}
+
+    def load_state_dict(self, state):
+        self.seen = [0] * state["seen"]
+
+
+def test_only_overridden_methods_are_attached():
+    rows = make_trainer(hooks=[adapt(Counting())]).timetable()
+    assert [row.point for row in rows] == ["before_run", "after_train_iter"]
+
+
+def test_a_method_sees_the_run_through_the_facade():
+    foreign = Counting()
+    make_trainer(hooks=[adapt(foreign)]).train()
+    assert foreign.seen == [1, 2, 3]
+
+
+def test_hooks_of_a_dialect_share_one_facade():
+    one, other = adapt(Counting()), adapt(Counting()).named("other")
+    trainer = make_trainer(hooks=[one, other])
+    trainer.train()
+    assert one.facade is other.facade
+    assert list(trainer.run.facades.values()) == [one.facade]
+
+
+def test_a_method_can_act_at_several_points():
+    calls = []
+
+    class Ending(Base):
+        def on_end(self, task, success):
+            calls.append(success)
+
+    make_trainer(hooks=[adapt(Ending())], max_epochs=2).train()
+    assert calls == [True] * 3
+
+
+def test_an_attribute_that_is_not_offered_is_told_with_the_way():
+    class Asking(Base):
+        def on_step(self, task):
+            return task.step
+
+    with pytest.raises(ForeignAttributeError) as caught:
+        make_trainer(hooks=[adapt(Asking())]).train()
+    text = str(caught.value)
+    assert "'asking' asks for task.step" in text
+    assert "Did you mean 'steps'?" in text
+
+
+def test_an_attribute_with_a_known_way_names_it():
+    class Asking(Base):
+        def on_step(self, task):
+            return task.gone
+
+    with pytest.raises(HookError, match=r"task.gone.* Use run.metrics instead"):
+        make_trainer(hooks=[adapt(Asking())]).train()
+
+
+def test_hasattr_works_on_a_facade():
+    class Asking(Base):
+        def on_step(self, task):
+            assert not hasattr(task, "nothing")
+            assert getattr(task, "nothing", 3) == 3
+
+    make_trainer(hooks=[adapt(Asking())]).train()
+
+
+def test_a_wrong_signature_is_refused_at_once():
+    class Wrong(Base):
+        def on_end(self, task, result):
+            pass
+
+    with pytest.raises(HookError, match=r"Wrong.on_end has the signature \(task, result\)"):
+        adapt(Wrong())
+
+
+def test_state_is_saved_and_resumed(tmp_path):
+    from hookloop.hooks import SaveCheckpoint
+
+    options = {"run_dir": tmp_path / "run"}
+    make_trainer(hooks=[adapt(Counting()), SaveCheckpoint()], **options).train()
+    again = Counting()
+    hooks = [adapt(again), SaveCheckpoint()]
+    make_trainer(hooks=hooks, max_epochs=2, resume=True, **options).train()
+    assert len(again.seen) == 6
+
+
+def test_an_unknown_object_is_refused_by_the_plan():
+    with pytest.raises(HookError, match="is no hook"):
+        make_trainer(hooks=[Counting()]).train()
+
+
+def test_foreign_hooks_of_one_class_get_numbers():
+    from hookloop.dialects.mmengine.hooks import Hook as MMHook
+
+    trainer = make_trainer(hooks=[MMHook(), MMHook(), MMHook()])
+    trainer.train()
+    assert [hook.name for hook in trainer.run.hooks] == ["hook", "hook_2", "hook_3"]
+
+
+def test_natives_and_foreign_hooks_keep_their_order():
+    from hookloop.dialects.mmengine.hooks import Hook as MMHook
+
+    calls = []
+
+    def native(name, priority):
+        method = lambda self, run: calls.append(name)  # noqa: E731
+        return type(name, (Hook,), {"after_train_iter": method, "priority": priority})()
+
+    def foreign(name, priority):
+        method = lambda self, runner, **_: calls.append(name)  # noqa: E731
+        return type(name, (MMHook,), {"after_train_iter": method, "priority": priority})()
+
+    hooks = [native("C", 50), foreign("B", "ABOVE_NORMAL"), foreign("D", "NORMAL"), native("A", 0)]
+    make_trainer(hooks=hooks, max_iters=1).train()
+    assert calls == ["A", "B", "C", "D"]

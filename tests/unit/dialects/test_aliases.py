@@ -1,0 +1,57 @@
+"""Import aliases: foreign names for our modules, for a while."""
+
+import importlib
+import sys
+
+import pytest
+
+from hookloop import dialects
+from hookloop.errors import HookError
+
+
+def test_nothing_is_aliased_by_itself():
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("mmengine")
+
+
+def test_a_foreign_name_is_our_module():
+    import hookloop.dialects.mmengine.hooks as ours
+
+    with dialects.alias("mmengine"):
+        import mmengine.hooks
+        from mmengine.hooks.hook import Hook
+
+        assert mmengine.hooks is ours
+        assert Hook is ours.Hook
+        assert mmengine.hooks.__name__ == "hookloop.dialects.mmengine.hooks"
+        assert mmengine.hooks.__spec__.name == "hookloop.dialects.mmengine.hooks"
+
+
+def test_undoing_takes_the_names_away():
+    alias = dialects.alias("mmengine")
+    importlib.import_module("mmengine.runner")
+    alias.undo()
+    assert not [name for name in sys.modules if name.split(".")[0] == "mmengine"]
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("mmengine.runner")
+
+
+def test_a_module_that_is_not_offered_is_told():
+    with dialects.alias("mmengine"), pytest.raises(ModuleNotFoundError, match="is not offered"):
+        importlib.import_module("mmengine.analysis")
+
+
+def test_an_installed_package_is_left_alone(monkeypatch, tmp_path):
+    package = tmp_path / "mmengine"
+    package.mkdir()
+    (package / "__init__.py").write_text("real = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with dialects.alias("mmengine") as alias:
+        assert alias.packages == {}
+        assert importlib.import_module("mmengine").real
+    del sys.modules["mmengine"]
+
+
+def test_an_unknown_dialect_is_refused_with_the_nearest():
+    with pytest.raises(HookError, match="Did you mean 'mmengine'?"):
+        dialects.alias("mmengin")

@@ -1,0 +1,99 @@
+"""Which system a hook was written for, and its names in a config."""
+
+import pytest
+from tests.tiny import make_trainer
+
+from hookloop import dialects
+from hookloop.config.build import build
+from hookloop.config.load import load
+from hookloop.config.registry import HOOKS
+from hookloop.errors import ConfigError, HookError
+
+CONFIG = """
+model: {{type: torch.nn.Linear, in_features: 4, out_features: 1}}
+train_data: {{type: "tests.tiny:make_data"}}
+loss: mse_loss
+optimizer: {{type: SGD, lr: 0.1}}
+max_epochs: 4
+{hooks}
+"""
+
+
+def trainer_of(tmp_path, hooks):
+    (tmp_path / "config.yaml").write_text(CONFIG.format(hooks=hooks))
+    return build(load(tmp_path / "config.yaml"), run_dir=tmp_path / "run")
+
+
+def test_a_hook_is_known_by_the_name_and_module_of_its_base():
+    base = type("Hook", (), {"__module__": "mmengine.hooks.hook"})
+    assert dialects.dialect_of(type("Mine", (base,), {})()).name == "mmengine"
+    other = type("Hook", (), {"__module__": "mmengine_like.hooks"})
+    assert dialects.dialect_of(type("Mine", (other,), {})()) is None
+
+
+def test_a_base_that_only_looks_like_mmengines_is_adapted_without_the_package():
+    calls = []
+    base = type("Hook", (), {"__module__": "mmengine.hooks.hook", "before_train": None})
+
+    class Mine(base):
+        def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+            calls.append((runner.iter, batch_idx))
+
+    make_trainer(hooks=[Mine()], max_epochs=2).train()
+    assert calls == [(0, 0), (1, 1), (2, 2), (3, 0), (4, 1), (5, 2)]
+
+
+def test_an_explicit_dialect_decides():
+    class Plain:
+        dialect = "mmengine"
+
+        def before_train(self, runner):
+            self.seen = runner.max_iters
+
+    hook = Plain()
+    make_trainer(hooks=[hook]).train()
+    assert hook.seen == 3
+
+
+def test_an_unknown_dialect_is_refused():
+    hook = type("Plain", (), {"dialect": "mmengne"})()
+    with pytest.raises(HookError, match="Did you mean 'mmengine'?"):
+        make_trainer(hooks=[hook])
+
+
+def test_a_catalogued_name_resolves_when_one_dialect_has_it():
+    assert HOOKS.get("EMAHook").__module__ == "hookloop.dialects.mmengine.hooks.ema_hook"
+
+
+def test_a_name_of_several_dialects_needs_one():
+    with pytest.raises(HookError, match=r"is a hook of .*mmengine.*dialect: "):
+        HOOKS.get("CheckpointHook")
+
+
+def test_a_config_names_hooks_of_mmengine(tmp_path):
+    hooks = """
+default_hooks:
+  console: null
+  timer: {type: IterTimerHook}
+  param_scheduler: {type: ParamSchedulerHook}
+  checkpoint: {type: CheckpointHook, dialect: mmengine, interval: 2, max_keep_ckpts: 1}
+custom_hooks:
+  - {type: EMAHook, momentum: 0.1, priority: ABOVE_NORMAL}
+"""
+    trainer = trainer_of(tmp_path, hooks)
+    trainer.train()
+    names = [hook.name for hook in trainer.run.hooks]
+    assert "timing" in names
+    assert "schedule" in names
+    assert sorted(path.name for path in (tmp_path / "run").glob("*.pth")) == ["epoch_4.pth"]
+
+
+def test_a_wrong_argument_of_a_catalogued_hook_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="patience"):
+        trainer_of(tmp_path, "hooks: [{type: EarlyStoppingHook, monitor: loss, patiance: 3}]")
+
+
+def test_every_name_of_a_catalogue_is_there():
+    for dialect in dialects.DIALECTS.values():
+        for name, path in dialect.names().items():
+            assert HOOKS.get(path) is not None, name
