@@ -1,6 +1,7 @@
 """The command line as a user meets it: a small project, real trainings, real processes."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -157,6 +158,77 @@ def test_resuming_finds_the_newest_run_of_the_same_config(project: Path) -> None
     assert "there is no run of this config under 'runs' to resume" in other.stderr
 
 
+def test_a_run_is_resumed_with_its_own_config_and_made_longer(project: Path) -> None:
+    changes = ["hooks.stop=null", "max_epochs=4"]
+    done = hookloop("resume", "runs/first", *changes, cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert "Resumed with a changed config: " in done.stderr
+    assert "max_epochs: 3 -> 4" in done.stderr
+    assert "hooks.stop: " in done.stderr
+    assert (project / "runs/first/epoch_4.pth").is_file()
+    written = yaml.safe_load((project / "runs/first/config.yaml").read_text())
+    assert written["max_epochs"] == 4
+    again = hookloop("resume", "runs/first", cwd=project)
+    assert again.returncode == 0, again.stderr
+    assert "changed config" not in again.stderr
+
+
+def test_a_resume_goes_back_to_the_checkpoint_that_is_given(project: Path) -> None:
+    records = project / "runs/first/metrics.jsonl"
+    before = len(records.read_text().splitlines())
+    done = hookloop("resume", "runs/first/epoch_1.pth", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert len(records.read_text().splitlines()) == before + 1  # The test is made once more.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["config.yaml"], "'config.yaml' is no run to resume: give the directory of a run"),
+        (["nowhere"], "'nowhere' is no run to resume"),
+        (["runs/first", "model.width=4"], "is of another model"),
+        (["runs/first", "optimizer.type=SGD"], "optimizers.default.type: 'AdamW' -> 'SGD'"),
+    ],
+)
+def test_what_cannot_be_resumed_is_refused(
+    project: Path, arguments: list[str], message: str
+) -> None:
+    done = hookloop("resume", *arguments, cwd=project)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_resume_is_proved_on_the_projects_own_config(project: Path) -> None:
+    arguments = ["config.yaml", "hooks.stop=null", "--iters", "8", "--kills", "2"]
+    done = hookloop("verify-resume", *arguments, cwd=project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, second, third = done.stdout.splitlines()
+    assert first == "undisturbed: 8 iterations."
+    assert re.fullmatch(r"killed after iteration (\d \([\w ]+; resumed from \d\)[,.] ?){2}", second)
+    assert third.startswith("exact: every tensor and counter")
+
+
+def test_a_resume_that_is_not_exact_is_told_with_the_part_and_the_reason(project: Path) -> None:
+    (project / "own.py").write_text(
+        "import net, numpy, torch\n"
+        "class Own(torch.utils.data.Dataset):\n"
+        "    def __init__(self):\n"
+        "        self.rng = numpy.random.default_rng(0)\n"
+        "    def __len__(self):\n"
+        "        return 64\n"
+        "    def __getitem__(self, index):\n"
+        "        return torch.tensor(self.rng.normal(size=2)).float(), index % 2\n"
+        "def loader():\n"
+        "    return torch.utils.data.DataLoader(Own(), batch_size=16)\n"
+    )
+    arguments = ["config.yaml", "train_data=own.loader", "hooks.stop=null"]
+    done = hookloop("verify-resume", *arguments, "--iters", "8", "--kills", "3", cwd=project)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "error: the resumed run is not the same as the undisturbed one." in done.stderr
+    assert "  model.body.weight: " in done.stderr
+    assert "its data set keeps a random generator of its own ('rng')" in done.stderr
+
+
 @pytest.mark.parametrize("verb", ["test", "validate"])
 def test_a_run_is_evaluated_with_its_newest_checkpoint(project: Path, verb: str) -> None:
     done = hookloop(verb, "runs/first", cwd=project)
@@ -282,7 +354,7 @@ def test_a_signal_ends_the_run_in_order(project: Path, wanted: signal.Signals) -
     output, errors = process.communicate(timeout=300)
     assert process.returncode == 128 + wanted, errors
     assert f"interrupted ({wanted.name}" in output.splitlines()[-2]
-    assert output.splitlines()[-1] == "hookloop train runs/long --resume goes on with it."
+    assert output.splitlines()[-1] == "hookloop resume runs/long goes on with it."
 
 
 def test_a_python_config_trains_and_its_written_config_does_too(project: Path) -> None:

@@ -75,6 +75,11 @@ class Origin:
         self._dir, self._continues = directory.path, True
         return directory.path
 
+    def keep_config(self, config: Mapping[str, object]) -> None:
+        """Write the config that the run goes on with: it is the one that a next resume needs."""
+        if config and self._dir is not None:
+            RunDir(self._dir).write_config(config)
+
     def take_checkpoint(self) -> tuple[str, dict[str, object]] | None:
         """Load the checkpoint to continue from, once; later calls go on from what was trained."""
         path, self._resume = self._resume, None

@@ -9,7 +9,10 @@ import click
 
 from hookloop.version import VERSION
 
-VERBS = ("train", "run", "validate", "test", "check", "plan", "points", "hooks", "runs")
+VERBS = (
+    "train", "resume", "run", "validate", "test", "check", "verify-resume", "plan", "points",
+    "hooks", "runs",
+)  # fmt: skip
 
 
 class Verbs(click.Group):
@@ -23,7 +26,8 @@ class Verbs(click.Group):
         """Import the module of a verb."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(f"hookloop.cli.{cmd_name}").command
+        module = import_module(f"hookloop.cli.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
         return command
 
     def resolve_command(

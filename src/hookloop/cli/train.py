@@ -31,19 +31,23 @@ def command(config: Path, overrides: tuple[str, ...], run_dir: Path | None, resu
     from hookloop.config.load import load
 
     loaded = load(config, overrides)
+    if resume and run_dir is None:
+        run_dir = run_directory_of(config) or _run_to_resume(loaded)
+    return train(loaded, run_dir, resume=True if resume else None)
+
+
+def train(config: Config, run_dir: Path | None, *, resume: bool | str | None) -> int:
+    """Train a config, say how it ended, and return the exit code."""
     # Only now, so that a file which cannot be read is refused without waiting for torch.
     from hookloop.config.build import build
     from hookloop.core.run import Interrupted
 
-    if resume and run_dir is None:
-        run_dir = run_directory_of(config) or _run_to_resume(loaded)
-    trainer = build(loaded, run_dir=run_dir, resume=True if resume else None)
+    trainer = build(config, run_dir=run_dir, resume=resume)
     try:
         outcome = trainer.train()
     except Interrupted as interruption:
         _say_outcome(interruption.outcome)
-        again = f"hookloop train {interruption.outcome.run_dir} --resume"
-        click.echo(f"{again} goes on with it.")
+        click.echo(f"hookloop resume {interruption.outcome.run_dir} goes on with it.")
         return interruption.outcome.exit_code
     metrics = dict(outcome.metrics)
     if trainer.run.test_data:

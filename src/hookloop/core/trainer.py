@@ -247,6 +247,7 @@ class Trainer:
             label, checkpoint = found
             fire(run.plan.after_load_checkpoint, run, checkpoint)
             self._loop.randomness = restore(run, checkpoint, label, self._scaler)
+            self._origin.keep_config(run.config)
 
     def _execute(self, work: Callable[[], Result]) -> Result:
         """Do one piece of work between before_run and after_run."""

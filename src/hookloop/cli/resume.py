@@ -1,0 +1,34 @@
+"""``hookloop resume``: go on with a run, with its own config."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hookloop.cli.report import reporting
+from hookloop.cli.train import train
+from hookloop.errors import CheckpointError
+
+
+@click.command("resume", short_help="Go on with a run.")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@reporting
+def command(run: Path, overrides: tuple[str, ...]) -> int:
+    """Go on with RUN, the directory of a run, from its newest checkpoint that is whole.
+
+    The run's own config is used. Values of it can be changed: max_epochs=40 makes the run longer,
+    and schedules with it. RUN can also be a single checkpoint in the directory of a run.
+    """
+    from hookloop.config.load import load
+    from hookloop.runs.layout import RunDir
+
+    home = run.parent if run.suffix == ".pth" and run.is_file() else run
+    if not RunDir(home).config_file.is_file():
+        raise CheckpointError(
+            f"'{run}' is no run to resume: give the directory of a run, with its config.yaml. "
+            "A run that a script made is resumed by the script, with Trainer(resume=...)."
+        )
+    loaded = load(home, overrides)
+    return train(loaded, home, resume=True if home == run else str(run))

@@ -1,0 +1,140 @@
+"""``hookloop verify-resume``: prove on the user's own config that a resume is exact."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.report import reporting, say_error
+from hookloop.errors import HookloopError
+
+if TYPE_CHECKING:
+    from hookloop.checkpoint.compare import Difference
+
+KILLED = -9
+
+
+@click.command("verify-resume", short_help="Prove that a resume of a config is exact.")
+@config_and_overrides
+@click.option("--iters", type=click.IntRange(min=2), default=40, help="How long to train.")
+@click.option("--kills", type=click.IntRange(min=1), default=3, help="How often to kill it.")
+@reporting
+def command(config: Path, overrides: tuple[str, ...], iters: int, kills: int) -> int:
+    """Train CONFIG twice: once undisturbed, once killed at random moments and resumed each time.
+
+    Then every tensor and every counter of the two final checkpoints is compared. It tells in which
+    part they differ, if they do, and ends with 1. Nothing is left on disk, and nothing is sent to
+    the services that writers of the config name.
+    """
+    from hookloop.config.load import load
+
+    loaded = load(config, overrides)
+    if loaded.tree.get("seed") is None:
+        click.echo("The config has no seed; 0 is used, so that two runs can be compared.")
+    with TemporaryDirectory(prefix="hookloop-verify-") as folder:
+        return Proof(Path(folder), config, overrides, iters).make(kills)
+
+
+class Proof:
+    """Trains a config in processes of their own, and compares the ends.
+
+    Args:
+        folder: Where the runs are kept.
+        config: The config file.
+        overrides: Changes to it.
+        iters: How long to train.
+    """
+
+    def __init__(self, folder: Path, config: Path, overrides: Sequence[str], iters: int) -> None:
+        self.folder = folder
+        self.settings = {
+            "config": str(config),
+            "overrides": list(overrides),
+            "iters": iters,
+            "every": max(1, min(5, iters // 4)),
+        }
+
+    def make(self, kills: int) -> int:
+        """Train, kill, resume, compare; return the exit code."""
+        self._train("undisturbed")
+        done = self._iterations("undisturbed")
+        if done < 2:
+            raise HookloopError(f"The run ends after {done} iterations: there is nothing to kill.")
+        click.echo(f"undisturbed: {done} iterations.")
+        self._train_and_kill(done, min(kills, done - 1))
+        differences = self._compare("undisturbed", "killed")
+        if not differences:
+            click.echo("exact: every tensor and counter of the two final checkpoints is the same.")
+            return 0
+        self._explain(differences)
+        return 1
+
+    def _train_and_kill(self, done: int, kills: int) -> None:
+        moments = []
+        for iteration in sorted(random.sample(range(1, done), kills)):
+            moment = random.choice(MOMENTS)
+            code = self._train("killed", {"iter": iteration, "moment": moment}, (0, KILLED))
+            if code == KILLED:
+                moments.append(f"{iteration} ({moment}; resumed from {self._iterations('killed')})")
+        self._train("killed")
+        click.echo(f"killed after iteration {', '.join(moments)}.")
+
+    def _train(
+        self, name: str, kill: dict[str, object] | None = None, expected: Sequence[int] = (0,)
+    ) -> int:
+        order = {**self.settings, "run_dir": str(self.folder / name), "kill": kill}
+        process = subprocess.run(
+            [sys.executable, "-m", "hookloop.cli.verify_life", json.dumps(order)],
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        if process.returncode not in expected:
+            tail = "\n".join(process.stdout.splitlines()[-20:])
+            raise HookloopError(f"The training ended with exit code {process.returncode}:\n{tail}")
+        return process.returncode
+
+    def _iterations(self, name: str) -> int:
+        progress = self._final(name).get("progress")
+        return int(progress["iter"]) if isinstance(progress, dict) else 0
+
+    def _final(self, name: str) -> dict[str, object]:
+        from hookloop.checkpoint.store import CheckpointStore
+
+        found = CheckpointStore(self.folder / name).newest()
+        return found[1] if found is not None else {}
+
+    def _compare(self, one: str, other: str) -> list[Difference]:
+        from hookloop.checkpoint.compare import compare
+
+        return compare(self._final(one), self._final(other))
+
+    def _explain(self, differences: list[Difference]) -> None:
+        self._train("undisturbed_again")
+        apart = self._compare("undisturbed", "undisturbed_again")
+        if apart:
+            say_error(
+                "two undisturbed runs of this config differ already, so nothing can be said about "
+                "a resume. Seed what is random, or torch.use_deterministic_algorithms(True)."
+            )
+            differences = apart
+        else:
+            say_error("the resumed run is not the same as the undisturbed one.")
+        for difference in differences:
+            click.echo(f"  {difference}", err=True)
+        notes = json.loads((self.folder / "undisturbed.json").read_text(encoding="utf-8"))
+        for note in notes if not apart else []:
+            click.echo(f"  {note}", err=True)
+
+
+MOMENTS = ("before_train_iter", "after_forward", "after_backward", "after_update", "while saving")

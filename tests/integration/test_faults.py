@@ -1,0 +1,21 @@
+"""What ``make faults`` does a hundred times, a few times: real processes, killed for real."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "faults.py"
+
+
+def test_a_training_survives_every_fault():
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--small"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "6 kills" in done.stdout
+    assert done.stdout.count("bit-equal") == 5
+    assert len(done.stdout.splitlines()) == 8
