@@ -7,10 +7,12 @@ It imports nothing of hookloop; what it writes is committed, so that the tests n
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import logging
 import sys
 import tempfile
+import types
 from pathlib import Path
 
 import ruamel.yaml
@@ -32,7 +34,16 @@ def mend_yaml() -> None:
     ruamel.yaml.load, ruamel.yaml.dump = load, dump
 
 
+def mend_resources() -> None:
+    """Give emloop the module back that setuptools has dropped since; it asks for a version."""
+    if importlib.util.find_spec("pkg_resources") is None:
+        stub = types.ModuleType("pkg_resources")
+        stub.get_distribution = lambda name: types.SimpleNamespace(version="0.2.1")
+        sys.modules["pkg_resources"] = stub
+
+
 mend_yaml()
+mend_resources()
 
 import emloop.hooks  # noqa: E402 - after the mending
 from emloop.main_loop import MainLoop  # noqa: E402

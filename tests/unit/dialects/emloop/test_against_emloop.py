@@ -41,10 +41,11 @@ class Model(torch.nn.Module):
         return name_suffix
 
 
-def train(scenario, out, caplog):
+def train(scenario, out, caplog, hooks_of=ours, logger="emloop"):
+    """Make the training of a scenario in our Trainer, with the hooks of a package."""
     events, error = [], None
     model = Model(scenario)
-    hooks = scenario.hooks(namespace(ours), model, str(out), events)
+    hooks = scenario.hooks(namespace(hooks_of), model, str(out), events)
     for hook in hooks:
         if hasattr(hook, "_output_file"):
             hook._output_file = hook._output_file.format(output_dir=out)
@@ -65,7 +66,7 @@ def train(scenario, out, caplog):
         default_hooks=False,
         run_dir=out,
     )
-    with caplog.at_level(logging.INFO, "emloop"):
+    with caplog.at_level(logging.INFO, logger):
         try:
             trainer.validate() if scenario.evaluate else trainer.train()
         except Exception as caught:  # noqa: BLE001 - it is what the scenario is about
