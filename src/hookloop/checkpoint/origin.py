@@ -97,7 +97,7 @@ class Origin:
 def _newest(run_dir: str) -> tuple[str, dict[str, object]] | None:
     """Load a run's newest checkpoint: from where it was last saved, or else from beside it."""
     faults: list[str] = []
-    for place, last in _places(run_dir):
+    for place, last in places_of(run_dir):
         try:
             found = CheckpointStore(place).newest(last)
         except CheckpointError as error:
@@ -112,7 +112,7 @@ def _newest(run_dir: str) -> tuple[str, dict[str, object]] | None:
     return None
 
 
-def _places(run_dir: str) -> list[tuple[str, str | None]]:
+def places_of(run_dir: str) -> list[tuple[str, str | None]]:
     """List the stores of a run, each with the checkpoint to try first."""
     here: list[tuple[str, str | None]] = [(run_dir, None)]
     last = Path(run_dir) / LAST

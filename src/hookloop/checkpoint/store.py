@@ -71,6 +71,13 @@ class CheckpointStore:
         """Name the checkpoint from which a resume begins."""
         self.storage.write(LAST, lambda file: put(file, f"{name}\n".encode()))
 
+    def last(self) -> str | None:
+        """Return the checkpoint that was marked as the last one."""
+        if LAST not in self.storage.names():
+            return None
+        with self.storage.open(LAST) as file:
+            return file.read().decode("utf-8", "replace").strip().rsplit("/", 1)[-1]
+
     def prune(self, owner: str, kind: Kind, newest: int | None) -> list[str]:
         """Delete what an owner does not want to keep any more; return the names."""
         if newest is None:
@@ -138,9 +145,7 @@ class CheckpointStore:
 
         Not by the number of iterations: a run that went back to an older checkpoint goes on there.
         """
-        if last is None and LAST in self.storage.names():
-            with self.storage.open(LAST) as file:
-                last = file.read().decode("utf-8", "replace").strip().rsplit("/", 1)[-1]
+        last = self.last() if last is None else last
         newest = [one.name for one in reversed(self.index.entries.values()) if one.is_resumable]
         return list(dict.fromkeys([*([last] if last else []), *newest]))
 

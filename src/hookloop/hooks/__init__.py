@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hookloop.hooks.momentum_teacher import MomentumTeacher
     from hookloop.hooks.plot_lines import PlotLines
     from hookloop.hooks.profile_operators import ProfileOperators
+    from hookloop.hooks.publish_checkpoint import PublishCheckpoint
     from hookloop.hooks.recompute_batch_norm import RecomputeBatchNorm
     from hookloop.hooks.record_hook_times import RecordHookTimes
     from hookloop.hooks.record_throughput import RecordThroughput
@@ -79,6 +80,7 @@ __all__ = [
     "MomentumTeacher",
     "PlotLines",
     "ProfileOperators",
+    "PublishCheckpoint",
     "RecomputeBatchNorm",
     "RecordHookTimes",
     "RecordThroughput",

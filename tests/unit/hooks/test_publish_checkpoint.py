@@ -1,0 +1,137 @@
+import hashlib
+import logging
+import uuid
+
+import fsspec
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.tiny import make_data, make_trainer, weights
+
+from hookloop.checkpoint.weights import Pretrained
+from hookloop.core.hook import Hook
+from hookloop.errors import HookError
+from hookloop.hooks import AverageWeights, PublishCheckpoint, SaveCheckpoint
+
+
+def train(run_dir, hook, *, save=None, hooks=(), **options):
+    trainer = make_trainer(
+        hooks=[save or SaveCheckpoint(), *hooks, hook],
+        val_data=make_data(4),
+        run_dir=run_dir,
+        max_epochs=2,
+        **options,
+    )
+    trainer.train()
+    return trainer
+
+
+def published(run_dir):
+    """The files, those of torch first."""
+    files = [path for path in run_dir.iterdir() if "-" in path.name]
+    return sorted(files, key=lambda path: (path.suffix, path.name))
+
+
+def test_it_writes_the_weights_alone_in_both_formats_named_after_their_hash(tmp_path):
+    trainer = train(tmp_path, PublishCheckpoint())
+    pth, safe = published(tmp_path)
+    for path in (pth, safe):
+        digits = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
+        assert path.name == f"epoch_2-{digits}{path.suffix}"
+    assert list(torch.load(pth, weights_only=True)) == ["model"]
+    loaded, own = load_file(safe), weights(trainer.run.model)
+    assert loaded.keys() == own.keys()
+    assert all(torch.equal(loaded[name], own[name]) for name in own)
+
+
+def test_the_best_ones_are_published_too_or_alone(tmp_path):
+    save = SaveCheckpoint(best="loss")
+    hook = PublishCheckpoint(which=["best"], formats=["pth"])
+    train(tmp_path / "one", hook, save=save)
+    (path,) = published(tmp_path / "one")
+    assert path.name.startswith("best_loss_epoch_")
+    hook = PublishCheckpoint(formats=["pth"])
+    train(tmp_path / "two", hook, save=SaveCheckpoint(best="loss"))
+    assert len(published(tmp_path / "two")) == 2
+
+
+def test_other_parts_can_be_kept(tmp_path):
+    hook = PublishCheckpoint(["model", "averaged", "progress"])
+    train(tmp_path, hook, hooks=[AverageWeights(momentum=0.1)])
+    pth, safe = published(tmp_path)
+    assert set(torch.load(pth, weights_only=True)) == {"model", "averaged", "progress"}
+    assert {name.split(".")[0] for name in load_file(safe)} == {"model", "averaged"}
+
+
+def test_what_was_published_can_be_begun_with(tmp_path):
+    trainer = train(tmp_path, PublishCheckpoint())
+    for path in published(tmp_path):
+        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+        Pretrained(path).load_into(model)
+        own = weights(trainer.run.model)
+        assert all(torch.equal(one, own[name]) for name, one in weights(model).items())
+
+
+def test_tied_weights_are_published(tmp_path):
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+            self.two.weight = self.one.weight
+
+        def forward(self, inputs):
+            return self.two(self.one(inputs)).sum(1, keepdim=True)
+
+    train(tmp_path, PublishCheckpoint(), model=Tied())
+    loaded = load_file(published(tmp_path)[1])
+    assert torch.equal(loaded["one.weight"], loaded["two.weight"])
+
+
+def test_it_publishes_where_the_checkpoints_are(tmp_path):
+    url = f"memory://{uuid.uuid4().hex}"
+    train(tmp_path / "run", PublishCheckpoint(), save=SaveCheckpoint(directory=url))
+    files, root = fsspec.core.url_to_fs(f"{url}/run")
+    assert len([path for path in files.ls(root, detail=False) if "-" in path]) == 2
+
+
+def test_publishing_again_makes_the_same_files(tmp_path):
+    train(tmp_path, PublishCheckpoint())
+    before = published(tmp_path)
+    train(tmp_path, PublishCheckpoint(), resume=True)
+    assert published(tmp_path) == before
+
+
+def test_a_failed_run_and_a_validation_publish_nothing(tmp_path):
+    class Fail(Hook):
+        def after_train_iter(self, run):
+            if run.progress.iter == 4:
+                raise ValueError("the user's own fault")
+
+    with pytest.raises(ValueError, match="own fault"):
+        train(tmp_path, PublishCheckpoint(), hooks=[Fail()])
+    assert published(tmp_path) == []
+    make_trainer(
+        hooks=[PublishCheckpoint()], val_data=make_data(4), run_dir=tmp_path, resume=True
+    ).validate()
+    assert published(tmp_path) == []
+
+
+def test_a_part_that_is_not_there_is_told_with_those_that_are(tmp_path, caplog):
+    caplog.set_level(logging.WARNING)
+    trainer = train(tmp_path, PublishCheckpoint(["modle"]))
+    assert trainer.run.outcome.status == "completed"
+    assert "has no 'modle' to publish. Did you mean 'model'?" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"which": ["bets"]}, "which takes last and best, not 'bets'. Did you mean 'best'?"),
+        ({"formats": ["pt"]}, "formats takes pth and safetensors, not 'pt'."),
+        ({"keys": []}, "keys names nothing"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(HookError) as caught:
+        PublishCheckpoint(**options)
+    assert message in str(caught.value)
