@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
 from hookloop.errors import HookError, nearest
@@ -32,12 +33,16 @@ class Dialect:
         bases: Base classes of its hooks: top package and class name.
         packages: Foreign packages and which of ours stands for each in the alias mode.
         catalogue: Names of its built-in hooks in a config, and where each is: ``module:Class``.
+        settings: What a config says of a hook besides its arguments, and is set on it.
+        gives_all: Whether every hook is given model, data set and directory, whatever it names.
     """
 
     name: str
     bases: tuple[tuple[str, str], ...]
     packages: Mapping[str, str]
     catalogue: str | None = None
+    settings: tuple[str, ...] = ()
+    gives_all: bool = False
 
     @property
     def home(self) -> str:
@@ -52,11 +57,18 @@ class Dialect:
         return cast("Mapping[str, str]", getattr(import_module(module), name))
 
 
-def _dialect(name: str, *bases: tuple[str, str], packages: Mapping[str, str]) -> Dialect:
+def _dialect(
+    name: str,
+    *bases: tuple[str, str],
+    packages: Mapping[str, str],
+    settings: tuple[str, ...] = (),
+    gives_all: bool = False,
+) -> Dialect:
     home = f"{__name__}.{name}"
     own = tuple((home, base) for base in dict.fromkeys(base for _, base in bases))
     ours = {package: f"{__name__}.{path}" for package, path in packages.items()}
-    return Dialect(name, (*bases, *own), ours, f"{home}.catalogue:CATALOGUE")
+    catalogue = f"{home}.catalogue:CATALOGUE"
+    return Dialect(name, (*bases, *own), ours, catalogue, settings, gives_all)
 
 
 DIALECTS: dict[str, Dialect] = {
@@ -68,13 +80,14 @@ DIALECTS: dict[str, Dialect] = {
             ("emloop", "AbstractHook"),
             (".hooks", "AbstractHook"),  # The module that emloop gives its base class.
             packages={"emloop": "emloop", "emloop_tensorflow": "emloop.tensorflow_hooks"},
+            gives_all=True,
         ),
         _dialect(
             "vissl",
             ("classy_vision", "ClassyHook"),
             packages={"vissl": "vissl", "classy_vision": "vissl.classy_vision"},
         ),
-        _dialect("imix", ("imix", "HookBase"), packages={"imix": "imix"}),
+        _dialect("imix", ("imix", "HookBase"), packages={"imix": "imix"}, settings=("level",)),
         _dialect("pointrix", ("pointrix", "Hook"), packages={"pointrix": "pointrix"}),
     )
 }
@@ -92,14 +105,33 @@ def adapt(foreign: object) -> list[Hook]:
 def dialect_of(foreign: object) -> Dialect | None:
     """Tell which system a hook was written for: by its ``dialect``, or by its base class."""
     said = getattr(foreign, "dialect", None)
+    return named(said) if isinstance(said, str) else dialect_of_class(type(foreign))
+
+
+def dialect_of_class(hook: type) -> Dialect | None:
+    """Tell which system a class of hooks was written for."""
+    said = getattr(hook, "dialect", None)
     if isinstance(said, str):
         return named(said)
-    for kind in type(foreign).__mro__:
+    for kind in hook.__mro__:
         for dialect in DIALECTS.values():
             for package, name in dialect.bases:
                 if kind.__name__ == name and f"{kind.__module__}.".startswith(f"{package}."):
                     return dialect
     return None
+
+
+def stand_in(path: str) -> str:
+    """Lead a path into a foreign package that is not installed to what stands in for it.
+
+    >>> stand_in("emloop.hooks.SaveBest"), stand_in("my_project.hooks.MyHook")
+    ('hookloop.dialects.emloop.hooks.SaveBest', 'my_project.hooks.MyHook')
+    """
+    package, dot, rest = path.partition(".")
+    for dialect in DIALECTS.values():
+        if dot and package in dialect.packages and find_spec(package) is None:
+            return f"{dialect.packages[package]}.{rest}"
+    return path
 
 
 def named(name: str) -> Dialect:
@@ -117,4 +149,13 @@ def alias(*names: str) -> Alias:
     return Alias([named(name) for name in names])
 
 
-__all__ = ["DIALECTS", "Dialect", "adapt", "alias", "dialect_of", "named"]
+__all__ = [
+    "DIALECTS",
+    "Dialect",
+    "adapt",
+    "alias",
+    "dialect_of",
+    "dialect_of_class",
+    "named",
+    "stand_in",
+]

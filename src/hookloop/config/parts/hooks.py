@@ -100,7 +100,14 @@ def _named(reader: PartReader, key: Key, name: str, item: object) -> object:
 def _read(reader: PartReader, written: Description) -> Part | None:
     if "dialect" in written.arguments:
         _look_in_dialect(reader, written)
-    part = reader.read(written, HOOKS, supplied=INJECTED, settings=SETTINGS)
+    if isinstance(written.type, str):
+        written.type = dialects.stand_in(written.type)
+    make = reader.resolve(written.type_key, written.type, HOOKS)
+    dialect = dialects.dialect_of_class(make) if isinstance(make, type) else None
+    settings = SETTINGS | dict.fromkeys(dialect.settings if dialect is not None else (), object)
+    part = reader.read(written, HOOKS, supplied=INJECTED, settings=settings)
+    if part is not None and dialect is not None and dialect.gives_all and part.signature.is_open:
+        part.supplied = {*INJECTED} - {*part.arguments}
     if part is not None and "priority" in part.settings:
         try:
             Priority.parse(cast("int | str", part.settings["priority"]))

@@ -1,0 +1,83 @@
+"""Hooks of other systems in a config: their names, their arguments, what they are given."""
+
+import pytest
+
+from hookloop.config.build import build
+from hookloop.errors import ConfigError
+
+BASE = """
+model: {{type: proj.Net}}
+train_data: {{type: proj.batches}}
+val_data: {{type: proj.batches}}
+loss: mse_loss
+optimizer: {{type: SGD, lr: 0.01}}
+max_epochs: 2
+default_hooks: false
+run_dir: {run}
+hooks:
+{hooks}
+"""
+
+OWN = """
+from hookloop.dialects.emloop.hooks import SaveBest
+from hookloop.dialects.imix import HookBase
+
+
+class SaveMine(SaveBest):
+    def __init__(self, extra, **kwargs):
+        super().__init__(**kwargs)
+        self.extra = extra
+
+
+class Early(HookBase):
+    def before_train(self):
+        self.trainer.log_buffer.put_scalar("begun", 1)
+"""
+
+
+@pytest.fixture
+def make(tmp_path, write):
+    def build_with(hooks):
+        (tmp_path / "own_hooks.py").write_text(OWN)
+        lines = "\n".join(f"  - {hook}" for hook in hooks)
+        return build(write(BASE.format(run=tmp_path / "run", hooks=lines)))
+
+    return build_with
+
+
+def test_a_name_of_one_dialect_and_a_name_with_its_dialect(make, tmp_path):
+    trainer = make([
+        "ComputeStats: {variables: [loss], dialect: emloop}",
+        "WriteCSV: {dialect: emloop}",
+        "emloop_tensorflow.hooks.WriteTensorboard",
+        "SaveBest",
+        "CatchSigint",
+        "TrainingTrace",
+    ])  # fmt: skip
+    assert trainer.train().status == "completed"
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert {"training.csv", "model_best.pth", "trace.yaml"} <= names
+
+
+def test_a_hook_of_emloop_is_given_what_its_base_asks_for(make, tmp_path):
+    trainer = make([
+        "ComputeStats: {variables: [loss], dialect: emloop}",
+        "own_hooks.SaveMine: {extra: 3}",
+    ])  # fmt: skip
+    trainer.train()
+    assert (tmp_path / "run" / "model_best.pth").is_file()
+
+
+def test_a_hook_of_imix_has_a_level(make):
+    trainer = make(["{type: own_hooks.Early, level: 40}"])
+    assert {row.priority for row in trainer.timetable()} == {70}
+
+
+def test_other_hooks_have_none(make):
+    with pytest.raises(ConfigError, match="no argument 'level'"):
+        make(["{type: StopAfter, epochs: 1, level: 40}"])
+
+
+def test_a_name_of_two_dialects_needs_its_dialect(make):
+    with pytest.raises(ConfigError, match="say which is meant, with dialect: "):
+        make(["CheckpointHook"])
