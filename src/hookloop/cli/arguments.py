@@ -39,9 +39,10 @@ def _install_aliases(
     from hookloop.errors import HookError
 
     try:
-        dialects.alias(*names)
+        alias = dialects.alias(*names)
     except HookError as error:
         raise click.BadParameter(str(error), context, parameter) from error
+    context.call_on_close(alias.undo)
 
 
 def run_directory_of(config: Path) -> Path | None:

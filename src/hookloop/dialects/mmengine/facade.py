@@ -18,7 +18,7 @@ from hookloop.checkpoint.request import Save
 from hookloop.core.foreign import adapt_all
 from hookloop.dialects.adapter import Adapter, Facade
 from hookloop.dialects.mmengine.logging import MessageHub
-from hookloop.dialects.mmengine.loops import EvaluationLoopView, TrainLoopView
+from hookloop.dialects.mmengine.loops import TestLoop, TrainLoopView, ValLoop, train_loop_of
 
 if TYPE_CHECKING:
     import torch
@@ -123,19 +123,19 @@ class RunnerFacade(Facade):
     @cached_property
     def train_loop(self) -> TrainLoopView:
         """The training."""
-        return TrainLoopView(self, self.train_dataloader)
+        return train_loop_of(self, self.train_dataloader)
 
     @cached_property
-    def val_loop(self) -> EvaluationLoopView | None:
+    def val_loop(self) -> ValLoop | None:
         """The validation, if there is one."""
         data = self.val_dataloader
-        return None if data is None else EvaluationLoopView(self, data)
+        return None if data is None else ValLoop(self, data)
 
     @cached_property
-    def test_loop(self) -> EvaluationLoopView | None:
+    def test_loop(self) -> TestLoop | None:
         """The test, if there is one."""
         data = self.test_dataloader
-        return None if data is None else EvaluationLoopView(self, data)
+        return None if data is None else TestLoop(self, data)
 
     @property
     def _train_loop(self) -> TrainLoopView:

@@ -88,3 +88,25 @@ class TrainLoopView(LoopView):
 
         last = FunctionHook(stop_after_epoch, "after_train_epoch", priority=Priority.LOWEST)
         run.plan.add(last.named(STOP))
+
+
+class EpochBasedTrainLoop(TrainLoopView):
+    """A training that counts epochs."""
+
+
+class IterBasedTrainLoop(TrainLoopView):
+    """A training that counts iterations only."""
+
+
+class ValLoop(EvaluationLoopView):
+    """A validation."""
+
+
+class TestLoop(EvaluationLoopView):
+    """A test."""
+
+
+def train_loop_of(runner: RunnerFacade, data: object) -> TrainLoopView:
+    """Return the view of a kind that hooks can ask for with ``isinstance``."""
+    kind = IterBasedTrainLoop if runner.is_iter_based else EpochBasedTrainLoop
+    return kind(runner, data)

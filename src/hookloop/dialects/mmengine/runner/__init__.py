@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from hookloop.dialects.mmengine.loops import (
+    EpochBasedTrainLoop,
+    IterBasedTrainLoop,
+    TestLoop,
+    ValLoop,
+)
 from hookloop.dialects.mmengine.runner.amp import autocast
 from hookloop.dialects.mmengine.runner.checkpoint import (
     find_latest_checkpoint,
@@ -17,9 +23,13 @@ from hookloop.dialects.mmengine.runner.runner import Runner
 from hookloop.dialects.mmengine.runner.seed import set_random_seed
 
 __all__ = [
+    "EpochBasedTrainLoop",
+    "IterBasedTrainLoop",
     "LogProcessor",
     "Priority",
     "Runner",
+    "TestLoop",
+    "ValLoop",
     "autocast",
     "find_latest_checkpoint",
     "get_priority",

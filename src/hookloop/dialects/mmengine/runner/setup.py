@@ -17,7 +17,7 @@ from hookloop.dialects.mmengine.config import Config
 from hookloop.dialects.mmengine.evaluator import Evaluator
 from hookloop.dialects.mmengine.facade import RunnerFacade
 from hookloop.dialects.mmengine.logging import MessageHub, MMLogger
-from hookloop.dialects.mmengine.loops import EvaluationLoopView, TrainLoopView
+from hookloop.dialects.mmengine.loops import TestLoop, ValLoop, train_loop_of
 from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict, _ParamScheduler
 from hookloop.dialects.mmengine.registry import (
     EVALUATOR,
@@ -84,7 +84,12 @@ class RunnerSetup(RunnerFacade):
         filename = self.cfg.filename  # type: ignore[attr-defined]
         name = experiment_name or (Path(filename).stem if filename else None)
         self.__dict__["timestamp"] = stamp
-        self.__dict__["experiment_name"] = f"{name}_{stamp}" if name else stamp
+        wanted = unique = f"{name}_{stamp}" if name else stamp
+        number = 1
+        while MessageHub.check_instance_created(unique):  # A runner of this very second.
+            number += 1
+            unique = f"{wanted}-{number}"
+        self.__dict__["experiment_name"] = unique
 
     def _begin_logging(self, visualizer: object, log_processor: object, level: str) -> None:
         name = self.experiment_name
@@ -201,7 +206,7 @@ class RunnerSetup(RunnerFacade):
         )
         prepare.validation = trainer._loop.validation
         self._take(trainer)
-        view = TrainLoopView(self, loader)
+        view = train_loop_of(self, loader)
         view.val_interval, view.val_begin = settings.val_interval, settings.val_begin
         self.__dict__["train_loop"] = view
         return trainer
@@ -241,7 +246,8 @@ class RunnerSetup(RunnerFacade):
             loader = self._loader(phase) if self._said[f"{phase}_dataloader"] is not None else None
             if loader is not None and phase in self._phases(trainer):
                 evaluator = self._evaluator(phase)
-                self.__dict__[f"{phase}_loop"] = EvaluationLoopView(self, loader, evaluator)
+                kind = ValLoop if phase == "val" else TestLoop
+                self.__dict__[f"{phase}_loop"] = kind(self, loader, evaluator)
 
     def _phases(self, trainer: Trainer) -> list[Phase]:
         run = trainer.run
