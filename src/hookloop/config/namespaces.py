@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 
 from hookloop.config.locate import locate
-from hookloop.dialects import DIALECTS
+from hookloop.dialects import DIALECTS, registered
 from hookloop.errors import HookError
 
 
@@ -34,11 +34,13 @@ class LazyNames(Mapping[str, object]):
 
 
 class HookNames(LazyNames):
-    """Our hooks, and behind them those of the dialects' catalogues whose name only one has."""
+    """Our hooks; behind them what files registered for a dialect, and the dialects' catalogues."""
 
     def __getitem__(self, name: str) -> object:
         if name in self._names:
             return super().__getitem__(name)
+        if (own := registered(name)) is not None:
+            return own
         found = {one.name: one.names()[name] for one in DIALECTS.values() if name in one.names()}
         if len(found) > 1:
             raise HookError(

@@ -11,6 +11,7 @@ and modules named like the foreign ones, for files that import them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -134,6 +135,25 @@ def stand_in(path: str) -> str:
     return path
 
 
+# Where each system keeps what was registered with its decorator, and under which attribute.
+REGISTRIES = (
+    ("mmengine.registry", "HOOKS", "module_dict"),
+    (f"{__name__}.mmengine.registry", "HOOKS", "module_dict"),
+    (f"{__name__}.imix.engine.hooks.builder", "HOOKS", "_registered"),
+    (f"{__name__}.pointrix.hook.base_hook", "HOOK_REGISTRY", "_registered"),
+)
+
+
+def registered(name: str) -> object:
+    """Find a class that a file has registered with a foreign decorator; None if there is none."""
+    for module, registry, attribute in REGISTRIES:
+        holder = getattr(sys.modules.get(module), registry, None)  # Not loaded: nothing is there.
+        found = getattr(holder, attribute, {}).get(name)
+        if found is not None:
+            return cast("object", found)
+    return None
+
+
 def named(name: str) -> Dialect:
     """Return a dialect by its name."""
     if name not in DIALECTS:
@@ -157,5 +177,6 @@ __all__ = [
     "dialect_of",
     "dialect_of_class",
     "named",
+    "registered",
     "stand_in",
 ]

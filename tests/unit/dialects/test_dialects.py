@@ -1,5 +1,8 @@
 """Which system a hook was written for, and its names in a config."""
 
+import sys
+from pathlib import Path
+
 import pytest
 from tests.tiny import make_trainer
 
@@ -97,3 +100,38 @@ def test_every_name_of_a_catalogue_is_there():
     for dialect in dialects.DIALECTS.values():
         for name, path in dialect.names().items():
             assert HOOKS.get(path) is not None, name
+
+
+HOOK_FILE = """
+from pathlib import Path
+
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
+
+
+@HOOKS.register_module()
+class CountIterations(Hook):
+    def __init__(self, interval=1):
+        self.interval = interval
+
+    def after_train(self, runner):
+        Path("seen.txt").write_text(f"{runner.iter} {self.interval}")
+"""
+
+
+def test_a_hook_file_of_mmengine_is_named_in_a_config_of_the_command_line(tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from hookloop.cli.main import cli
+
+    monkeypatch.setattr("sys.path", [*sys.path, str(Path(__file__).parents[3])])
+    (tmp_path / "foreign_hooks.py").write_text(HOOK_FILE)
+    hooks = "imports: foreign_hooks\nhooks: [{type: CountIterations, interval: 5}]"
+    (tmp_path / "config.yaml").write_text(CONFIG.format(hooks=hooks))
+    for verb in ("check", "plan", "train"):
+        result = CliRunner().invoke(cli, [verb, "--alias", "mmengine", "config.yaml"])
+        assert result.exit_code == 0, result.output
+    assert Path("seen.txt").read_text() == "12 5"
+    result = CliRunner().invoke(cli, ["train", "--alias", "mmengin", "config.yaml"])
+    assert result.exit_code == 2
+    assert "Did you mean 'mmengine'?" in result.output
