@@ -98,6 +98,7 @@ class Evaluation:
         if not run.is_interrupted:  # Otherwise they are those of a part of the data.
             metrics = self._publish(phase, results)
             fire(span.after_epoch, run, metrics)
+            metrics = run.metrics.stream(phase) | metrics  # With what hooks computed besides.
         fire(span.after, run)
         run.phase, run.stream = was_phase, was_phase
         run.model.train(was_training)

@@ -47,6 +47,8 @@ class Saver:
 
     def save(self, run: Run, saves: Sequence[Save]) -> None:
         """Take the run as it stands, once, and let it be written; or keep what is written."""
+        if not run.world.is_main:  # Every rank has the same state; one writes it.
+            return
         self._requests = run.requests
         taken: dict[str, object] | None = None
         asked: set[tuple[object, ...]] = set()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hookloop.metrics.series import Series
 
 Precision = Literal["fp32", "bf16", "fp16"]
-Loss = Callable[[object, object], Tensor]
+Loss = Callable[..., Tensor]
 Step = Callable[["Run", object], object]
 Forward = Callable[["Run"], object]
 LossOf = Callable[["Run"], Tensor | None]

@@ -40,7 +40,7 @@ class SaveCheckpoint(Hook):
         last: Whether to save at the end of the training, if that was not just done.
         on_signal: Whether to save when a signal ends the training, even without ``last``.
         on_exception: Whether to leave ``exception_iter_<n>.pth`` when the run fails.
-        best: A metric, several, or ``"auto"`` for the first of the validation.
+        best: A metric, several, or ``"auto"`` for the first of the validation that is no loss.
         rule: ``"greater"`` or ``"less"`` is better, one or one per metric; inferred by default.
         greater_keys: Parts of names of which more is better.
         less_keys: Parts of names of which less is better.
@@ -141,6 +141,8 @@ class SaveCheckpoint(Hook):
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         if self._is_training:  # A validation by itself has nothing to save.
+            computed = run.metrics.stream("val")  # By hooks, besides what the evaluation did.
+            metrics = {**metrics, **{n: v for n, v in computed.items() if n not in metrics}}
             before = dict(self._best.scores)
             for metric in self._best.improved(metrics):
                 self._ask_best(run, metric, metrics, before.get(metric))

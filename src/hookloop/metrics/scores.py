@@ -13,7 +13,8 @@ class BestScores:
     """The best value of each watched metric so far; a tie keeps the older, NaN never wins.
 
     Args:
-        best: A metric, several, or ``"auto"`` for the first that a validation yields.
+        best: A metric, several, or ``"auto"`` for the first of a validation that is no loss, if
+            there is one.
         rule: Whether greater or less is better: one, one per metric, or None to infer it.
         greater_keys: Parts of names of which more is better.
         less_keys: Parts of names of which less is better.
@@ -54,7 +55,8 @@ class BestScores:
     def improved(self, metrics: Mapping[str, float]) -> list[str]:
         """Take the metrics of a validation; return the names that are better than ever."""
         if self._auto and not self.metrics and metrics:
-            self.metrics = [next(iter(metrics))]
+            first = next(iter(metrics))
+            self.metrics = [next((name for name in metrics if "loss" not in name), first)]
         better = []
         for place, name in enumerate(self.metrics):
             if name not in metrics:

@@ -233,7 +233,7 @@ def test_the_best_by_iterations(tmp_path):
 
 
 def test_a_metric_that_the_validation_lacks_is_an_error(tmp_path):
-    with pytest.raises(MetricError, match="has no 'acc' to be best at; it has: zebra"):
+    with pytest.raises(MetricError, match="has no 'acc' to be best at; it has: zebra, loss"):
         train(tmp_path, SaveCheckpoint(best="acc"), epochs=1, scores=[{"zebra": 1.0}])
 
 
@@ -248,7 +248,7 @@ def test_the_best_is_a_second_name_of_the_file_and_no_second_write(tmp_path):
     train(tmp_path, SaveCheckpoint(best="acc"), epochs=1, scores=[0.1])
     assert os.path.samefile(tmp_path / "epoch_1.pth", tmp_path / "best_acc_epoch_1.pth")
     entry = CheckpointStore(tmp_path).index.entries["best_acc_epoch_1.pth"]
-    assert (entry.kind, entry.metrics) == ("best", {"acc": 0.1})
+    assert (entry.kind, entry.metrics["acc"]) == ("best", 0.1)
 
 
 def test_the_old_best_goes_only_when_the_new_one_is_durable(tmp_path):
@@ -472,3 +472,25 @@ def test_a_best_that_could_not_be_kept_is_not_the_mark_for_later_ones(
     scores = [0.1, 0.9, 0.5]
     train(tmp_path, SaveCheckpoint(best="acc"), epochs=3, scores=scores, hooks=[Fill()])
     assert files(tmp_path) == {"epoch_1", "epoch_3", "best_acc_epoch_3"}
+
+
+def test_the_best_may_be_told_by_a_metric_that_a_hook_computes(tmp_path):
+    class Score(Hook):
+        writes = ("val/score",)
+
+        def after_val_epoch(self, run, metrics):
+            run.metrics.put("val/score", {1: 0.1, 2: 0.7, 3: 0.4}[run.progress.epoch])
+
+    hook = SaveCheckpoint(best="val/score", rule="greater")
+    trainer = make_trainer(
+        hooks=[Score(), hook], max_epochs=3, val_data=make_data(4), run_dir=tmp_path
+    )
+    trainer.train()
+    assert (tmp_path / "best_score_epoch_2.pth").is_file()
+
+
+def test_auto_chooses_a_metric_before_the_loss(tmp_path):
+    accuracy = {"accuracy": lambda output, targets: 0.5}
+    hook = SaveCheckpoint(best="auto")
+    make_trainer(hooks=[hook], val_data=make_data(4), metrics=accuracy, run_dir=tmp_path).train()
+    assert (tmp_path / "best_accuracy_epoch_1.pth").is_file()
