@@ -145,12 +145,12 @@ def main() -> int:
     worst = 0.0
     for name in KINDS:
         adds = single[name] - single["native"]
-        worst = max(worst, adds)
+        worst = max(worst, adds, whole[name] - whole["native"])
         print(
             f"{name:<10}{single[name]:>12.2f}{adds:>10.2f}{whole[name]:>15.2f}"
             f"{whole[name] - whole['native']:>10.2f}"
         )
-    print(f"an adapted hook adds at most {worst:.2f} us per call; the limit is {LIMIT:g} us")
+    print(f"an adapted hook adds at most {worst:.2f} us, all included; the limit is {LIMIT:g} us")
     return int(worst > LIMIT)
 
 

@@ -221,6 +221,120 @@ def test_a_wrong_signature_is_refused_before_the_training():
         make_trainer(hooks=[Greedy()])
 
 
+# --- every row of every catalogue -----------------------------------------------------------------
+
+
+def board():
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter("board")
+
+
+# How rows that need arguments are made; the others are made without any.
+ARGUMENTS = {
+    "AccumulateVariables": lambda: {"variables": ["loss"]},
+    "Benchmark": lambda: {"batch_size": 4},
+    "Check": lambda: {"variable": "loss", "required_min_value": 1e9, "max_epoch": 99},
+    "CheckpointHook": lambda: {"checkpoint_folder": "."},
+    "ClassificationMetrics": lambda: {"predicted_variable": "said", "gt_variable": "targets"},
+    "ComputeStats": lambda: {"variables": ["loss"]},
+    "ExponentialMovingAverageModelHook": lambda: {"decay": 0.9},
+    "Flatten": lambda: {"variables": {"inputs": "flat"}},
+    "LogDir": lambda: {"output_dir": "."},
+    "LogitsToCsv": lambda: {"variable": "output", "class_names": "abc", "id_variable": "ids",
+                            "output_file": "logits.csv"},
+    "PlotLines": lambda: {"output_dir": ".", "variables": ["inputs"], "example_count": 1},
+    "SaveBest": lambda: {"model": None, "on_save_failure": "ignore"},
+    "SaveConfusionMatrix": lambda: {"output_dir": ".", "dataset": None, "labels_name": "targets",
+                                    "predictions_name": "said"},
+    "SaveEvery": lambda: {"model": None, "on_failure": "ignore"},
+    "SaveFile": lambda: {"files": [], "output_dir": "."},
+    "SaveLatest": lambda: {"model": None, "on_save_failure": "ignore"},
+    "SaveMasks": lambda: {"mask_variable": "masks", "path_variable": "names"},
+    "SequenceToCsv": lambda: {"variables": ["inputs"], "id_variable": "ids",
+                              "output_file": "sequences.csv"},
+    "StopAfter": lambda: {"epochs": 99},
+    "TrainingTrace": lambda: {"output_dir": "."},
+    "WriteCSV": lambda: {"output_dir": "."},
+    "WriteTensorBoard": lambda: {"output_dir": "."},
+    "WriteTensorboard": lambda: {"output_dir": "."},
+    "emloop_tensorflow.hooks.WriteTensorBoard": lambda: {"output_dir": "."},
+    "emloop_tensorflow.hooks.WriteTensorboard": lambda: {"output_dir": "."},
+    "EvaluateHook": lambda: {"eval_function": lambda: {"accuracy": 1.0}},
+    "ModelTensorboardHook": lambda: {"tb_writer": board()},
+    "TensorboardPlotHook": lambda: {"tb_writer": board()},
+    "SSLTensorboardHook": lambda: {"tb_writer": board(), "log_params": True,
+                                   "log_params_gradients": True},
+    "OutputCSVHook": lambda: {"folder": ".", "id_key": "ids"},
+    "PreciseBatchNormHook": lambda: {"num_samples": 8},
+    "TorchscriptHook": lambda: {"torchscript_folder": "."},
+    "LogLossLrEtaHook": lambda: {"checkpoint_folder": "."},
+}  # fmt: skip
+# Rows that need another one before them in the list.
+BEFORE = {"Check": "ComputeStats", "SaveBest": "ComputeStats", "SaveMasks": None}
+# What is abstract, or needs a server, a model, data or a precision of its own; tested elsewhere.
+LEFT_OUT = {"EveryNEpoch", "OnPlateau", "VisdomHook", "Fp16OptimizerHook", "LRSchedulerHook",
+            "EMAIterHook", "EMAEpochHook", "ModelOutputMaskHook"}  # fmt: skip
+
+ROWS = [
+    (name, row)
+    for name, one in sorted(dialects.DIALECTS.items())
+    if name != "mmengine"  # It has tests of its own.
+    for row in one.names()
+    if row not in LEFT_OUT
+]
+
+
+def classify(run, batch):
+    output = run.model(batch["input"])
+    loss = torch.nn.functional.cross_entropy(output, batch["targets"])
+    said = {"said": output.argmax(1), "output": output, "inputs": batch["input"].detach()}
+    return {"loss": loss, **said, "masks": torch.ones(len(output), 2, 2)}
+
+
+def classes(count):
+    generator = torch.Generator().manual_seed(1)
+    made = []
+    for index in range(count):
+        inputs = torch.randn(4, 4, generator=generator)
+        ids = [f"{index}/{k}" for k in range(4)]
+        made.append({"input": inputs, "targets": inputs[:, :3].argmax(1), "ids": ids, "names": ids})
+    return made
+
+
+def make_row(name, row):
+    kind = _load(dialects.DIALECTS[name].names()[row])
+    return kind(**ARGUMENTS[row]()) if row in ARGUMENTS else kind()
+
+
+@pytest.mark.parametrize(("name", "row"), ROWS)
+def test_a_row_trains_and_goes_on_from_a_checkpoint(name, row, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def train_with(epochs, **options):
+        rows = [BEFORE[row]] if BEFORE.get(row) else []
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 3))
+        config = {"MODEL": {"MODEL_COMPLEXITY": {"INPUT_SHAPE": [4]}}}
+        trainer = make_trainer(
+            model=model,
+            hooks=[*(make_row(name, one) for one in (*rows, row)), SaveCheckpoint()],
+            train_data=classes(3),
+            val_data=classes(2),
+            step=classify,
+            max_epochs=epochs,
+            config=config,
+            run_dir="run",
+            **options,
+        )
+        return trainer.train(), trainer
+
+    outcome, _ = train_with(1)
+    assert outcome.status == "completed"
+    outcome, trainer = train_with(2, resume=True)
+    assert outcome.status == "completed" and trainer.run.progress.epoch == 2
+
+
 # --- several systems in one run -----------------------------------------------------------------
 
 

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
+
+from hookloop.metrics.series import Value, read_values
 
 CHUNK = 1000  # How many may wait.
 
 
 class Waiting:
-    """Scalars of one training, read many at a time.
+    """Numbers of one training, read many at a time.
 
     >>> waiting = Waiting()
-    >>> waiting.add(torch.tensor(2.0))
+    >>> waiting.add(2.0)
     False
     >>> waiting.read()
     [2.0]
     """
 
     def __init__(self) -> None:
-        self._tensors: list[Tensor] = []
+        self._values: list[Value] = []
 
-    def add(self, tensor: Tensor) -> bool:
-        """Take a scalar; return whether it is time to read."""
-        self._tensors.append(tensor.detach())
-        return len(self._tensors) >= CHUNK
+    def add(self, value: Value) -> bool:
+        """Take a number or a scalar tensor; return whether it is time to read."""
+        values = self._values
+        values.append(value.detach() if isinstance(value, Tensor) else value)
+        return len(values) >= CHUNK
 
     def read(self) -> list[float]:
         """Read all that wait, in one copy, and forget them."""
-        tensors, self._tensors = self._tensors, []
-        if not tensors:
-            return []
-        if any(one.ndim for one in tensors):
-            tensors = [one.float().mean() for one in tensors]
-        numbers: list[float] = torch.stack(tensors).tolist()
+        values, self._values = self._values, []
+        (numbers,) = read_values([values])
         return numbers

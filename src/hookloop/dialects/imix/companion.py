@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.dialects.companion import Companion
 from hookloop.dialects.imix.log_buffer import LogBufferStorage, set_log_buffer
+from hookloop.metrics.series import Series
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -34,6 +35,7 @@ class ImixCompanion(Companion):
         self.is_training = False
         self.start_iter = 0
         self.start_epoch = 0
+        self._losses = Series()
 
     def before_run(self, run: Run) -> None:
         self.is_training = False
@@ -42,6 +44,7 @@ class ImixCompanion(Companion):
         self.is_training = True
         self.start_iter, self.start_epoch = run.progress.iter, run.progress.epoch
         self.buffer.iter = run.progress.iter
+        self._losses = run.metrics.series("train/loss")
         set_log_buffer(self.buffer)
 
     def before_train_epoch(self, run: Run) -> None:
@@ -53,8 +56,9 @@ class ImixCompanion(Companion):
 
     def after_train_iter(self, run: Run) -> None:
         self.behind_iter = 1
-        if run.loss is not None:  # iMIX's engine puts the losses itself.
-            self.buffer.put_loss(run.loss)
+        losses = self._losses
+        if not losses.is_empty:  # iMIX's engine puts the losses itself.
+            self.buffer.put_loss(losses.latest)
 
     def after_train_epoch(self, run: Run) -> None:
         self._next()

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from hookloop.dialects.waiting import Waiting
 from hookloop.errors import HookError, nearest
+from hookloop.metrics.series import Value
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -137,7 +138,7 @@ class LogBufferStorage:
         self._read()
         return self._latest
 
-    def put_loss(self, loss: Tensor) -> None:
+    def put_loss(self, loss: Value) -> None:
         """Put the loss of an iteration, which is read from its device when somebody asks."""
         if self._first is None:
             self._first = self.iter

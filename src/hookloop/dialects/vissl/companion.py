@@ -96,7 +96,7 @@ class VisslCompanion(Companion):
         first = batch[0] if type(batch) is tuple or type(batch) is list else None
         # The common forms at a fifth of the cost.
         self._sizes.append(first.shape[0] if type(first) is Tensor else run.batch_size)
-        if self._waiting.add(run.loss):
+        if self._waiting.add(run.loss if run.loss.ndim == 0 else run.loss.mean()):
             self._read()
 
     def after_train_epoch(self, run: Run) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
 from collections.abc import Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
@@ -46,11 +48,11 @@ class ModelTensorboardHook(QuietHook):
         if self._is_drawn or not task.run.world.is_main or not isinstance(sample, Mapping):
             return
         self._is_drawn = True
-        mode = task.model.training
-        task.model.eval()  # So that drawing changes no statistics and draws no random numbers.
-        with torch.no_grad():
-            self.tb_writer.add_graph(task.model, sample["input"])
-        task.model.train(mode)
+        # In a copy and without randomness, since looking at a model must not change its training.
+        model = copy.deepcopy(task.model).eval()
+        with torch.random.fork_rng(), torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Tracing warns of every branch in a model.
+            self.tb_writer.add_graph(model, sample["input"])
         self.tb_writer.flush()
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from hookloop.core.hook import Hook
+from hookloop.core.run import Run
 from hookloop.dialects.adapter import Catalogued, native
+from hookloop.dialects.vissl.views import LastBatch
 from hookloop.errors import HookError
 
 
@@ -125,4 +127,10 @@ class TorchscriptHook(Catalogued):
     def native_hooks(self) -> Sequence[Hook]:
         """Return the exporting hook."""
         file = Path(self.torchscript_folder).resolve() / "torchscript.pt"
-        return [native("ExportModel")("torchscript", file=str(file))]
+        return [native("ExportModel")("torchscript", file=str(file), inputs=_inputs_of)]
+
+
+def _inputs_of(run: Run) -> object:
+    """Return what the model is shown of the last batch: its entry ``input``, where it has one."""
+    sample = LastBatch(run).sample
+    return sample["input"] if isinstance(sample, Mapping) and "input" in sample else sample
