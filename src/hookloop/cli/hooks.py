@@ -48,6 +48,7 @@ def _describe(name: str, hook: Callable[..., object]) -> str:
     from hookloop.core.hook import Hook
     from hookloop.core.points import POINTS
     from hookloop.core.priority import Priority
+    from hookloop.dialects import dialect_of_class
 
     lines = [
         f"{name}({parameters(hook)})",
@@ -55,6 +56,9 @@ def _describe(name: str, hook: Callable[..., object]) -> str:
         inspect.getdoc(hook) or "It has no description.",
         "",
     ]
+    dialect = dialect_of_class(hook) if isinstance(hook, type) else None
+    if dialect is not None:
+        return "\n".join([*lines, f"dialect:   {dialect.name} (docs/dialects/{dialect.name}.md)"])
     acts_at = [
         point.name
         for point in POINTS

@@ -212,7 +212,7 @@ class RunnerFacade(Facade):
     @cached_property
     def message_hub(self) -> MessageHub:
         """What hooks tell each other."""
-        return MessageHub.get_instance(self.experiment_name)
+        return MessageHub.new_instance(self.experiment_name)
 
     @property
     def logger(self) -> logging.Logger:

@@ -49,6 +49,12 @@ class MessageHub:
         return hub
 
     @classmethod
+    def new_instance(cls, name: str) -> MessageHub:
+        """Make a hub and let it be the current one; one of that name would be an older run's."""
+        cls._instances.pop(name, None)
+        return cls.get_instance(name)
+
+    @classmethod
     def get_current_instance(cls) -> MessageHub:
         """Return the hub made or asked for last."""
         if not cls._instances:
