@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.types import Batch
@@ -45,15 +47,30 @@ class AccumulateVariables(AbstractHook):
 
     def state_dict(self) -> dict[str, object]:
         return {
-            stream: {name: np.asarray(kept).tolist() for name, kept in values.items()}
+            stream: {name: _to_state(kept) for name, kept in values.items()}
             for stream, values in self._accumulator.items()
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         self._reset_accumulator()
         for stream, values in state.items():
-            for name, kept in cast("Mapping[str, list[object]]", values).items():
-                self._accumulator[stream][name] = list(kept)
+            for name, kept in cast("Mapping[str, Tensor | list[object]]", values).items():
+                self._accumulator[stream][name] = list(_from_state(kept))
+
+
+def _to_state(kept: list[Any]) -> Tensor | list[Any]:
+    """Bring values to what a checkpoint holds; numbers keep the precision that sums depend on."""
+    try:
+        array = np.asarray(kept)
+    except ValueError:  # Of different shapes.
+        return [_to_state(list(one)) for one in kept]
+    return torch.from_numpy(array) if array.dtype.kind in "biuf" else array.tolist()
+
+
+def _from_state(kept: Any) -> Any:  # noqa: ANN401 - what `_to_state` made
+    if isinstance(kept, list):
+        return [_from_state(one) for one in kept]
+    return kept.numpy() if isinstance(kept, Tensor) else kept
 
 
 def variable(batch_data: Batch, name: str, stream: str) -> Any:  # noqa: ANN401 - the user's own
