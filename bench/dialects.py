@@ -15,6 +15,7 @@ import timeit
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
+from time import thread_time
 
 import torch
 
@@ -119,7 +120,9 @@ def time(run: Run, calls: Sequence[Calls]) -> float:
         for one in calls:
             fire(one, run)
 
-    return median(timeit.repeat(once, number=CALLS, repeat=REPEATS)) / CALLS * 1e6
+    # The thread's own time, so that what else the machine does counts less.
+    seconds = timeit.repeat(once, timer=thread_time, number=CALLS, repeat=REPEATS)
+    return median(seconds) / CALLS * 1e6
 
 
 def one_call(run: Run) -> float:
