@@ -49,6 +49,7 @@ docs: $(INSTALLED) ## Write the generated pages of docs/ anew
 
 bench: $(INSTALLED) ## Measure what a mount point and an iteration cost
 	$(BIN)/python bench/run.py
+	$(BIN)/python bench/saves.py
 
 faults: $(INSTALLED) ## Kill, starve and damage a training; nothing durable may be lost
 	$(BIN)/python scripts/faults.py

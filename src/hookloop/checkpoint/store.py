@@ -10,17 +10,15 @@ import errno
 import logging
 import os
 import time
-import zlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, cast
-
-import torch
+from typing import cast
 
 from hookloop.checkpoint.index import Index, Kind, Saved
 from hookloop.checkpoint.reading import read
 from hookloop.checkpoint.storage import Storage, open_storage, put
+from hookloop.checkpoint.writing import Sums, write_checkpoint
 from hookloop.errors import CheckpointError
 
 LAST = "last_checkpoint"
@@ -43,14 +41,11 @@ class CheckpointStore:
     def write(self, checkpoint: Mapping[str, object], saved: Saved, nbytes: int) -> Saved:
         """Make a checkpoint durable and list it."""
         self._check_space(nbytes)
-        counted: list[_Counting] = []
-
-        def write(file: BinaryIO) -> None:
-            counted.append(_Counting(file))
-            counted[0].save(dict(checkpoint))
-
-        self.storage.write(saved.name, write)
-        size, crc32 = counted[0].size, counted[0].crc32
+        sums: list[Sums] = []
+        self.storage.write(
+            saved.name, lambda file: sums.append(write_checkpoint(dict(checkpoint), file))
+        )
+        size, crc32 = sums[0]()
         return self.index.add(replace(saved, size=size, crc32=crc32, time=time.time()))
 
     def promote(self, name: str, saved: Saved) -> Saved:
@@ -193,35 +188,3 @@ def load(path: str | Path) -> dict[str, object]:
     if name not in store.storage.names():
         raise CheckpointError(f"There is no checkpoint '{path}'.")
     return store.read(name)
-
-
-class _Counting:
-    """A file that counts and sums what is written to it."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._error: Exception | None = None
-        self.size = 0
-        self.crc32 = 0
-
-    def save(self, checkpoint: dict[str, object]) -> None:
-        """Write a checkpoint to it."""
-        try:
-            torch.save(checkpoint, cast("BinaryIO", self))
-        except RuntimeError:
-            if self._error is not None:  # torch puts a riddle in place of 'No space left'.
-                raise self._error  # noqa: B904 - its own cause says all
-            raise
-
-    def write(self, data: bytes) -> int:
-        try:
-            put(self._file, data)
-        except Exception as error:
-            self._error = error
-            raise
-        self.size += len(data)
-        self.crc32 = zlib.crc32(data, self.crc32)
-        return len(data)
-
-    def flush(self) -> None:
-        self._file.flush()
