@@ -168,6 +168,38 @@ def test_persistent_workers_resume_exactly(tmp_path):
     assert_same_end(resumed, whole)
 
 
+@pytest.mark.parametrize(("cut", "every"), [(8, 1), (9, "1 epoch"), (16, 1), (17, "1 epoch")])
+def test_persistent_workers_resume_exactly_at_the_border_of_an_epoch(tmp_path, cut, every):
+    def loaders():
+        train, val = (
+            DataLoader(
+                Augmented(count), batch_size=3, shuffle=True, num_workers=1, persistent_workers=True
+            )
+            for count in (23, 6)
+        )
+        return {"data": train, "val_data": val, "every": every}
+
+    run_dir = tmp_path / "cut"
+    with pytest.raises(Cut):
+        make(run_dir, cut=cut, **loaders()).train()
+    resumed = make(run_dir, resume=True, **loaders())
+    resumed.train()
+    assert_same_end(resumed, straight(tmp_path, **loaders()))
+
+
+def test_a_generator_of_a_validation_loaders_own_is_continued(tmp_path):
+    def loader():
+        generator = torch.Generator().manual_seed(9)
+        return DataLoader(Augmented(6), batch_size=4, shuffle=True, generator=generator)
+
+    run_dir = tmp_path / "cut"
+    with pytest.raises(Cut):
+        make(run_dir, cut=11, val_data=loader()).train()
+    resumed = make(run_dir, resume=True, val_data=loader())
+    resumed.train()
+    assert_same_end(resumed, straight(tmp_path, val_data=loader()))
+
+
 def test_a_generator_of_the_loaders_own_is_continued(tmp_path):
     def loader():
         generator = torch.Generator().manual_seed(9)
@@ -294,6 +326,8 @@ def test_a_checkpoint_does_not_grow_with_the_run(tmp_path):
         (Endless, "no DataLoader"),
         (lambda: DataLoader(Stream(), batch_size=2), "data set is iterable"),
         (lambda: DataLoader(WithGenerator(), batch_size=2), "generator of its own"),
+        (lambda: DataLoader(WithTransform(), batch_size=2), "own ('transform.rng')"),
+        (lambda: DataLoader(Augmented(), sampler=OwnSampler(), batch_size=2), "its sampler keeps"),
     ],
 )
 def test_a_loader_that_cannot_be_exact_is_named_at_start(tmp_path, caplog, data, reason):
@@ -305,3 +339,20 @@ def test_a_loader_that_cannot_be_exact_is_named_at_start(tmp_path, caplog, data,
 def test_leaving_workers_to_torch_is_named_at_start(tmp_path, caplog):
     make(tmp_path / "r", workers=1, seed_samples=False, max_epochs=1).train()
     assert "seed_samples=False" in caplog.text
+
+
+class WithTransform(Augmented):
+    def __init__(self):
+        super().__init__()
+        self.transform = WithGenerator()
+
+
+class OwnSampler(torch.utils.data.Sampler):
+    def __init__(self):
+        self.rng = random.Random(0)
+
+    def __iter__(self):
+        return iter(self.rng.sample(range(23), 23))
+
+    def __len__(self):
+        return 23
