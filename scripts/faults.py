@@ -93,7 +93,7 @@ def make_trainer(run_dir: Path, size: Size, **options: object) -> Trainer:
         model,
         train_data=DataLoader(Noisy(80), batch_size=8, shuffle=True, num_workers=2),
         val_data=DataLoader(Noisy(16), batch_size=8),
-        loss=nn.functional.mse_loss,  # type: ignore[arg-type]
+        loss=nn.functional.mse_loss,
         optimizer=optimizer,
         schedule=torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.999),
         max_epochs=size.epochs,

@@ -23,7 +23,7 @@ def main() -> None:
     # The real 0.10.7 calls torch.load without saying what it may load.
     os.environ.setdefault("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
     time.sleep = lambda seconds: None  # It waits 2 s at each new pass.
-    import mmengine  # type: ignore[import-not-found]
+    import mmengine
 
     spec = importlib.util.spec_from_file_location("mmengine_scenarios", SCENARIOS)
     assert spec is not None
