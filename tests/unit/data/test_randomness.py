@@ -1,0 +1,36 @@
+import random
+
+import numpy as np
+import torch
+
+from hookloop.data.randomness import Randomness, seed_all
+
+
+def draw(*generators):
+    own = [torch.rand(1, generator=one).item() for one in generators]
+    return [random.gauss(0, 1), np.random.randn(), torch.randn(1).item(), *own]
+
+
+def test_every_generator_goes_on_from_the_moment(tmp_path):
+    generator = torch.Generator().manual_seed(4)
+    draw(generator)  # An odd number of Gaussian ones, of which the generators keep a second.
+    now = Randomness.now([generator])
+    torch.save(now.state, tmp_path / "state.pth")
+    first = draw(generator)
+    again = Randomness(torch.load(tmp_path / "state.pth", weights_only=True))
+    again.restore([generator])
+    assert draw(generator) == first
+
+
+def test_a_moment_is_not_changed_by_what_is_drawn_later():
+    now = Randomness.now()
+    key = now.key(1)
+    draw()
+    assert now.key(1) == key != Randomness.now().key(1)
+
+
+def test_a_seed_begins_all_of_them():
+    seed_all(2**40 + 5)
+    first = draw()
+    seed_all(2**40 + 5)
+    assert draw() == first

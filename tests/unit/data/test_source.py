@@ -1,0 +1,73 @@
+import pytest
+import torch
+from tests.tiny import make_data
+
+from hookloop.data.source import Source, open_streams
+from hookloop.errors import DataError
+
+
+def test_a_pass_is_read_in_groups_the_last_may_be_smaller():
+    source = Source([1, 2, 3, 4, 5], "train_data")
+    places = [(group, source.position) for group in source.groups(2)]
+    assert places == [([1, 2], 2), ([3, 4], 4), ([5], 5)]
+    assert source.position == 0
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_the_place_is_kept_and_found_again(tmp_path, size):
+    def source():
+        return Source(make_data(20, 4, shuffle=True), "train_data")
+
+    torch.manual_seed(1)
+    first = source()
+    groups = first.groups(size)
+    next(groups)
+    torch.save([first.state_dict(), torch.get_rng_state()], tmp_path / "state.pth")
+    rest = [group[0][0] for group in groups]
+    state, rng = torch.load(tmp_path / "state.pth", weights_only=True)
+    again = source()
+    again.load_state_dict(state)
+    torch.manual_seed(99)
+    torch.set_rng_state(rng)
+    assert again.position == size
+    found = [group[0][0] for group in again.groups(size)]
+    assert len(found) == len(rest)
+    assert all(torch.equal(*pair) for pair in zip(found, rest, strict=True))
+
+
+def test_its_state_does_not_grow():
+    source = Source(make_data(400, 1), "train_data")
+    sizes = set()
+    for _ in source.groups(1):
+        state = source.state_dict()
+        sizes.add(len(str(state.keys())) + len(state["began"]["python"][1]))
+    assert len(sizes) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([], "train_data is empty: it has no batch."),
+        ("text", "train_data is str: it must be an iterable of batches."),
+        (7, "train_data is int"),
+        (make_data(4, 8, drop_last=True), "fewer than one batch of 8, and drop_last=True drops"),
+    ],
+)
+def test_data_that_cannot_be_trained_on_is_refused(data, message):
+    with pytest.raises(DataError) as caught:
+        Source(data, "train_data")
+    assert message in str(caught.value)
+
+
+def test_streams_are_named_in_messages():
+    with pytest.raises(DataError, match=r"val_data\['noisy'\] is empty"):
+        open_streams({"clean": [1], "noisy": []}, "val_data")
+
+
+def test_whole_passes_are_counted_for_the_next_run():
+    source = Source(make_data(), "val_data")
+    for _ in range(2):
+        list(source)
+    again = Source(make_data(), "val_data")
+    again.load_reading_state(source.reading_state())
+    assert again.reading_state()["passes"] == 2
