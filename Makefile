@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 DOWNSTREAM ?= .venv-downstream
+BENCH ?= .venv-bench
 BIN := $(VENV)/bin
 RUNNABLE := $(VENV)/.runnable
 INSTALLED := $(VENV)/.installed
@@ -47,8 +48,15 @@ format: $(INSTALLED) ## Format the code and mend what ruff can mend
 docs: $(INSTALLED) ## Write the generated pages of docs/ anew
 	$(BIN)/python scripts/make_docs.py
 
-bench: $(INSTALLED) ## Measure what a mount point and an iteration cost
-	$(BIN)/python bench/run.py
+# torch is pinned on the line itself, so that no peer can bring another.
+$(BENCH)/.installed: bench/requirements.txt pyproject.toml
+	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --no-compile torch==2.13.0 \
+		--requirement bench/requirements.txt --editable .
+	@touch $@
+
+bench: $(BENCH)/.installed ## Measure what an iteration costs, beside the peers; QUICK=1 takes minutes
+	$(BENCH)/bin/python -m bench.run $(if $(QUICK),--quick,--picture docs/images/bench.png)
 	$(BIN)/python bench/saves.py
 
 faults: $(INSTALLED) ## Kill, starve and damage a training; nothing durable may be lost
@@ -61,5 +69,5 @@ downstream: ## Compare the dialects with the real packages, in an environment of
 	$(DOWNSTREAM)/bin/python -m pytest tests/downstream
 
 clean: ## Remove the virtual environment and every cache
-	rm -rf $(VENV) $(DOWNSTREAM) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(DOWNSTREAM) $(BENCH) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

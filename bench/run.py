@@ -1,230 +1,165 @@
-"""Measure what the engine costs over a hand-written loop: ``make bench``.
+"""Measure what hookloop costs, beside the hand-written loop and the peers: ``make bench``.
 
-The same model (a perceptron 16-16-1), data (batches of 8) and optimizer (SGD) are trained by a
-hand-written loop and by a `Trainer`, in segments that take turns, on one CPU thread; once with the
-batches ready in a list, which leaves the loop alone, and once with a DataLoader over a
-TensorDataset. The clock runs from the request for the first batch to the end of the data, so
-neither building the Trainer nor closing the run is counted; it is the thread's own time, so that
-what else the machine does counts less. At the end the weights of all must agree bit for bit;
-otherwise the loops did not do the same work and nothing is reported.
+The same work (tiny.py) is done by a hand-written loop, by hookloop and by those peers that are
+installed, in turns within one process (race.py); at the end the weights of all must agree bit for
+bit. Then come an empty mount point, what grows (growth.py) and how long it takes to begin
+(start.py). Tables are printed, all figures go to a JSON file, and a picture shows the first table.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 import json
-import random
+import os
+import platform
+import subprocess
 import sys
-import tempfile
 import timeit
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from time import thread_time
-from typing import Literal, Protocol
+
+# Threads inherit this, and torch's own setting they do not.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
-from torch import Tensor, nn
-from torch.utils.data import DataLoader, Sampler, TensorDataset
 
-from hookloop import Hook, Trainer
+from bench import by_hand, growth, ours, report, start
+from bench.race import Result, Train, race
+from bench.tiny import Case, Work
+from hookloop import Hook
 from hookloop.core.plan import Plan, fire
 from hookloop.core.points import PointTable
 
-Batches = Iterable[list[Tensor]]
-Train = Callable[["Racer"], None]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One measured line of the table."""
-
-    what: str
-    value: float
-    unit: str
-    note: str = ""
-
-
-class Clock(Protocol):
-    """Something that every batch passes, and that notes how long the last pass took."""
-
-    seconds: float
-
-
-class TimedList(list[list[Tensor]]):
-    """Batches that are ready."""
-
-    seconds = 0.0
-
-    def __iter__(self) -> Iterator[list[Tensor]]:
-        begin = thread_time()
-        yield from super().__iter__()
-        self.seconds = thread_time() - begin
-
-
-class TimedOrder(Sampler[int]):
-    """The order in which a DataLoader loads samples."""
-
-    def __init__(self, samples: int) -> None:
-        self.samples = samples
-        self.seconds = 0.0
-
-    def __iter__(self) -> Iterator[int]:
-        begin = thread_time()
-        yield from range(self.samples)
-        self.seconds = thread_time() - begin
-
-    def __len__(self) -> int:
-        return self.samples
-
-
-def in_a_list(inputs: Tensor, targets: Tensor) -> tuple[Batches, Clock]:
-    """Prepare the batches beforehand."""
-    pairs = zip(inputs.view(-1, 8, 16).unbind(), targets.view(-1, 8, 1).unbind(), strict=True)
-    batches = TimedList(list(pair) for pair in pairs)
-    return batches, batches
-
-
-def from_a_loader(inputs: Tensor, targets: Tensor) -> tuple[Batches, Clock]:
-    """Load the batches as most people do."""
-    order = TimedOrder(len(inputs))
-    data = TensorDataset(inputs, targets)
-    loader: DataLoader[list[Tensor]] = DataLoader(data, batch_size=8, sampler=order)  # type: ignore[arg-type]
-    return loader, order
-
-
-class Racer:
-    """One way to train, with a model and optimizer that live through all its segments."""
-
-    def __init__(self, name: str, train: Train, data: tuple[Batches, Clock], batches: int) -> None:
-        torch.manual_seed(0)
-        self.name = name
-        self.train = train
-        self.batches, self.clock = data
-        self.num_batches = batches
-        self.model = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1))
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3)
-        self.times: list[float] = []
-
-    def run_segment(self) -> None:
-        """Train over the data once and keep the microseconds per iteration."""
-        self.train(self)
-        self.times.append(self.clock.seconds / self.num_batches * 1e6)
-
-
-def by_hand(racer: Racer) -> None:
-    """Train one epoch with the loop that everybody writes."""
-    model, optimizer, loss_of = racer.model, racer.optimizer, nn.MSELoss()
-    model.train()
-    for inputs, targets in racer.batches:
-        optimizer.zero_grad()
-        loss = loss_of(model(inputs), targets)
-        loss.backward()
-        optimizer.step()
-
-
-def without_hooks(racer: Racer) -> None:
-    """Train one epoch with a Trainer and no hook at all."""
-    with tempfile.TemporaryDirectory() as folder:
-        _trainer(racer, folder, False).train()
-
-
-def with_default_hooks(racer: Racer) -> None:
-    """Train one epoch with the standard set of hooks, as a user who changes nothing."""
-    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
-        _trainer(racer, folder, None).train()
-
-
-def _trainer(racer: Racer, folder: str, default_hooks: Literal[False] | None) -> Trainer:
-    return Trainer(
-        model=racer.model,
-        train_data=racer.batches,
-        loss=nn.MSELoss(),
-        optimizer=racer.optimizer,
-        max_epochs=1,
-        device="cpu",
-        default_hooks=default_hooks,
-        run_dir=Path(folder) / "run",
-    )
-
-
-WAYS: dict[str, Train] = {
-    "hand-written loop": by_hand,
-    "Trainer, no hooks": without_hooks,
-    "Trainer, default hooks": with_default_hooks,
+PEERS = {
+    "ignite": "pytorch-ignite",
+    "emloop": "emloop",
+    "mmengine": "mmengine",
+    "accelerate": "accelerate",
+    "lightning": "lightning",
+    "transformers": "transformers",
 }
+CASES = (
+    Case("no hooks"),
+    Case("everyday set", everyday=True),
+    Case("everyday set and EMA", everyday=True, ema=True),
+    Case("100 idle hooks", idle=100),
+    Case("100 empty hooks", empty=100),
+)
+FAST = Case("fast path", fast=True)
 
 
-def race(
-    title: str,
-    make_data: Callable[[Tensor, Tensor], tuple[Batches, Clock]],
-    *,
-    segments: int,
-    batches: int,
-) -> list[Figure]:
-    """Let the ways to train take turns, and compare each segment with its neighbour by hand."""
-    inputs = torch.randn(8 * batches, 16, generator=torch.Generator().manual_seed(0))
-    targets = inputs.sum(dim=1, keepdim=True)
-    racers = [Racer(name, way, make_data(inputs, targets), batches) for name, way in WAYS.items()]
-    order = random.Random(0)
-    for _ in range(segments + 1):
-        # Whoever comes after a Trainer finds other things in the caches, so the order changes.
-        for racer in order.sample(racers, len(racers)):
-            racer.run_segment()
-    hand, *others = racers
-    base = hand.times[1:]  # The first segment warms up.
-    figures = [Figure(f"{title}: {hand.name}", median(base), "us/iter")]
-    for other in others:
-        _check_same_weights(hand, other)
-        extra = [theirs - mine for theirs, mine in zip(other.times[1:], base, strict=True)]
-        low, middle, high = quantiles(extra, n=4)
-        note = f"{middle:+.2f} us (quartiles {low:+.2f}, {high:+.2f})"
-        figures.append(Figure(f"{title}: {other.name}", median(other.times[1:]), "us/iter", note))
-    return figures
+def engines() -> dict[str, Train]:
+    """Return who takes part: the hand-written loop first, twice, which shows the noise."""
+    found: dict[str, Train] = {
+        "by hand": by_hand.train,
+        "by hand again": by_hand.train,
+        "hookloop": ours.train,
+    }
+    for name in PEERS:
+        if find_spec(name) is not None:
+            found[name] = import_module(f"bench.peers.{name}").train
+    return found
 
 
-def _check_same_weights(hand: Racer, other: Racer) -> None:
-    for mine, theirs in zip(hand.model.parameters(), other.model.parameters(), strict=True):
-        if not torch.equal(mine, theirs):
-            raise SystemExit(f"{other.name}: the weights differ from the hand-written loop's.")
+def race_all(rounds: int) -> dict[str, list[Result]]:
+    """Run every case."""
+    results: dict[str, list[Result]] = {}
+    for case in CASES:
+        print(f"{case.name} ...", file=sys.stderr)
+        results[case.name] = race(case, engines(), rounds)
+    results[FAST.name] = race(
+        FAST,
+        {"by hand": by_hand.train, "hookloop, plain": _without_fast_path, "hookloop": ours.train},
+        rounds,
+    )
+    return results
 
 
-def empty_point(repeats: int = 21, number: int = 200_000) -> Figure:
-    """Measure firing a point at which no hook acts, though the plan has a hook."""
+def _without_fast_path(work: Work) -> None:
+    ours.train(Work(Case("plain"), work.model, work.iterations, work.data, work.folder))
+
+
+def empty_point(repeats: int = 21, number: int = 100_000) -> float:
+    """Return the nanoseconds of a point at which no hook acts, though the plan has a hook."""
 
     class Elsewhere(Hook):
         def after_epoch(self, run: object) -> None: ...
 
     names = {"fire": fire, "plan": Plan([Elsewhere()], PointTable()), "run": None}
-    timer = timeit.Timer("fire(plan.after_train_iter, run)", timer=thread_time, globals=names)
-    times = timer.repeat(repeats, number)
-    return Figure("empty mount point", median(times) / number * 1e9, "ns")
+    look = "if calls := plan.after_train_iter: fire(calls, run)"
+    times = timeit.Timer(look, timer=thread_time, globals=names).repeat(repeats, number)
+    return median(times) / number * 1e9
+
+
+def other_figures(quick: bool) -> dict[str, object]:
+    """Measure everything besides the races."""
+    tensors = (1, 10, 100, 1000) if quick else (1, 10, 100, 1000, 10_000)
+    steps = growth.measure_hooks(6 if quick else 30)
+    steps += growth.measure_parameters(tensors)
+    steps += growth.measure_length(10_000 if quick else 1_000_000)
+    first = start.measure_first_iteration(1 if quick else 5)
+    return {
+        "empty point, ns": empty_point(),
+        "growth": [asdict(step) for step in steps],
+        "import hookloop": asdict(start.measure_import(5 if quick else 15)),
+        "first iteration": {name: asdict(spent) for name, spent in first.items()},
+    }
+
+
+def machine() -> dict[str, object]:
+    """Describe where and with what was measured."""
+    names = ["torch", "hookloop", *(one for name, one in PEERS.items() if find_spec(name))]
+    return {
+        "python": platform.python_version(),
+        "processors": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "versions": {name: version(name) for name in names},
+    }
+
+
+def also(script: str) -> None:
+    """Run a benchmark of its own, if it is there."""
+    path = Path(__file__).parent / script
+    if path.is_file():
+        print(f"\n{script}", flush=True)
+        subprocess.run([sys.executable, str(path)], check=False)
 
 
 def main() -> None:
-    """Measure, print the table, and write it as JSON if asked to."""
+    """Measure, print the tables, write JSON and picture."""
     parser = argparse.ArgumentParser(description="Measure what the engine costs.")
-    parser.add_argument("--segments", type=int, default=80, help="turns of each loop")
-    parser.add_argument("--batches", type=int, default=250, help="iterations in a turn")
-    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--quick", action="store_true", help="two minutes, less exact")
+    parser.add_argument("--json", type=Path, default=Path("bench.json"), help="where figures go")
+    parser.add_argument("--picture", type=Path, help="where a picture goes; needs matplotlib")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    sizes = {"segments": options.segments, "batches": options.batches}
-    figures = [
-        empty_point(),
-        *race("list", in_a_list, **sizes),
-        *race("DataLoader", from_a_loader, **sizes),
+    before = machine()
+    results = race_all(6 if options.quick else 60)
+    content = {
+        "machine": before,
+        "races": {name: [asdict(one) for one in found] for name, found in results.items()},
+        **other_figures(options.quick),
+    }
+    report.print_all(results, content)
+    options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    if options.picture:
+        report.draw(results, options.picture)
+    scripts: tuple[str, ...] = ("average_weights.py",)
+    for script in scripts if options.quick else (*scripts, "saves.py"):
+        also(script)
+    wrong = [
+        f"{case}: {one.name}"
+        for case, found in results.items()
+        for one in found
+        if not one.same_weights and not one.error
     ]
-    print(f"torch {torch.__version__}, Python {sys.version.split()[0]}, one thread, medians")
-    for figure in figures:
-        print(f"{figure.what:36} {figure.value:8.2f} {figure.unit:8} {figure.note}".rstrip())
-    print("weights: equal, bit for bit")
-    if options.json:
-        content = {"torch": torch.__version__, "figures": [asdict(figure) for figure in figures]}
-        options.json.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    if wrong:
+        raise SystemExit(f"The weights differ from the hand-written loop's: {', '.join(wrong)}.")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,85 @@
+"""The figures as tables and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+from bench.race import Result, difference, typical
+
+
+def print_all(results: Mapping[str, list[Result]], content: Mapping[str, object]) -> None:
+    """Print every table."""
+    machine = cast("dict[str, object]", content["machine"])
+    versions = cast("dict[str, str]", machine["versions"])
+    print(", ".join(f"{name} {number}" for name, number in versions.items()))
+    print(
+        f"Python {machine['python']}, {machine['processors']} processors, one thread, load at the "
+        f"start {machine['load']:.1f}; microseconds of processor time per iteration, medians;"
+    )
+    print("differences to the hand-written loop of the same round, with quartiles")
+    for case, found in results.items():
+        print(f"\n{case}")
+        for one in found:
+            print(f"  {line(one, found[0])}")
+    print(f"\nempty mount point {content['empty point, ns']:8.1f} ns")
+    for step in cast("list[dict[str, object]]", content["growth"]):
+        print(f"{step['what']:12} {step['count']:>9}  {step['value']:9.2f} us  {step['note']}")
+    imported = cast("dict[str, float]", content["import hookloop"])
+    cpu, wall = imported["cpu"] * 1e3, imported["wall"] * 1e3
+    print(f"import hookloop {cpu:8.1f} ms, on the clock {wall:.1f}")
+    first = cast("dict[str, dict[str, float]]", content["first iteration"])
+    script, ours = first["script"], first["hookloop"]
+    print(
+        f"to the first iteration of the digits: script {script['cpu']:.2f} s, hookloop train "
+        f"{ours['cpu']:.2f} s, {ours['cpu'] / script['cpu']:.2f}x; on the clock "
+        f"{script['wall']:.2f} s, {ours['wall']:.2f} s, {ours['wall'] / script['wall']:.2f}x"
+    )
+
+
+def line(one: Result, base: Result) -> str:
+    """Tell one result in a line."""
+    if one.error or len(one.cpu) < 2:
+        return f"{one.name:16} {one.error or 'did not run'}"
+    low, middle, high = difference(one, base)
+    _, wall, _ = difference(one, base, "wall")
+    weights = "" if one.same_weights else "  OTHER WEIGHTS"
+    return (
+        f"{one.name:16} {typical(one):8.1f}  {middle:+8.2f} ({low:+.1f}, {high:+.1f})"
+        f"  on the clock {typical(one, 'wall'):8.1f} {wall:+8.1f}{weights}"
+    )
+
+
+def draw(results: Mapping[str, list[Result]], path: Path) -> None:
+    """Draw what each engine adds to the hand-written loop, a panel per case."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    cases = {name: found for name, found in results.items() if name != "fast path"}
+    figure, axes = pyplot.subplots(1, len(cases), figsize=(3.2 * len(cases), 3.4), sharey=True)
+    names = [one.name for one in next(iter(cases.values()))][2:][::-1]
+    for axis, (case, found) in zip(axes, cases.items(), strict=True):
+        by_name = {one.name: one for one in found}
+        extras = [_extra(by_name[name], found[0]) for name in names]
+        colours = ["#1f6f8b" if name == "hookloop" else "#b8b8b8" for name in names]
+        axis.barh(names, [extra or 0.0 for extra in extras], color=colours)
+        widest = max([extra for extra in extras if extra is not None] + [1.0])
+        for place, extra in enumerate(extras):
+            text = "no hooks" if extra is None else f"{extra:+.0f}"
+            axis.text(max(extra or 0.0, 0.0) + widest * 0.02, place, text, va="center", fontsize=8)
+        axis.set_xlim(min(0.0, *(extra or 0.0 for extra in extras)), widest * 1.2)
+        axis.set_title(case, fontsize=10)
+        axis.axvline(0, color="black", linewidth=0.8)
+        for side in ("top", "right"):
+            axis.spines[side].set_visible(False)
+    figure.supxlabel("microseconds per iteration more than the hand-written loop", fontsize=9)
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+
+
+def _extra(one: Result, base: Result) -> float | None:
+    return None if one.error or len(one.cpu) < 2 else difference(one, base)[1]
