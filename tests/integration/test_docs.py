@@ -17,7 +17,7 @@ def blocks(language, text=README):
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["trainer", "writing-hooks"])
+@pytest.mark.parametrize("page", ["trainer", "writing-hooks", "checkpoints"])
 def test_the_python_of_a_page_runs_from_top_to_bottom(page):
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     names = {"__name__": "page"}
