@@ -140,8 +140,8 @@ def smooth_all(series: Sequence[Series], window: int = WINDOW) -> list[float]:
     """Read the means over the last ``window`` values of several series, in one copy."""
     tails = [one._tail(window) for one in series]
     read = read_values(tails)
-    if read is not tails:
-        for one, numbers in zip(series, read, strict=True):
+    for one, before, numbers in zip(series, tails, read, strict=True):
+        if numbers is not before:
             one._keep(cast("list[Value]", numbers))
     return [sum(numbers) / len(numbers) for numbers in read]
 
@@ -155,19 +155,33 @@ def read_all(series: Sequence[Series]) -> None:
 
 
 def read_values(lists: list[list[Value]]) -> list[list[float]]:
-    """Turn lists of values into numbers with at most one copy from the device."""
-    # The type of a float is asked for, because torch makes isinstance(..., Tensor) slow.
-    tensors = [value for values in lists for value in values if type(value) is not float]
-    if not tensors:
+    """Turn lists of values into numbers with at most one copy; those that are numbers stay."""
+    # Types are compared within C: torch makes isinstance(..., Tensor) slow, and a pass over
+    # hundreds of values is what a log line costs.
+    unread = [set(map(type, values)) - _NUMBER for values in lists]
+    if not any(unread):
         return cast("list[list[float]]", lists)
-    numbers = iter(_stack(tensors).tolist())
+    tensors = [
+        value
+        for values, others in zip(lists, unread, strict=True)
+        if others
+        for value in values
+        if type(value) is not float
+    ]
+    numbers = iter(_side_by_side(tensors).tolist())
     return [
-        [value if type(value) is float else next(numbers) for value in values] for values in lists
+        [value if type(value) is float else next(numbers) for value in values]
+        if others
+        else cast("list[float]", values)
+        for values, others in zip(lists, unread, strict=True)
     ]
 
 
+_NUMBER = {float}
+
+
 def _sum(values: list[Value], weights: list[float] | None) -> Value:
-    if all(type(value) is float for value in values):
+    if set(map(type, values)) == _NUMBER:
         numbers = cast("list[float]", values)
         return (
             sum(numbers)
@@ -183,17 +197,22 @@ def _sum(values: list[Value], weights: list[float] | None) -> Value:
 def _stack(values: Sequence[Value]) -> Tensor:
     """Put values side by side in double precision, on the device of the first tensor among them."""
     border = next(place for place, value in enumerate(values) if type(value) is not float)
-    like = torch.as_tensor(values[border])
-    dtype = torch.float32 if like.device.type == "mps" else torch.float64
-    if border:  # Most often: what was read already, and what came since.
-        rest = _stack(values[border:])
-        return torch.cat([_ahead(cast("Sequence[float]", values[:border]), rest), rest])
+    rest = _side_by_side(values[border:])
+    rest = rest.to(torch.float32 if rest.device.type == "mps" else torch.float64)
+    if not border:
+        return rest
+    # Most often: what was read already, and what came since.
+    return torch.cat([_ahead(cast("Sequence[float]", values[:border]), rest), rest])
+
+
+def _side_by_side(values: Sequence[Value]) -> Tensor:
+    """Put values side by side in their own precision; the first decides on the device."""
     try:  # Mostly all are alike; to make sure of it first would take as long as to stack them.
-        return torch.stack(cast("list[Tensor]", values)).to(dtype)
+        return torch.stack(cast("list[Tensor]", values))
     except (TypeError, RuntimeError):  # Numbers between them, or tensors of several devices.
-        return torch.stack(
-            [torch.as_tensor(one, dtype=dtype, device=like.device) for one in values]
-        )
+        device = torch.as_tensor(values[0]).device
+        wide = torch.float32 if device.type == "mps" else torch.float64
+        return torch.stack([torch.as_tensor(one, dtype=wide, device=device) for one in values])
 
 
 def _ahead(numbers: Sequence[float], like: Tensor) -> Tensor:
