@@ -51,10 +51,12 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
     }
     assert options == {
         "train": ["--alias", "--resume", "--run-dir", "--traceback"],
+        "resume": ["--alias", "--traceback"],
         "run": ["--alias", "--traceback"],
         "validate": ["--alias", "--checkpoint", "--traceback"],
         "test": ["--alias", "--checkpoint", "--traceback"],
         "check": ["--alias", "--traceback"],
+        "verify-resume": ["--alias", "--iters", "--kills", "--traceback"],
         "plan": ["--alias", "--traceback"],
         "points": ["--traceback"],
         "hooks": ["--traceback"],
