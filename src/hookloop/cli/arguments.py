@@ -9,6 +9,9 @@ import click
 
 Verb = Callable[..., object]
 
+ALIASES = "hookloop.aliases"
+"""Where a verb that starts other processes finds the names given with ``--alias``."""
+
 
 def config_and_overrides(function: Verb) -> Verb:
     """Take a config file, or a run directory, and any number of ``key=value``."""
@@ -43,6 +46,7 @@ def _install_aliases(
     except HookError as error:
         raise click.BadParameter(str(error), context, parameter) from error
     context.call_on_close(alias.undo)
+    context.meta[ALIASES] = names
 
 
 def run_directory_of(config: Path) -> Path | None:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import click
 
+from hookloop.cli.arguments import aliases
 from hookloop.cli.report import reporting
 from hookloop.cli.train import train
 from hookloop.errors import CheckpointError
 
 
 @click.command("resume", short_help="Go on with a run.")
+@aliases
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
 @reporting

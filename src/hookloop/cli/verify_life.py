@@ -16,6 +16,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, cast
 
+from hookloop import dialects
 from hookloop.checkpoint.store import LAST
 from hookloop.config.build import arguments
 from hookloop.config.load import load
@@ -120,6 +121,8 @@ def _is_service(hook: object) -> bool:
 def main() -> None:
     """Obey the order; leave a note of what may make a resume inexact."""
     order = json.loads(sys.argv[1])
+    if order["aliases"]:
+        dialects.alias(*order["aliases"])
     trainer = make_trainer(order)
     data = trainer.run.train_data
     notes = [f"{data.name}: {data.inexact}."] if data is not None and data.inexact else []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.arguments import ALIASES, config_and_overrides
 from hookloop.cli.report import reporting, say_error
 from hookloop.errors import HookloopError
 
@@ -59,6 +59,7 @@ class Proof:
         self.settings = {
             "config": str(config),
             "overrides": list(overrides),
+            "aliases": click.get_current_context().meta.get(ALIASES, ()),
             "iters": iters,
             "every": max(1, min(5, iters // 4)),
         }
