@@ -11,7 +11,7 @@ INSTALLED := $(VENV)/.installed
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench faults docs downstream clean
+.PHONY: help install demo test check quick format bench faults docs downstream clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -41,6 +41,9 @@ check: $(INSTALLED) ## Style, types, layers and every test
 	$(BIN)/lint-imports
 	$(BIN)/pytest --numprocesses auto
 
+quick: $(INSTALLED) ## The everyday tests: all but those that start processes of their own
+	$(BIN)/pytest --numprocesses auto -m "not slow"
+
 format: $(INSTALLED) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -57,7 +60,7 @@ $(BENCH)/.installed: bench/requirements.txt pyproject.toml
 
 bench: $(BENCH)/.installed ## Measure what an iteration costs, beside the peers; QUICK=1 takes minutes
 	$(BENCH)/bin/python -m bench.run $(if $(QUICK),--quick,--picture docs/images/bench.png)
-	$(BIN)/python bench/saves.py
+	$(if $(QUICK),,$(BENCH)/bin/python bench/saves.py)
 
 faults: $(INSTALLED) ## Kill, starve and damage a training; nothing durable may be lost
 	$(BIN)/python scripts/faults.py

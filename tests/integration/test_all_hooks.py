@@ -19,6 +19,8 @@ from hookloop.config.build import build
 from hookloop.config.load import load
 from hookloop.writers.records import Image, Text
 
+pytestmark = pytest.mark.slow
+
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 CONFIG = """\
 _base_: {digits}/config.yaml

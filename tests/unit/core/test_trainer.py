@@ -165,6 +165,7 @@ def strike(tmp_path, name, times=1):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_ends_the_run_in_order_with_its_exit_code(tmp_path, name):
     done = strike(tmp_path, name)
@@ -176,6 +177,7 @@ def test_a_signal_ends_the_run_in_order_with_its_exit_code(tmp_path, name):
     assert (tmp_path / "r" / "iter_4.pth").is_file()
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_at_once(tmp_path):
     done = strike(tmp_path, "SIGTERM", times=2)
     assert done.returncode == -signal.SIGTERM

@@ -2,6 +2,7 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
 import torch
 from tests.tiny import make_data, make_trainer
 
@@ -33,6 +34,7 @@ print(model[1].running_mean.tolist(), model[1].num_batches_tracked.item())
 """
 
 
+@pytest.mark.slow
 def test_ranks_get_the_mean_of_their_buffers(tmp_path):
     command = [sys.executable, "-c", textwrap.dedent(RANK)]
     ranks = [
