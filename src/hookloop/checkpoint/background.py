@@ -4,7 +4,7 @@ A write that fails (a full disk, a lost directory) is said once and tried again,
 a newer checkpoint takes its place, or the run ends; the end waits for what can be saved.
 
 A thread writes, not a process: torch and the system do nearly all of it without the interpreter's
-lock. While 600 MB are written, a training of small iterations (160 us) is slower by 6 % with a
+lock. While 600 MB are written, a training of small iterations (160 us) is slower by 5 % with a
 thread and by 2 % with a process (bench/saves.py --writer), which would need all buffers in shared
 memory, and care about its own end.
 """

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import pickle
 import re
-import zipfile
-import zlib
-from typing import BinaryIO
 
 import torch
 
 from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.storage import Storage
+from hookloop.checkpoint.sums import damage
 from hookloop.errors import CheckpointError
-
-CHUNK = 1 << 22
 
 
 def read(storage: Storage, name: str, listed: Saved | None) -> dict[str, object]:
@@ -49,36 +45,13 @@ def _verify(storage: Storage, name: str, listed: Saved | None) -> None:
     label, size = f"{storage.url}/{name}", storage.size(name)
     if size == 0:
         raise CheckpointError(f"'{label}' is empty.")
-    if listed is None:
-        _verify_archive(storage, name)
-        return
-    if size != listed.size:
+    if listed is not None and size != listed.size:
         raise CheckpointError(
             f"'{label}' is damaged: it has {size} bytes instead of {listed.size}."
         )
-    checksum = 0
     with storage.open(name) as file:
-        while chunk := file.read(CHUNK):
-            checksum = zlib.crc32(chunk, checksum)
-    if checksum != listed.crc32:
-        raise CheckpointError(f"'{label}' is damaged: its checksum is wrong.")
-
-
-def _verify_archive(storage: Storage, name: str) -> None:
-    """Check the sums that torch.save puts into the file, which torch.load does not look at."""
-    with storage.open(name) as file:
-        if not _is_archive(file):
-            return
-        with zipfile.ZipFile(file) as archive:
-            damaged = archive.testzip()
-    if damaged is not None:
-        raise CheckpointError(f"'{storage.url}/{name}' is damaged in its part '{damaged}'.")
-
-
-def _is_archive(file: BinaryIO) -> bool:
-    start = file.read(4)
-    file.seek(0)
-    return start == b"PK\x03\x04"
+        if what := damage(file, listed.crc32 if listed is not None else None):
+            raise CheckpointError(f"'{label}' is damaged: {what}.")
 
 
 def _reason(error: Exception) -> str:

@@ -18,7 +18,7 @@ from typing import cast
 from hookloop.checkpoint.index import Index, Kind, Saved
 from hookloop.checkpoint.reading import read
 from hookloop.checkpoint.storage import Storage, open_storage, put
-from hookloop.checkpoint.writing import Sums, write_checkpoint
+from hookloop.checkpoint.writing import write_checkpoint
 from hookloop.errors import CheckpointError
 
 LAST = "last_checkpoint"
@@ -41,12 +41,8 @@ class CheckpointStore:
     def write(self, checkpoint: Mapping[str, object], saved: Saved, nbytes: int) -> Saved:
         """Make a checkpoint durable and list it."""
         self._check_space(nbytes)
-        sums: list[Sums] = []
-        self.storage.write(
-            saved.name, lambda file: sums.append(write_checkpoint(dict(checkpoint), file))
-        )
-        size, crc32 = sums[0]()
-        return self.index.add(replace(saved, size=size, crc32=crc32, time=time.time()))
+        sums = write_checkpoint(self.storage, saved.name, dict(checkpoint))
+        return self.index.add(replace(saved, size=sums.size, crc32=sums.crc32, time=time.time()))
 
     def promote(self, name: str, saved: Saved) -> Saved:
         """Keep a checkpoint that is here already under a second name."""

@@ -3,6 +3,8 @@ import logging
 import os
 import pickle
 import shutil
+import struct
+import zipfile
 
 import pytest
 import torch
@@ -13,13 +15,16 @@ from hookloop.errors import CheckpointError
 
 
 def checkpoint(iteration):
-    return {"progress": {"iter": iteration}, "model": {"w": torch.full((100,), float(iteration))}}
+    return {
+        "progress": {"iter": iteration},
+        "model": {"w": torch.full((10_000,), float(iteration))},
+    }
 
 
 def save(store, iteration, *, name=None, owner="a", kind="periodic", last=True, **options):
     name = name or f"iter_{iteration}.pth"
     saved = Saved(name, store.place, iteration, 0, kind=kind, owners=(owner,), **options)
-    done = store.write(checkpoint(iteration), saved, 400)
+    done = store.write(checkpoint(iteration), saved, 40_000)
     if last:
         store.mark_last(name)
     return done
@@ -42,7 +47,7 @@ def flip(data):
 
 DAMAGES = {
     "truncated": (lambda data: data[: len(data) // 2], "bytes instead of"),
-    "bit-flipped": (flip, "its checksum is wrong"),
+    "bit-flipped": (flip, "is damaged: its "),
     "empty": (lambda data: b"", "is empty"),
     "foreign": (lambda data: b"not a checkpoint", "bytes instead of"),
 }
@@ -246,6 +251,37 @@ def test_an_index_of_a_later_version_is_read(place):
     entries["checkpoints"][0]["colour"] = "red"
     store.storage.write(INDEX, lambda file: file.write(json.dumps(entries).encode()))
     assert iteration_of(CheckpointStore(place).newest()) == 1
+
+
+def test_a_file_without_sums_inside_is_summed_up_itself(tmp_path):
+    torch.serialization.set_crc32_options(False)
+    try:
+        store = CheckpointStore(tmp_path)
+        for iteration in (1, 2):
+            save(store, iteration)
+    finally:
+        torch.serialization.set_crc32_options(True)
+    assert iteration_of(CheckpointStore(tmp_path).newest()) == 2
+    spoil(store, "iter_2.pth", flip)
+    assert iteration_of(CheckpointStore(tmp_path).newest()) == 1
+
+
+def test_a_change_of_any_record_is_found(tmp_path):
+    store = CheckpointStore(tmp_path)
+    save(store, 1)
+    whole = (tmp_path / "iter_1.pth").read_bytes()
+    with zipfile.ZipFile(tmp_path / "iter_1.pth") as archive:
+        records = archive.infolist()
+    assert len(records) > 3
+    for record in records:
+        header = whole[record.header_offset : record.header_offset + 30]
+        names, extra = struct.unpack("<HH", header[26:30])
+        begin = record.header_offset + 30 + names + extra
+        damaged = bytearray(whole)
+        damaged[begin + record.file_size // 2] ^= 4
+        (tmp_path / "iter_1.pth").write_bytes(damaged)
+        with pytest.raises(CheckpointError, match="is damaged"):
+            store.load("iter_1.pth")
 
 
 def test_a_store_can_be_moved(tmp_path):
