@@ -123,11 +123,9 @@ def machine() -> dict[str, object]:
 
 
 def also(script: str) -> None:
-    """Run a benchmark of its own, if it is there."""
-    path = Path(__file__).parent / script
-    if path.is_file():
-        print(f"\n{script}", flush=True)
-        subprocess.run([sys.executable, str(path)], check=False)
+    """Run a benchmark of its own."""
+    print(f"\n{script}", flush=True)
+    subprocess.run([sys.executable, str(Path(__file__).parent / script)], check=True)
 
 
 def main() -> None:
@@ -149,9 +147,7 @@ def main() -> None:
     options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     if options.picture:
         report.draw(results, options.picture)
-    scripts: tuple[str, ...] = ("average_weights.py",)
-    for script in scripts if options.quick else (*scripts, "saves.py"):
-        also(script)
+    also("average_weights.py")
     wrong = [
         f"{case}: {one.name}"
         for case, found in results.items()

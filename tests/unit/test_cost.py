@@ -1,0 +1,197 @@
+"""What an iteration costs, counted and not timed: noise cannot fail this, a slip cannot pass."""
+
+import gc
+import inspect
+import io
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+import hookloop.hooks
+from hookloop import Hook, Trainer
+from hookloop.hooks import (
+    AverageWeights,
+    RecordTimes,
+    SaveCheckpoint,
+    ShowProgress,
+    StepSchedules,
+    WriteMetrics,
+)
+
+SOURCE = str(Path(hookloop.__file__).parent)
+EVERY = 50
+READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__index__", "__bool__")
+
+
+class OtherLoader(DataLoader):
+    """Goes the ordinary way through torch, not our short one."""
+
+
+def everyday():
+    return [RecordTimes(), WriteMetrics(every=EVERY), StepSchedules(), SaveCheckpoint(every=None)]
+
+
+def make_trainer(directory, hooks, iterations, default_hooks=False, loader=OtherLoader):
+    torch.manual_seed(0)
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    data = TensorDataset(torch.randn(2 * iterations, 2), torch.randn(2 * iterations, 1))
+    steps = default_hooks is None or any(isinstance(hook, StepSchedules) for hook in hooks)
+    return Trainer(
+        model,
+        train_data=loader(data, batch_size=2),
+        loss=torch.nn.functional.mse_loss,
+        optimizer=optimizer,
+        schedule=torch.optim.lr_scheduler.StepLR(optimizer, 1000) if steps else None,
+        max_epochs=1,
+        device="cpu",
+        default_hooks=default_hooks,
+        hooks=hooks,
+        run_dir=directory,
+    )
+
+
+# --- calls -------------------------------------------------------------------------------------
+
+
+def count_calls(directory, hooks, iterations):
+    """Calls of our own functions, and calls that they make into C."""
+    counts = Counter()
+
+    def note(frame, event, argument):
+        if event in ("call", "c_call") and frame.f_code.co_filename.startswith(SOURCE):
+            counts[event] += 1
+
+    trainer = make_trainer(directory, hooks, iterations)
+    sys.setprofile(note)
+    try:
+        trainer.train()
+    finally:
+        sys.setprofile(None)
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("hooks", "python", "c"),
+    [
+        pytest.param(list, 14, 10, id="no hooks"),
+        pytest.param(everyday, 28, 21, id="everyday set"),
+        pytest.param(lambda: [*everyday(), AverageWeights()], 31, 24, id="and EMA"),
+    ],
+)
+def test_an_iteration_makes_few_calls(hooks, python, c, tmp_path):
+    few, many = 6 * EVERY, 10 * EVERY
+    short = count_calls(tmp_path / "short", hooks(), few)
+    long = count_calls(tmp_path / "long", hooks(), many)
+    each = {event: (long[event] - short[event]) / (many - few) for event in ("call", "c_call")}
+    assert each["call"] <= python and each["c_call"] <= c, each
+
+
+def test_hooks_that_do_not_act_in_an_iteration_add_no_call_to_it(tmp_path):
+    class Idle(Hook):
+        def after_epoch(self, run):
+            pass
+
+    counts = []
+    for number in (0, 100):
+        hooks = [Idle().named(f"idle_{n}") for n in range(number)]
+        few = count_calls(tmp_path / f"few_{number}", hooks, 20)
+        many = count_calls(tmp_path / f"many_{number}", hooks, 40)
+        counts.append(many - few)
+    assert counts[0] == counts[1]
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+
+def test_an_iteration_leaves_nothing_behind(tmp_path):
+    class CountBlocks(Hook):
+        blocks = ()
+
+        def after_train_iter(self, run):
+            # As many iterations apart as sums and intervals take to come round, or nearly.
+            if run.progress.iter in (300, 300 + 1024):
+                gc.collect()
+                self.blocks = (*self.blocks, sys.getallocatedblocks())
+
+    count = CountBlocks()
+    make_trainer(tmp_path / "run", [*everyday(), AverageWeights(), count], 1400).train()
+    before, after = count.blocks
+    assert after - before < 512  # Half an object per iteration would be more.
+
+
+# --- reads -------------------------------------------------------------------------------------
+
+
+def hooks_with_an_interval():
+    """Every built-in hook whose interval can be set; those for services write through WriteTo."""
+    names = [
+        name
+        for name in hookloop.hooks.__all__
+        if "every" in inspect.signature(getattr(hookloop.hooks, name)).parameters
+    ]
+    return [name for name in names if name not in ("WriteTo", "WriteMLflow", "WriteTrackio")]
+
+
+def make_hook(name):
+    options = {"mode": "offline"} if name == "WriteWandb" else {}
+    return getattr(hookloop.hooks, name)(every=EVERY, **options)
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The iterations in which a tensor's value was asked for, by what."""
+    found = {"iteration": 1, "in": Counter()}
+    for name in READS:
+        original = getattr(torch.Tensor, name)
+
+        def reading(self, *args, _original=original, _name=name, **kwargs):
+            found["in"][found["iteration"], _name] += 1
+            return _original(self, *args, **kwargs)
+
+        monkeypatch.setattr(torch.Tensor, name, reading)
+    return found
+
+
+def between_intervals(reads):
+    """Leave out the first iteration, in which things are checked, and where intervals end."""
+    return {key: n for key, n in reads["in"].items() if key[0] != 1 and key[0] % EVERY}
+
+
+def train_and_count(directory, hooks, reads, **options):
+    class NoteIteration(Hook):
+        priority = 0
+
+        def before_train_iter(self, run):
+            reads["iteration"] = run.progress.iter + 1
+
+    # More than the values after which sums are made; its end is the end of an interval.
+    make_trainer(directory, [*hooks, NoteIteration()], 6 * EVERY, **options).train()
+
+
+@pytest.mark.parametrize("loader", [OtherLoader, DataLoader])
+def test_nothing_is_read_between_intervals_with_the_default_hooks(loader, reads, tmp_path):
+    train_and_count(tmp_path / "run", [AverageWeights()], reads, default_hooks=None, loader=loader)
+    assert between_intervals(reads) == {}
+    assert any(iteration == EVERY for iteration, _ in reads["in"])  # The test sees what is read.
+
+
+@pytest.mark.parametrize("name", hooks_with_an_interval())
+def test_no_hook_reads_between_its_intervals(name, reads, tmp_path):
+    train_and_count(tmp_path / "run", [make_hook(name)], reads)
+    assert between_intervals(reads) == {}
+
+
+def test_an_interval_reads_everything_in_one_go(reads, tmp_path):
+    hooks = [RecordTimes(), WriteMetrics(every=EVERY)]
+    train_and_count(tmp_path / "run", hooks, reads)
+    assert {key: n for key, n in reads["in"].items() if key[0] == EVERY} == {(EVERY, "tolist"): 1}
+
+
+def test_lines_on_the_screen_read_in_one_go_too(reads, tmp_path):
+    train_and_count(tmp_path / "run", [ShowProgress(every=EVERY, file=io.StringIO())], reads)
+    assert {key: n for key, n in reads["in"].items() if key[0] == EVERY} == {(EVERY, "tolist"): 1}
