@@ -35,12 +35,13 @@ class OpenLog:
     def __init__(self, file: Path | None = None, *, screen: bool = True) -> None:
         self._logger = logging.getLogger(LOGGER)
         self._handlers: list[logging.Handler] = []
-        self._level = self._logger.level
+        self._level: int | None = None
         if screen and not self._logger.hasHandlers():
             self._add(_Screen(), "%(message)s")
         if file is not None:
             self._add(logging.FileHandler(file, encoding="utf-8"), "%(asctime)s  %(message)s")
         if self._logger.getEffectiveLevel() > logging.INFO:
+            self._level = self._logger.level  # Only who changed it changes it back.
             self._logger.setLevel(logging.INFO)
 
     def close(self) -> None:
@@ -48,7 +49,8 @@ class OpenLog:
         for handler in self._handlers:
             self._logger.removeHandler(handler)
             handler.close()
-        self._logger.setLevel(self._level)
+        if self._level is not None:
+            self._logger.setLevel(self._level)
 
     def _add(self, handler: logging.Handler, form: str) -> None:
         handler.setFormatter(logging.Formatter(form, "%Y-%m-%d %H:%M:%S"))
