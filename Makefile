@@ -10,6 +10,10 @@ INSTALLED := $(VENV)/.installed
 # --no-compile: Python compiles what it imports, which is a small part of what is installed.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 
+# Some machines forbid Python to keep what it compiled: then each process that a test or a benchmark
+# starts would compile torch anew, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check quick format bench faults docs downstream clean
 

@@ -33,6 +33,7 @@ def run(arguments: list[str]) -> Spent:
     """Run Python once, with one thread for computations."""
     before, began = _children(), perf_counter()
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # Or compiling torch is what is measured.
     subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,

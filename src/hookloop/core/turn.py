@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, TypeGuard, cast
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
+from hookloop.core import optimize
 from hookloop.data.batch import is_pair
 from hookloop.errors import DataError, ModelError
 
@@ -62,14 +62,7 @@ class Turn:
     def zero_grad(self) -> None:
         """Forget the gradients of the last update."""
         for optimizer in self.optimizers:
-            zero_grad = optimizer.zero_grad
-            if getattr(zero_grad, "__func__", None) is not Optimizer.zero_grad:
-                zero_grad()
-                continue
-            # What torch's own does, without its mark for the profiler, which costs 3 us.
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    parameter.grad = None
+            optimize.zero_grad(optimizer)
 
     def record(self, run: Run, loss: Tensor) -> None:
         """Put the loss, and what else a step returned, into the metric store; nothing is read."""
@@ -101,7 +94,7 @@ class Turn:
             run.metrics.series("train/grad_norm").add(norm)
         if self.scaler is None:
             for optimizer in self.optimizers:
-                optimizer.step()
+                optimize.step(optimizer)
             return
         for optimizer in self.optimizers:
             self.scaler.step(optimizer)

@@ -32,13 +32,19 @@ class StepSchedules(Hook):
         self._by_metric: list[Schedule] = []  # A validation without training moves nothing.
 
     def before_train(self, run: Run) -> None:
-        self._by_iter = [s for s in run.schedules.values() if s.counts("iters")]
+        # Bound once: in an iteration nothing is left to do but to step.
+        self._by_iter = [
+            (int(s.every.count), s.scheduler.step)
+            for s in run.schedules.values()
+            if s.counts("iters")
+        ]
         self._by_epoch = [s for s in run.schedules.values() if s.counts("epochs")]
         self._by_metric = [s for s in run.schedules.values() if s.metric is not None]
 
     def after_train_iter(self, run: Run) -> None:
-        for schedule in self._by_iter:
-            schedule.step(run.progress.iter)
+        for count, step in self._by_iter:
+            if run.progress.iter % count == 0:
+                step()
 
     def after_train_epoch(self, run: Run) -> None:
         for schedule in self._by_epoch:
