@@ -1,8 +1,7 @@
 """Where the time of an iteration goes: ``python -m bench.parts``.
 
-First the statements of the hand-written loop, then the hooks of the everyday set and the average of
-weights, each timed on its own inside a training. Reading the clock takes half a microsecond, which
-is taken off.
+The everyday set with an average of weights, once by hand and once with hookloop; each statement,
+each hook and what lies between them is timed on its own. Reading the clock is taken off.
 """
 
 from __future__ import annotations
@@ -10,21 +9,25 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
-from time import thread_time_ns
+from time import perf_counter, thread_time_ns
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bench import ours
-from bench.tiny import Case, Perceptron, Work, make_data
+from bench.tiny import EMA_SHARE, Case, Perceptron, Work, make_data, parameters
 from hookloop import Hook, Run, Trainer
 from hookloop.core.acting import Call
+from hookloop.core.turn import make_turns
 
 ITERATIONS = 6400
+ALL = "the whole iteration"
 
 Times = dict[str, list[int]]
 
@@ -36,54 +39,77 @@ def make_work() -> Work:
     return Work(case, model, ITERATIONS, data, Path(tempfile.mkdtemp()))
 
 
+def timed(function: Callable[..., object], kept: list[int]) -> Callable[..., object]:
+    """Return the function with a clock before and after it."""
+
+    def measure(*args: object) -> object:
+        begin = thread_time_ns()
+        result = function(*args)
+        kept.append(thread_time_ns() - begin)
+        return result
+
+    return measure
+
+
+class Batches:
+    """The batches, and how long each took to come."""
+
+    def __init__(self, work: Work, times: Times) -> None:
+        self.loader, self.times = work.loader(), times
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[list[Tensor]]:
+        following = timed(iter(self.loader).__next__, self.times["data"])
+        for _ in range(len(self)):
+            self.times[ALL].append(thread_time_ns())
+            yield following()  # type: ignore[misc]
+
+
 def by_hand(work: Work) -> Times:
-    """Time each statement."""
+    """Time each statement of the loop that does the same."""
     times: Times = defaultdict(list)
-    marks: list[int] = []
-    names = ("data", "zero_grad", "forward", "loss", "backward", "optimizer step", "schedule step")
     model, optimizer, loss_of = work.model, work.optimizer(), nn.MSELoss()
     schedule = work.schedule(optimizer)
-    batches = iter(work.loader())
-    for _ in range(ITERATIONS):
-        marks = [thread_time_ns()]
-        inputs, targets = next(batches)
-        marks.append(thread_time_ns())
-        optimizer.zero_grad()
-        marks.append(thread_time_ns())
-        output = model(inputs)
-        marks.append(thread_time_ns())
-        loss = loss_of(output, targets)
-        marks.append(thread_time_ns())
-        loss.backward()
-        marks.append(thread_time_ns())
-        optimizer.step()
-        marks.append(thread_time_ns())
-        schedule.step()
-        marks.append(thread_time_ns())
-        for name, begin, end in zip(names, marks, marks[1:], strict=False):
-            times[name].append(end - begin)
+    live = list(parameters(model))
+    average = [one.clone() for one in live]
+    zero_grad = timed(optimizer.zero_grad, times["zero_grad"])
+    forward = timed(model, times["forward"])
+    compute_loss = timed(loss_of, times["loss"])
+    backward = timed(Tensor.backward, times["backward"])
+    step = timed(optimizer.step, times["optimizer step"])
+    step_schedule = timed(schedule.step, times["schedule step"])
+    blend = timed(torch._foreach_lerp_, times["average of weights"])
+    clock = timed(perf_counter, times["iteration timer"])
+    for inputs, targets in Batches(work, times):
+        zero_grad()
+        loss = compute_loss(forward(inputs), targets)
+        backward(loss)
+        step()
+        step_schedule()
+        blend(average, live, EMA_SHARE)
+        clock()
     return times
 
 
-def by_hooks(work: Work) -> Times:
-    """Time each call of a hook."""
+def by_hookloop(work: Work) -> Times:
+    """Time what a turn does and each call of a hook."""
     times: Times = defaultdict(list)
-
-    def timed(call: Call, hook: Hook, point: str) -> Call:
-        kept = times[f"{hook.name}.{point}"]
-
-        def measure(run: Run, *args: object) -> None:
-            begin = thread_time_ns()
-            call(run, *args)
-            kept.append(thread_time_ns() - begin)
-
-        return measure
-
     optimizer = work.optimizer()
+    (turn,) = make_turns(nn.MSELoss(), None, {"": optimizer}, clip_norm=None, scaler=None)
+    parts = {"zero_grad": "zero_grad", "forward": "forward", "loss_of": "loss"}
+    parts |= {"record": "recording the loss", "backward": "backward", "update": "optimizer step"}
+    for method, name in parts.items():
+        setattr(turn, method, timed(getattr(turn, method), times[name]))
+
+    def wrapped(call: Call, hook: Hook, point: str) -> Call:
+        return timed(call, times[f"{hook.name}, {point}"])  # type: ignore[return-value]
+
     trainer = Trainer(
         work.model,
-        train_data=work.loader(),
-        loss=nn.MSELoss(),
+        train_data=Batches(work, times),
+        step=turn,
         optimizer=optimizer,
         schedule=work.schedule(optimizer),
         max_epochs=1,
@@ -92,20 +118,41 @@ def by_hooks(work: Work) -> Times:
         hooks=ours.hooks_of(work),
         run_dir=work.folder / "run",
     )
-    trainer.on("before_train")(lambda run: run.plan.wrap(timed))
+
+    @trainer.on("before_train")
+    def measure_hooks(run: Run) -> None:
+        run.plan.wrap(wrapped)
+
     trainer.train()
     return {name: spent for name, spent in times.items() if len(spent) == ITERATIONS}
+
+
+def show(title: str, times: Times, clock: float) -> None:
+    """Print the parts, and what is left of the whole."""
+    begins = times.pop(ALL)
+    whole = [end - begin for begin, end in pairwise(begins)]
+    print(f"{title:44} median    mean")
+    rest = median(whole) - clock
+    for name, spent in times.items():
+        rest -= median(spent) + clock  # What a clock itself takes lies half within, half without.
+        print(
+            f"  {name:40} {(median(spent) - clock) / 1e3:8.2f} {(mean(spent) - clock) / 1e3:7.2f}"
+        )
+    print(f"  {'between these':40} {rest / 1e3:8.2f}")
+    parts = sum(median(spent) - clock for spent in times.values())
+    print(f"  {'all':40} {(parts + rest) / 1e3:8.2f}\n")
 
 
 def main() -> None:
     """Measure and print."""
     torch.set_num_threads(1)
-    clock = [-(thread_time_ns() - thread_time_ns()) for _ in range(10_000)]
-    off = median(clock)
-    print("microseconds per iteration        median    mean")
-    for times in (by_hand(make_work()), by_hooks(make_work())):
-        for name, spent in times.items():
-            print(f"{name:32} {(median(spent) - off) / 1e3:7.2f} {(mean(spent) - off) / 1e3:7.2f}")
+    readings = [thread_time_ns() for _ in range(20_001)]
+    clock = median(b - a for a, b in pairwise(readings))
+    print(
+        f"microseconds of processor time per iteration; one reading of the clock takes {clock} ns"
+    )
+    show("by hand", by_hand(make_work()), clock)
+    show("hookloop", by_hookloop(make_work()), clock)
 
 
 if __name__ == "__main__":

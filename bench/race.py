@@ -1,8 +1,8 @@
 """Trainings that take turns within one process, so that all of them share its noise.
 
 Each training runs in a thread of its own and holds still until it is its turn; then it makes some
-iterations to warm up and a hundred that are timed, and hands over to the next. Neighbours are
-tenths of a second apart, so a busy moment of the machine hits all alike, and what counts is the
+iterations to warm up and fifty that are timed, and hands over to the next. Neighbours are
+hundredths of a second apart, so a busy moment of the machine hits all alike, and what counts is the
 median of the differences to the hand-written loop of the same round.
 """
 
@@ -22,10 +22,11 @@ import torch
 
 from bench.tiny import Case, Perceptron, Work, make_data
 
-TIMED = 100
-WARM_UP = 10
+TIMED = 50
+"""Iterations that are timed in a turn; exactly one of them writes a line of the log."""
+WARM_UP = 5
 FIRST = 35
-"""Iterations before the first turn; a turn's timed part then has exactly two lines of the log."""
+"""Iterations before the first turn."""
 
 Train = Callable[[Work], None]
 
@@ -123,6 +124,15 @@ def race(case: Case, engines: dict[str, Train], rounds: int) -> list[Result]:
         own = lane.work.kept or lane.work.model.state_dict()
         lane.result.same_weights = all(torch.equal(own[name], one) for name, one in first.items())
     return [lane.result for lane in lanes]
+
+
+def mean_of(one: Result, other: Result) -> Result:
+    """Return two measurements of the same as one, with less noise."""
+    cpu, wall = (
+        [(first + second) / 2 for first, second in zip(*both, strict=True)]
+        for both in ((one.cpu, other.cpu), (one.wall, other.wall))
+    )
+    return Result(one.name, cpu, wall)
 
 
 def difference(one: Result, base: Result, clock: str = "cpu") -> tuple[float, float, float]:

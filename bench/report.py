@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from bench.race import Result, difference, typical
+from bench.race import Result, difference, mean_of, typical
 
 
 def print_all(results: Mapping[str, list[Result]], content: Mapping[str, object]) -> None:
@@ -18,11 +18,13 @@ def print_all(results: Mapping[str, list[Result]], content: Mapping[str, object]
         f"Python {machine['python']}, {machine['processors']} processors, one thread, load at the "
         f"start {machine['load']:.1f}; microseconds of processor time per iteration, medians;"
     )
-    print("differences to the hand-written loop of the same round, with quartiles")
+    print("differences to the mean of both hand-written loops of the same round, with quartiles")
     for case, found in results.items():
         print(f"\n{case}")
-        for one in found:
-            print(f"  {line(one, found[0])}")
+        by_hand, again, *others = found
+        print(f"  {line(by_hand, by_hand)}\n  {line(again, by_hand)}")
+        for one in others:
+            print(f"  {line(one, mean_of(by_hand, again))}")
     print(f"\nempty mount point {content['empty point, ns']:8.1f} ns")
     for step in cast("list[dict[str, object]]", content["growth"]):
         print(f"{step['what']:12} {step['count']:>9}  {step['value']:9.2f} us  {step['note']}")
@@ -58,12 +60,11 @@ def draw(results: Mapping[str, list[Result]], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    cases = {name: found for name, found in results.items() if name != "fast path"}
-    figure, axes = pyplot.subplots(1, len(cases), figsize=(3.2 * len(cases), 3.4), sharey=True)
-    names = [one.name for one in next(iter(cases.values()))][2:][::-1]
-    for axis, (case, found) in zip(axes, cases.items(), strict=True):
-        by_name = {one.name: one for one in found}
-        extras = [_extra(by_name[name], found[0]) for name in names]
+    figure, axes = pyplot.subplots(1, len(results), figsize=(3.2 * len(results), 3.4), sharey=True)
+    names = [one.name for one in next(iter(results.values()))][2:][::-1]
+    for axis, (case, found) in zip(axes, results.items(), strict=True):
+        by_name, base = {one.name: one for one in found}, mean_of(found[0], found[1])
+        extras = [_extra(by_name[name], base) for name in names]
         colours = ["#1f6f8b" if name == "hookloop" else "#b8b8b8" for name in names]
         axis.barh(names, [extra or 0.0 for extra in extras], color=colours)
         widest = max([extra for extra in extras if extra is not None] + [1.0])
