@@ -63,14 +63,21 @@ class Iteration:
         self.turns = turns
         self.compute = compute
 
-    def make(self, batches: list[object]) -> None:
-        """Make one iteration from a group of microbatches."""
-        run, progress = self.run, self.run.progress
+    def begin(self, batches: list[object]) -> None:
+        """Begin with a group of microbatches."""
+        run = self.run
         run.batch = batches[0]
         if calls := run.plan.before_train_iter:
             fire(calls, run)
+
+    def make(self, batches: list[object]) -> None:
+        """Make the update, or those of several turns."""
         for turn in self.turns:
             self._take(turn, batches)
+
+    def end(self) -> None:
+        """Count what is done."""
+        run, progress = self.run, self.run.progress
         progress.iter += 1
         progress.iter_in_epoch += 1
         if calls := run.plan.after_train_iter:

@@ -1,12 +1,13 @@
 """The loop: training, validation and test, with every mount point at its place.
 
 Read from top to bottom it is the table of points.py, carried out. Hooks never run any of this; they
-ask through the run's verbs, and the loop obeys here, between iterations.
+ask through the run's verbs, and the loop obeys here, between iterations. Whoever goes through
+`Loop.iterations` makes the updates: `Loop.train` does, and so may a loop of the user's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import AbstractContextManager
 
 from hookloop.core.evaluation import Evaluation
@@ -62,6 +63,11 @@ class Loop:
 
     def train(self) -> None:
         """Train until a limit is reached or a stop is asked for."""
+        for batches in self.iterations():
+            self._iteration.make(batches)
+
+    def iterations(self) -> Generator[list[object], None, None]:
+        """Yield the batches of each iteration, for its update; all the rest is done in between."""
         run, plan, progress = self.run, self.run.plan, self.run.progress
         fire(plan.before_train, run)
         if progress.stage != "inside":
@@ -70,7 +76,7 @@ class Loop:
             self.validate()
         if progress.stage == "closing":  # The checkpoint was made before this epoch's validation.
             self._end_epoch()
-        while not (progress.is_done or run.requests.stop) and self._train_epoch():
+        while not (progress.is_done or run.requests.stop) and (yield from self._train_epoch()):
             self._end_epoch()
         if self.validation.due_at_end(progress):
             run.validate()
@@ -80,8 +86,8 @@ class Loop:
         fire(plan.after_train, run)
         self._obey()
 
-    def _train_epoch(self) -> bool:
-        """Train one epoch; return whether its end was reached."""
+    def _train_epoch(self) -> Generator[list[object], None, bool]:
+        """Go through one epoch; return whether its end was reached."""
         run, plan, progress = self.run, self.run.plan, self.run.progress
         if progress.stage != "inside":
             progress.stage, progress.iter_in_epoch = "inside", 0
@@ -94,8 +100,11 @@ class Loop:
         if run.requests.stop:
             return False
         due, requests, limit = self.validation.due_after_iter, run.requests, progress.max_iters
+        iteration = self._iteration
         for batches in self._groups():
-            self._iteration.make(batches)
+            iteration.begin(batches)
+            yield batches
+            iteration.end()
             if due is not None and due(progress):
                 run.validate()
             if requests.any:

@@ -48,6 +48,7 @@ class Point:
         clock: Which counter moves between two firings, if one does; a schedule in that unit
             can limit a hook here.
         ahead: Whether the point is fired before that counter moves.
+        within: Whether it lies within the update, which a loop of the user's own makes itself.
 
     >>> Point("after_generate", "when samples were drawn", args=("samples",)).signature
     'after_generate(run, samples)'
@@ -58,6 +59,7 @@ class Point:
     args: tuple[str, ...] = ()
     clock: Clock | None = None
     ahead: bool = False
+    within: bool = False
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -83,11 +85,17 @@ POINTS: tuple[Point, ...] = (
     Point("before_epoch", "an epoch begins", clock="epochs", ahead=True),
     Point("before_train_epoch", "a pass over the training data begins", clock="epochs", ahead=True),
     Point("before_train_iter", "the batch is there, nothing is done", clock="iters", ahead=True),
-    Point("after_forward", "run.output is there and may be replaced; in every phase"),
-    Point("after_loss", "run.loss is there and may be replaced; in every phase"),
-    Point("after_backward", "the gradients of a microbatch were added"),
-    Point("before_update", "gradients are complete and unscaled", clock="iters", ahead=True),
-    Point("after_update", "the optimizer has stepped", clock="iters", ahead=True),
+    Point("after_forward", "run.output is there and may be replaced; in every phase", within=True),
+    Point("after_loss", "run.loss is there and may be replaced; in every phase", within=True),
+    Point("after_backward", "the gradients of a microbatch were added", within=True),
+    Point(
+        "before_update",
+        "gradients are complete and unscaled",
+        clock="iters",
+        ahead=True,
+        within=True,
+    ),
+    Point("after_update", "the optimizer has stepped", clock="iters", ahead=True, within=True),
     Point("after_train_iter", "the iteration is done and counted", clock="iters"),
     Point("after_train_epoch", "the training pass is done and counted", clock="epochs"),
     Point("before_val", "a validation begins"),

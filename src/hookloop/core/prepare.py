@@ -37,10 +37,6 @@ def named_optimizers(
     for name, one in by_name.items():
         if not isinstance(one, Optimizer):
             raise ModelError(f"optimizer '{name}' is {one!r}: it must be a torch optimizer.")
-        if isinstance(one, LBFGS):
-            raise ModelError(
-                "LBFGS calls the model several times per step, which the loop does not."
-            )
         held = {id(parameter) for group in one.param_groups for parameter in group["params"]}
         if not held & trainable:
             raise ModelError(
@@ -98,6 +94,30 @@ def check_trainable(run: Run) -> None:
         raise HookError(
             "schedule= is given, but no hook steps it: keep the default hook 'schedule', or add "
             "StepSchedules()."
+        )
+
+
+def check_updates(run: Run) -> None:
+    """Refuse an optimizer that the engine's update cannot step."""
+    if any(isinstance(one, LBFGS) for one in run.optimizers.values()):
+        raise ModelError(
+            "LBFGS calls the model several times per step, which train() does not: make the "
+            "updates yourself, in trainer.loop()."
+        )
+
+
+def check_own_updates(run: Run, turns: Iterable[Turn], accumulate: int) -> None:
+    """Refuse what would have no effect where the user makes the updates."""
+    for point in run.plan.points.values():
+        if point.within and (owners := run.plan.calls(point.name).owners):
+            raise HookError(
+                f"The hook '{owners[0].name}' acts at {point.name}, within the update, which is "
+                "yours in trainer.loop(): leave the hook out and do its work there, or call train()."
+            )
+    if accumulate != 1 or any(turn.clip_norm or turn.scaler for turn in turns):
+        raise ModelError(
+            "accumulate=, clip_norm= and precision='fp16' are parts of the update, which is yours "
+            "in trainer.loop(): do them there, or call train()."
         )
 
 

@@ -5,8 +5,10 @@ prepare -> before_run -> restore -> loop -> after_run, whatever happened
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import Path
 from signal import SIGINT
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -20,7 +22,9 @@ from hookloop.core.loop import Loop
 from hookloop.core.plan import Plan, Row, fire, fire_all
 from hookloop.core.points import Point, PointTable
 from hookloop.core.prepare import (
+    check_own_updates,
     check_trainable,
+    check_updates,
     make_progress,
     make_scaler,
     named_optimizers,
@@ -43,9 +47,9 @@ from hookloop.parallel.world import World, choose_device
 
 if TYPE_CHECKING:
     import torch
+    from torch import Tensor
     from torch.optim.lr_scheduler import LRScheduler
 
-Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., None])
 
 
@@ -181,27 +185,57 @@ class Trainer:
             Interrupted: When a signal ended the run; it has ended in order by then.
         """
         self._compile()
-        check_trainable(self.run)
-        self._execute(self._train)
-        if self.run.outcome.status == "interrupted":
-            raise Interrupted(self.run.outcome)
+        check_updates(self.run)
+        with self._training():
+            self._loop.train()
         return self.run.outcome
+
+    @contextmanager
+    def loop(self) -> Iterator[Iterator[object]]:
+        """Train with updates of your own: ``with trainer.loop() as batches: for one in batches:``.
+
+        All but the update is as in `train`: the batches, on the device, epoch after epoch, from
+        where a resumed run was cut off; validation, checkpoints, hooks. A ``break`` counts the
+        iteration and ends the run, as ``trainer.run.stop`` does.
+
+        Raises:
+            HookError: If a hook acts at a point within the update, which is not reached.
+            Interrupted: When a signal ended the run; it has ended in order by then.
+        """
+        self._compile(frozenset({"train/*"}))
+        check_own_updates(self.run, self._loop.turns, self._loop.accumulate)
+        with self._training():
+            groups = self._loop.iterations()
+            yield (group[0] for group in groups)
+            if getgeneratorstate(groups) != GEN_CLOSED:
+                self.run.stop("the loop was left before its end")
+            for _ in groups:  # What comes after the last iteration.
+                pass
+
+    def record(self, loss: Tensor, **others: Tensor | float) -> None:
+        """Tell hooks the loss of an update that you made, and other numbers; nothing is read."""
+        self.run.loss = loss
+        for name, value in {"loss": loss, **others}.items():
+            self.run.metrics.put(f"train/{name}", value)
 
     def validate(self) -> dict[str, float]:
         """Evaluate on the validation data, outside of any training."""
         self._compile()
-        return self._execute(self._loop.validate)
+        with self._running():
+            return self._loop.validate()
 
     def test(self) -> dict[str, float]:
         """Evaluate on the test data."""
         self._compile()
-        return self._execute(self._loop.evaluation.test)
+        with self._running():
+            return self._loop.evaluation.test()
 
     def check(self) -> None:
         """Raise whatever `train` would refuse before its first iteration, and train nothing."""
         self._compile()
         if self.run.train_data is not None:
             check_trainable(self.run)
+            check_updates(self.run)
 
     def timetable(self) -> list[Row]:
         """List which hook acts at which mount point, in order."""
@@ -226,16 +260,23 @@ class Trainer:
 
         return attach
 
-    def _compile(self) -> None:
+    def _compile(self, besides: frozenset[str] = frozenset()) -> None:
         """Build the plan; hooks may have been attached since the last time."""
         streams = {"val": self.run.val_data, "test": self.run.test_data}
         turns, metrics = self._loop.turns, self._loop.evaluation.metrics
-        self.run.plan = Plan(self._hooks, self._points, produced_names(turns, metrics, streams))
+        produced = produced_names(turns, metrics, streams) | besides
+        self.run.plan = Plan(self._hooks, self._points, produced)
 
-    def _train(self) -> None:
-        if self.run.seed is not None and self.run.progress.iter == 0:
-            seed_all(self.run.seed)
-        self._loop.train()
+    @contextmanager
+    def _training(self) -> Iterator[None]:
+        """Do a training, and say so if a signal cut it short."""
+        check_trainable(self.run)
+        with self._running():
+            if self.run.seed is not None and self.run.progress.iter == 0:
+                seed_all(self.run.seed)
+            yield
+        if self.run.outcome.status == "interrupted":
+            raise Interrupted(self.run.outcome)
 
     def _load(self) -> None:
         """Take the weights to begin with, or the run to go on with, if there are any."""
@@ -249,7 +290,8 @@ class Trainer:
             self._loop.randomness = restore(run, checkpoint, label, self._scaler)
             self._origin.keep_config(run.config)
 
-    def _execute(self, work: Callable[[], Result]) -> Result:
+    @contextmanager
+    def _running(self) -> Iterator[None]:
         """Do one piece of work between before_run and after_run."""
         run = self.run
         run.requests = Requests(validate=run.requests.validate, any=run.requests.validate)
@@ -260,10 +302,9 @@ class Trainer:
         try:
             fire(run.plan.before_run, run)
             self._load()
-            result = work()
+            yield
             self._loop.saver.close(run)
             run.outcome = self._outcome()
-            return result
         except BaseException as error:
             failure = error
             run.outcome = self._outcome(error)

@@ -1,0 +1,203 @@
+"""A loop of one's own: the updates are the user's, all the rest is as with `Trainer.train`."""
+
+import json
+
+import pytest
+import torch
+from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record
+
+from hookloop import Hook
+from hookloop.core.points import POINTS
+from hookloop.core.run import Interrupted
+from hookloop.errors import HookError, ModelError
+from hookloop.hooks import (
+    AverageWeights,
+    ClipGradients,
+    SaveCheckpoint,
+    StopOnPlateau,
+    WriteMetrics,
+)
+
+OUTSIDE = [point.name for point in POINTS if not point.within]
+
+
+class Cut(Exception):
+    pass
+
+
+class WatchSize(Hook):
+    """Reads a number that only the loop records."""
+
+    reads = ("train/size",)
+    sizes = ()
+
+    def after_train_epoch(self, run):
+        self.sizes = (*self.sizes, run.metrics.mean("train/size"))
+
+
+def update(trainer, batch):
+    run = trainer.run
+    inputs, targets = batch
+    run.optimizer.zero_grad()
+    loss = torch.nn.functional.mse_loss(run.model(inputs), targets)
+    loss.backward()
+    run.optimizer.step()
+    trainer.record(loss)
+
+
+def train(trainer, cut_at=None):
+    with trainer.loop() as batches:
+        for batch in batches:
+            if trainer.run.progress.iter == cut_at:
+                raise Cut
+            update(trainer, batch)
+    return trainer.run.outcome
+
+
+@pytest.mark.parametrize("limits", [{"max_epochs": 3}, {"max_iters": 7}])
+def test_the_weights_are_those_of_train(limits):
+    own, theirs = make_trainer(**limits), make_trainer(**limits)
+    assert train(own).status == theirs.train().status == "completed"
+    assert own.run.progress == theirs.run.progress
+    assert_same_bits(own.run.model, theirs.run.model)
+
+
+def test_the_points_outside_the_update_are_fired_as_by_train(tmp_path):
+    fired = []
+    for train_so in (lambda trainer: trainer.train(), train):
+        hook, calls = record(OUTSIDE, lambda run: run.progress.iter)
+        trainer = make_trainer(
+            hooks=[hook], val_data=make_data(), max_epochs=2, run_dir=tmp_path / str(len(fired))
+        )
+        train_so(trainer)
+        fired.append(calls)
+    assert fired[0] == fired[1] and len(fired[0]) > 30
+
+
+def test_a_run_that_was_cut_off_goes_on_to_the_same_bits(tmp_path):
+    def make(place, **options):
+        data = make_data(24, shuffle=True)
+        hooks = [SaveCheckpoint(every="2 iters"), AverageWeights(momentum=0.1)]
+        return make_trainer(
+            train_data=data, max_epochs=3, hooks=hooks, run_dir=tmp_path / place, seed=3, **options
+        )
+
+    whole, cut = make("whole"), make("cut")
+    train(whole)
+    with pytest.raises(Cut):
+        train(cut, cut_at=9)
+    assert cut.run.outcome.status == "failed"
+    resumed = make("cut", resume=True)
+    train(resumed)
+    assert_same_bits(whole.run.model, resumed.run.model)
+    averages = [one.run.hooks[0].state_dict() for one in (whole, resumed)]
+    assert averages[0]["updates"] == averages[1]["updates"] == 18
+    for name, value in averages[0]["averaged"].items():
+        assert torch.equal(value, averages[1]["averaged"][name])
+
+
+def test_validation_stops_it_and_metrics_are_written(tmp_path):
+    trainer = make_trainer(
+        val_data=make_data(),
+        max_epochs=50,
+        hooks=[StopOnPlateau("val/loss", patience=1, min_delta=1e9), WriteMetrics(every=1)],
+        run_dir=tmp_path / "run",
+    )
+    outcome = train(trainer)
+    assert outcome.status == "stopped" and trainer.run.progress.epoch == 2
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert sum("train/loss" in json.loads(line) for line in lines) >= 6
+    assert outcome.metrics["train/loss"] > 0 and outcome.metrics["val/loss"] > 0
+
+
+def test_other_numbers_are_recorded_and_may_be_read_by_hooks():
+    hook = WatchSize()
+    trainer = make_trainer(max_epochs=2, hooks=[hook])
+    with trainer.loop() as batches:
+        for batch in batches:
+            update(trainer, batch)
+            trainer.record(trainer.run.loss, size=len(batch[0]))
+    assert hook.sizes == (4.0, 4.0)
+
+
+def test_a_break_ends_the_run_in_order(tmp_path):
+    hook, calls = record(OUTSIDE, lambda run: run.progress.iter)
+    trainer = make_trainer(max_epochs=9, hooks=[hook], run_dir=tmp_path / "run")
+    with trainer.loop() as batches:
+        for batch in batches:
+            update(trainer, batch)
+            if trainer.run.progress.iter == 3:
+                break
+    assert trainer.run.outcome.status == "stopped"
+    assert "left" in trainer.run.outcome.reason
+    assert trainer.run.progress.iter == 4
+    assert calls[-3:] == [("on_stop", 4), ("after_train", 4), ("after_run", 4)]
+
+
+def test_a_signal_ends_it_after_the_iteration():
+    trainer = make_trainer(max_epochs=9)
+
+    @trainer.on("after_train_iter")
+    def terminate(run):
+        run.stop("SIGTERM", signal=15)
+
+    with pytest.raises(Interrupted):
+        train(trainer)
+    assert trainer.run.progress.iter == 1
+
+
+def test_a_hook_within_the_update_is_refused():
+    with (
+        pytest.raises(HookError, match=r"'clip_gradients' acts at before_update"),
+        make_trainer(hooks=[ClipGradients(1.0)]).loop(),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("option", [{"accumulate": 2}, {"clip_norm": 1.0}])
+def test_parts_of_the_update_are_refused(option):
+    with pytest.raises(ModelError, match="parts of the update"), make_trainer(**option).loop():
+        pass
+
+
+def test_an_optimizer_with_a_closure_is_for_a_loop_of_ones_own():
+    model = make_model()
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
+    trainer = make_trainer(model=model, optimizer=optimizer, max_epochs=2)
+    with pytest.raises(ModelError, match=r"LBFGS .* trainer.loop\(\)"):
+        trainer.train()
+    losses = []
+    with trainer.loop() as batches:
+        for inputs, targets in batches:
+
+            def closure(inputs=inputs, targets=targets):
+                optimizer.zero_grad()
+                loss = torch.nn.functional.mse_loss(model(inputs), targets)
+                loss.backward()
+                return loss
+
+            losses.append(optimizer.step(closure))
+            trainer.record(losses[-1])
+    assert losses[-1] < losses[0]
+
+
+def test_two_passes_per_batch():
+    """As sharpness-aware minimisation makes them."""
+    model = make_model()
+    trainer = make_trainer(model=model, max_epochs=2)
+    parameters = list(model.parameters())
+    with trainer.loop() as batches:
+        for inputs, targets in batches:
+            torch.nn.functional.mse_loss(model(inputs), targets).backward()
+            moves = [0.05 * one.grad / one.grad.norm() for one in parameters]
+            with torch.no_grad():
+                torch._foreach_add_(parameters, moves)
+            trainer.run.optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(model(inputs), targets)
+            loss.backward()
+            with torch.no_grad():
+                torch._foreach_sub_(parameters, moves)
+            trainer.run.optimizer.step()
+            trainer.run.optimizer.zero_grad()
+            trainer.record(loss)
+    assert trainer.run.outcome.status == "completed" and trainer.run.progress.iter == 6
