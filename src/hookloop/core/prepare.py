@@ -112,7 +112,7 @@ def check_own_updates(run: Run, turns: Iterable[Turn], accumulate: int) -> None:
         if point.within and (owners := run.plan.calls(point.name).owners):
             raise HookError(
                 f"The hook '{owners[0].name}' acts at {point.name}, within the update, which is "
-                "yours in trainer.loop(): leave the hook out and do its work there, or call train()."
+                "yours in trainer.loop(): do its work there and leave it out, or call train()."
             )
     if accumulate != 1 or any(turn.clip_norm or turn.scaler for turn in turns):
         raise ModelError(
