@@ -49,10 +49,10 @@ class WatchMetric(Hook):
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         self._validated = True
-        name = self.metric.removeprefix("val/")
-        if name != self.metric and name in metrics:
+        # Asked from the store, which also has what other hooks computed from this validation.
+        if self.metric.startswith("val/") and run.metrics.series(self.metric).is_current:
             self._looked = True
-            self.look(run, metrics[name])
+            self.look(run, run.metrics.latest(self.metric))
 
     def after_epoch(self, run: Run) -> None:
         validated, looked = self._validated, self._looked
@@ -62,5 +62,5 @@ class WatchMetric(Hook):
         if self.metric.startswith("train/"):
             self.look(run, run.metrics.mean(self.metric))
         elif validated or not self.metric.startswith("val/"):
-            # A statistic that a hook computes from the epoch: older than this it must not be.
+            # Of a hook that acts even later: older than this epoch it must not be.
             self.look(run, run.metrics.latest(self.metric))

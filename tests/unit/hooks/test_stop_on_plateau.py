@@ -192,3 +192,26 @@ def test_wrong_arguments_are_refused(arguments, message):
 def test_an_action_has_to_be_defined():
     with pytest.raises(HookError, match=r"define act\(self, run\)"):
         ActOnPlateau("val/loss")
+
+
+def test_what_a_hook_computes_is_looked_at_after_every_validation(tmp_path):
+    class Look(ActOnPlateau):
+        seen = ()
+
+        def act(self, run):
+            pass
+
+        def look(self, run, value):
+            self.seen += (run.progress.iter,)
+
+    look = Look("val/loss/max")
+    make_trainer(
+        hooks=[ComputeStats({"loss": ["max"]}, streams=["val"]), look],
+        val_data=make_data(4),
+        val_every=2,
+        max_iters=7,
+        epoch_iters=100,
+        train_data=make_data(40),
+        run_dir=tmp_path,
+    ).train()
+    assert look.seen == (2, 4, 6, 7)
