@@ -104,11 +104,7 @@ class AverageWeights(Hook):
 
     def before_train(self, run: Run) -> None:
         self._has_begun = self._updates > 0
-        if self._weights is None:
-            self._weights = SecondWeights(run.model, buffers=self.buffers, device=self.device)
-            if self._loaded and self._has_begun:
-                self._weights.load_state_dict(self._loaded)
-            self._loaded = {}
+        self._open(run)
 
     def after_train_iter(self, run: Run) -> None:
         if not self._has_begun:
@@ -120,8 +116,8 @@ class AverageWeights(Hook):
         self._updates += 1
 
     def before_val(self, run: Run) -> None:
-        if self._weights is not None and self._updates:
-            self._weights.swap_in()
+        if self._updates:
+            self._open(run).swap_in()  # Opened here where a checkpoint is only evaluated.
 
     def after_val(self, run: Run) -> None:
         if self._weights is not None:
@@ -141,3 +137,11 @@ class AverageWeights(Hook):
         if self._weights is not None and self._weights.is_in:
             checkpoint["model"] = {**state, **self._weights.first()}
         checkpoint["averaged"] = averaged
+
+    def _open(self, run: Run) -> SecondWeights:
+        if self._weights is None:
+            self._weights = SecondWeights(run.model, buffers=self.buffers, device=self.device)
+            if self._loaded and self._updates:
+                self._weights.load_state_dict(self._loaded)
+            self._loaded = {}
+        return self._weights

@@ -269,3 +269,15 @@ def test_the_raw_weights_come_back_bit_by_bit(tmp_path):
 def test_wrong_arguments_are_refused(arguments, message):
     with pytest.raises(HookError, match=message):
         AverageWeights(**arguments)
+
+
+def test_a_checkpoint_is_tested_with_its_averaged_weights(tmp_path):
+    data = {"val_data": make_data(4), "test_data": make_data(4)}
+    hooks = [AverageWeights(momentum=0.01), SaveCheckpoint()]
+    trained = make_trainer(hooks=hooks, run_dir=tmp_path, max_epochs=3, **data)
+    trained.train()
+    wanted = trained.test()
+    hooks = [AverageWeights(momentum=0.01), SaveCheckpoint()]
+    loaded = make_trainer(model=make_model(1), hooks=hooks, run_dir=tmp_path, resume=True, **data)
+    assert loaded.test() == wanted
+    assert_same_bits(loaded.run.model, trained.run.model)
