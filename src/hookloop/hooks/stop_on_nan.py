@@ -28,21 +28,32 @@ class Place(NamedTuple):
     index_in_epoch: int
     microbatch: int
     stream: str
+    phase: str
+
+    def __str__(self) -> str:
+        batch = f"{self.stream} batch {self.index_in_epoch}"
+        if self.phase != "train":
+            return f"after iteration {self.iter} ({batch})"
+        return f"in iteration {self.iter} ({batch} of the epoch, microbatch {self.microbatch})"
+
+
+NOWHERE = Place(-1, 0, 0, "", "")
 
 
 class StopOnNaN(Hook):
     """Look for NaN and infinity in the loss, outputs and gradients, and name the first.
 
     What was seen stays on the device and is read once per interval, at the end, and before every
-    checkpoint, so that none is written with damaged weights. With ``every=1`` the run ends before
-    the optimizer has touched the weights.
+    checkpoint, so that none is written with damaged weights: a run that should save them fails.
+    With ``every=1`` the run ends before the optimizer has touched the weights.
 
     Args:
         loss: Whether to look at the loss of every batch.
         outputs: Whether to look at all tensors of the output.
         gradients: Whether to look at the gradients, in the iterations of the interval.
         every: Interval at which the findings are read, in iterations or time.
-        action: ``"raise"`` fails with a `FloatingPointError`, ``"stop"`` ends the run in order.
+        action: ``"raise"`` fails with a `FloatingPointError`; ``"stop"`` ends the run in order,
+            best with ``every=1``, which leaves weights to save.
         dump: Whether to write batch, output and gradients into the run directory, as
             ``nan_iter_8.pt``. The batches of an interval then stay in memory until it is read.
         phases: Where to look: ``"train"``, ``"val"``, ``"test"``.
@@ -80,15 +91,15 @@ class StopOnNaN(Hook):
         self.phases = tuple(phases)
         self._at_once = self.every == Every(1, "iters")
         self._seen = Finite[tuple[str, Place, dict[str, object]]]()
-        self._place = Place(0, 0, 0, "")
+        self._place = NOWHERE
         self._parts: dict[str, object] = {}
+        self._spares = False
+        self._damage = ""
 
     def after_loss(self, run: Run) -> None:
         if run.phase not in self.phases:
             return
-        iter, index = run.progress.iter + (run.phase == "train"), run.progress.iter_in_epoch
-        microbatch = self._place.microbatch + 1 if self._place.iter == iter else 0
-        self._place = Place(iter, index, microbatch, run.stream)
+        self._place = self._next_place(run)
         if self.dump:
             outputs = {name: one.detach() for name, one in named_tensors(run.output, "output")}
             self._parts = {"batch": run.batch, "outputs": outputs, "loss": run.loss}
@@ -99,37 +110,56 @@ class StopOnNaN(Hook):
                 if tensor.is_floating_point() and tensor.numel():
                     self._keep(name, tensor.detach().abs().max())
         if self._at_once:
-            self._check(run)
+            self._spares |= self._check(run) and run.phase == "train"
 
     def before_update(self, run: Run) -> None:
-        if not self.gradients or "train" not in self.phases:
-            return
-        found = {n: p.grad for n, p in run.model.named_parameters() if p.grad is not None}
-        # The largest number of each: NaN and infinity pass through, and nothing can overflow.
-        for name, norm in zip(found, torch._foreach_norm(list(found.values()), inf), strict=True):
-            self._keep(f"the gradient of '{name}'", norm)
-        if self._at_once:
-            self._check(run)
+        if self.gradients and "train" in self.phases:
+            found = {n: p.grad for n, p in run.model.named_parameters() if p.grad is not None}
+            # The largest number of each: NaN and infinity pass through, and nothing can overflow.
+            norms = torch._foreach_norm(list(found.values()), inf)
+            for name, norm in zip(found, norms, strict=True):
+                self._keep(f"the gradient of '{name}'", norm)
+            if self._at_once:
+                self._spares |= self._check(run)
+        if self._spares:  # The run is going to stop: optimizers pass by what has no gradient.
+            run.model.zero_grad(set_to_none=True)
+            self._spares = False
 
     def after_train_iter(self, run: Run) -> None:
         self._check(run)
 
+    def after_val(self, run: Run) -> None:
+        self._check(run)
+        self._place = NOWHERE
+
     def before_save_checkpoint(self, run: Run, checkpoint: object) -> None:
         self._check(run)
+        if self._damage and run.outcome.status == "running":
+            raise FloatingPointError(f"no checkpoint is written: {self._damage}")
 
-    after_val = after_test = after_train = after_train_iter
+    after_train, after_test = after_train_iter, after_val
+
+    def _next_place(self, run: Run) -> Place:
+        last, progress = self._place, run.progress
+        if run.phase != "train":
+            again = (last.phase, last.stream) == (run.phase, run.stream)
+            index = last.index_in_epoch + 1 if again else 0
+            return Place(progress.iter, index, 0, run.stream, run.phase)
+        microbatch = last.microbatch + 1 if last.iter == progress.iter + 1 else 0
+        return Place(progress.iter + 1, progress.iter_in_epoch, microbatch, run.stream, run.phase)
 
     def _keep(self, name: str, value: Tensor) -> None:
         self._seen.add((name, self._place, self._parts), value)
 
-    def _check(self, run: Run) -> None:
+    def _check(self, run: Run) -> bool:
+        """Read what was seen; return whether it asks for the end of the run."""
         fault = self._seen.first_fault()
         if fault is None:
-            return
+            return False
         (name, place, parts), value = fault
-        message = (
-            f"{name} is {value} in iteration {place.iter} ({place.stream} batch "
-            f"{place.index_in_epoch} of the epoch, microbatch {place.microbatch}); {_damage(run)}"
+        damaged = _first_damaged(run)
+        message = f"{name} is {value} {place}; the weights are " + (
+            f"damaged, beginning with '{damaged}'" if damaged else "still finite"
         )
         if self.dump and run.world.is_main:
             path = run.dir / f"nan_iter_{place.iter}.pt"
@@ -139,12 +169,14 @@ class StopOnNaN(Hook):
             message += f"; see '{path}'"
         if self.action == "raise":
             raise FloatingPointError(message)
+        self._damage = message if damaged else ""
         run.stop(message)
+        return True
 
 
-def _damage(run: Run) -> str:
-    """Tell whether the weights can still be used."""
+def _first_damaged(run: Run) -> str | None:
+    """Name the first parameter that cannot be used any more."""
     for name, parameter in run.model.named_parameters():
         if not parameter.isfinite().all():
-            return f"the weights are damaged, beginning with '{name}'"
-    return "the weights are still finite"
+            return name
+    return None

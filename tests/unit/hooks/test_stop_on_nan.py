@@ -116,7 +116,7 @@ def test_validation_is_watched_when_asked_for(tmp_path):
 
     options = {"val_data": make_data(4)}
     assert trainer(tmp_path / "a", SpoilVal(), StopOnNaN(), **options).train().exit_code == 0
-    with pytest.raises(FloatingPointError, match="in iteration 3 .val batch"):
+    with pytest.raises(FloatingPointError, match="after iteration 3 .val batch 0.;"):
         trainer(tmp_path / "b", SpoilVal(), StopOnNaN(phases=["train", "val"]), **options).train()
 
 
@@ -148,3 +148,32 @@ def test_nothing_is_read_between_intervals(tmp_path, monkeypatch):
 def test_wrong_arguments_are_refused(arguments, message):
     with pytest.raises(HookError, match=message):
         StopOnNaN(**arguments)
+
+
+def test_a_run_that_is_stopped_at_once_saves_sound_weights(tmp_path):
+    hooks = Spoil("loss", 5), StopOnNaN(every=1, action="stop"), SaveCheckpoint("1 epoch")
+    outcome = trainer(tmp_path, *hooks).train()
+    assert "the weights are still finite" in outcome.reason
+    saved = torch.load(tmp_path / "iter_5.pth", weights_only=True)
+    assert all(one.isfinite().all() for one in saved["model"].values())
+
+
+def test_a_stop_that_comes_late_writes_no_damaged_checkpoint(tmp_path):
+    hooks = Spoil("loss", 5), StopOnNaN(every=3, action="stop"), SaveCheckpoint("1 epoch")
+    with pytest.raises(FloatingPointError, match="no checkpoint is written: the loss is nan in"):
+        trainer(tmp_path, *hooks).train()
+    assert [path.name for path in tmp_path.glob("*.pth")] == ["epoch_1.pth"]
+
+
+def test_a_batch_of_an_evaluation_is_counted_in_its_stream(tmp_path):
+    class SpoilSecond(Hook):
+        priority = 10
+
+        def after_forward(self, run):
+            if run.stream == "noisy" and torch.equal(run.batch[0], list(make_data())[1][0]):
+                run.output = run.output * float("nan")
+
+    streams = {"clean": make_data(), "noisy": make_data()}
+    hooks = SpoilSecond(), StopOnNaN(phases=["val"], every=1)
+    with pytest.raises(FloatingPointError, match=r"after iteration 3 \(noisy batch 1\)"):
+        trainer(tmp_path, *hooks, val_data=streams).train()
