@@ -22,7 +22,7 @@ class LogMemory(Hook):
     ``device_reserved`` that of a CUDA or MPS device, where there is one.
 
     Args:
-        every: Interval in iterations or time.
+        every: Interval in iterations.
         summary_at: Completed iterations after which to write ``memory_iter_<n>.txt``, which is
             detailed on CUDA.
 

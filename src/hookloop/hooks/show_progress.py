@@ -19,11 +19,11 @@ from hookloop.hooks.wording import (
     without_times,
 )
 from hookloop.metrics.best import BestValues
+from hookloop.metrics.curve import Curve
 
 if TYPE_CHECKING:
     from hookloop.core.run import Phase, Run
 
-HISTORY = 400  # Values of the loss that are kept for the curve at the end.
 BEST = 3  # Best metrics named at the end.
 STYLES = {"completed": "bold green", "stopped": "bold green", "failed": "bold red"}
 
@@ -57,7 +57,7 @@ class ShowProgress(Hook):
         # Bars look at the clock themselves, which costs less than a schedule in seconds would.
         self.every = interval if self._kind is Lines else None
         self._display: Display | None = None
-        self._losses: dict[str, list[float]] = {"epochs": [], "intervals": []}
+        self._losses = {"epochs": Curve(), "intervals": Curve()}
         self._best = BestValues()
         self._before = 0.0
         self._began = monotonic()
@@ -66,14 +66,14 @@ class ShowProgress(Hook):
 
     def state_dict(self) -> dict[str, object]:
         return {
-            "losses": {span: list(kept) for span, kept in self._losses.items()},
+            "losses": {span: curve.state_dict() for span, curve in self._losses.items()},
             "best": self._best.state_dict(),
             "seconds": self._seconds(),
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        losses = cast("dict[str, list[float]]", state["losses"])
-        self._losses = {span: list(kept) for span, kept in losses.items()}
+        for span, curve in cast("Mapping[str, Mapping[str, object]]", state["losses"]).items():
+            self._losses[span].load_state_dict(curve)
         self._best.load_state_dict(cast("Mapping[str, object]", state["best"]))
         self._before = cast("float", state["seconds"])
 
@@ -151,9 +151,9 @@ class ShowProgress(Hook):
             self._display.say(f"{where}  {phase}: {numbers(metrics)}")
 
     def _keep_loss(self, span: str, values: Mapping[str, float]) -> None:
-        losses = [value for name, value in values.items() if name.endswith("loss")]
-        kept = [*self._losses[span], *losses[:1]]
-        self._losses[span] = kept if len(kept) <= HISTORY else kept[::2]
+        loss = next((value for name, value in values.items() if name.endswith("loss")), None)
+        if loss is not None:
+            self._losses[span].add(loss)
 
     def _conclude(self, run: Run, display: Display) -> None:
         outcome, progress = run.outcome, run.progress
@@ -165,7 +165,7 @@ class ShowProgress(Hook):
         )
         if not self.summary:
             return
-        losses = max(self._losses.values(), key=len)
+        losses = max((curve.values for curve in self._losses.values()), key=len)
         if len(losses) > 1:
             display.say(f"  loss  {losses[0]:.4g} {sparkline(losses)} {losses[-1]:.4g}")
         best = self._best.all()

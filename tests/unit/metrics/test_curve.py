@@ -1,0 +1,30 @@
+from itertools import pairwise
+
+import pytest
+
+from hookloop.metrics.curve import Curve
+
+
+@pytest.mark.parametrize("count", [1, 2, 400, 401, 799, 5000, 20000])
+def test_values_stay_at_even_distances(count):
+    curve = Curve(length=400)
+    for value in range(count):
+        curve.add(float(value))
+    *kept, newest = curve.values
+    assert newest == count - 1
+    assert len(curve.values) <= 401
+    assert len({second - first for first, second in pairwise(kept)}) <= 1
+
+
+def test_a_curve_goes_on_after_a_resume():
+    whole, first, second = Curve(8), Curve(8), Curve(8)
+    for value in range(100):
+        whole.add(value)
+        (first if value < 37 else second).add(value)
+        if value == 36:
+            second.load_state_dict(first.state_dict())
+    assert second.values == whole.values
+
+
+def test_nothing_makes_no_curve():
+    assert Curve().values == []
