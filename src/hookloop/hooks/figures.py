@@ -36,10 +36,19 @@ def show(run: Run, name: str, picture: object, file: Path, caption: str = "") ->
     run.emit(image)
 
 
+def moment(run: Run) -> str:
+    """Say when something was drawn: after which epoch, or after which iteration within one.
+
+    It becomes a part of file names, so that validations within an epoch do not overwrite another.
+    """
+    progress = run.progress
+    return f"iter {progress.iter}" if progress.stage == "inside" else f"epoch {progress.epoch}"
+
+
 def file_name(*words: object) -> str:
     """Join words into the name of a file.
 
-    >>> file_name("val/clean", "epoch", 3)
+    >>> file_name("val/clean", "epoch 3")
     'val_clean_epoch_3'
     """
     return "_".join(safe_name(str(word)).replace("/", "_") for word in words)

@@ -17,7 +17,7 @@ from hookloop.hooks.accumulate_variables import (
     stream_of,
     to_array,
 )
-from hookloop.hooks.figures import file_name, new_figure, require_plots, show
+from hookloop.hooks.figures import file_name, moment, new_figure, require_plots, show
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 class PlotLines(Hook):
     """Draw variables of single samples as curves over the position, for each evaluation.
 
-    Files are ``plots/epoch_<n>/<stream>/<id>_<variables>.png``; they also go to the writers.
+    Files are ``plots/epoch_<n>/<stream>/<id>_<variables>.png``, with ``iter_<n>`` within an epoch;
+    they also go to the writers.
 
     Args:
         variables: Names of sequences, drawn into one picture: a prediction and its target.
@@ -98,15 +99,15 @@ class PlotLines(Hook):
         self._drawn[stream_of(run)] = drawn + count
 
     def _plot(self, run: Run, identity: object, curves: Mapping[str, NDArray[np.generic]]) -> None:
-        stream, epoch = stream_of(run), run.progress.epoch
+        stream = stream_of(run)
         figure = new_figure(7, 4)
         axes = figure.subplots()
         for name, values in curves.items():
             axes.plot(values, label=name, marker="." if len(values) < 50 else None)
-        axes.set(title=f"{stream}, {identity}, epoch {epoch}", xlabel="index", ylim=self.limits)
+        axes.set(title=f"{stream}, {identity}, {moment(run)}", xlabel="index", ylim=self.limits)
         axes.legend()
         words = file_name(identity, *self.variables)
-        file = run.dir / "plots" / f"epoch_{epoch}" / stream / f"{words}.png"
+        file = run.dir / "plots" / file_name(moment(run)) / stream / f"{words}.png"
         show(run, f"{stream}/lines/{identity}", figure, file)
 
     def _variable(self, run: Run, name: str) -> NDArray[np.generic]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from hookloop.errors import HookError
 from hookloop.hooks.accumulate_variables import AccumulateVariables, Part
 from hookloop.hooks.classification_metrics import count_pairs, to_classes
-from hookloop.hooks.figures import file_name, new_figure, require_plots, show
+from hookloop.hooks.figures import file_name, moment, new_figure, require_plots, show
 from hookloop.writers.records import Table
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ MOST_NUMBERS = 30  # Classes up to which the cells have room for their counts.
 class SaveConfusionMatrix(AccumulateVariables):
     """Save the confusion matrix of each evaluation as a PNG picture and a CSV table.
 
-    The files are ``confusion/<stream>_epoch_<n>.png`` and ``.csv``; both also go to the writers.
-    Rows are the true classes, columns the predicted ones. Targets below zero do not count.
+    The files are ``confusion/<stream>_epoch_<n>.png`` and ``.csv``, with ``iter_<n>`` within an
+    epoch; both also go to the writers. Rows are the true classes, columns the predicted ones.
+    Targets below zero do not count.
 
     Args:
         predictions: The variable with the predicted classes, or with scores per class.
@@ -73,9 +74,8 @@ class SaveConfusionMatrix(AccumulateVariables):
         known = None if self.class_names is None else len(self.class_names)
         matrix = count_pairs(values[self.targets], values[self.predictions], known)
         names = self.class_names or tuple(str(index) for index in range(len(matrix)))
-        epoch = run.progress.epoch
-        file = run.dir / "confusion" / f"{file_name(stream, 'epoch', epoch)}.png"
-        title = f"{stream}, epoch {epoch}"
+        file = run.dir / "confusion" / f"{file_name(stream, moment(run))}.png"
+        title = f"{stream}, {moment(run)}"
         show(run, f"{stream}/confusion", self._draw(matrix, names, title), file, title)
         rows = [[name, *map(int, row)] for name, row in zip(names, matrix, strict=True)]
         table = Table(f"{stream}/confusion", ["true", *names], rows, file=file.with_suffix(".csv"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -10,7 +11,7 @@ import numpy as np
 
 from hookloop.errors import HookError, MetricError, nearest
 from hookloop.hooks.accumulate_variables import AccumulateVariables, Part, to_array
-from hookloop.hooks.figures import file_name
+from hookloop.hooks.figures import file_name, moment
 from hookloop.writers.base import require
 from hookloop.writers.records import Table
 
@@ -23,14 +24,16 @@ Format = Literal["csv", "parquet", "npz"]
 FORMATS: tuple[str, ...] = get_args(Format)
 Columns = dict[str, list[object]]
 
+_log = logging.getLogger("hookloop")
+
 
 class SavePredictions(AccumulateVariables):
     """Save variables of every sample: predictions, scores, sequences.
 
-    Files are ``predictions/<stream>_epoch_<n>.<format>``, one per stream and epoch. A table has a
-    row per sample; a variable with several numbers per sample has a column for each. With
-    ``pad_mask``, or ``sequences=True``, it has a row per position of each sequence instead. NPZ
-    keeps arrays as they are.
+    Files are ``predictions/<stream>_epoch_<n>.<format>``, one per stream and epoch, or
+    ``<stream>_iter_<n>`` within an epoch. A table has a row per sample; a variable with several
+    numbers per sample has a column for each. With ``pad_mask``, or ``sequences=True``, it has a row
+    per position of each sequence instead. NPZ keeps arrays as they are.
 
     Args:
         variables: Their names, as `AccumulateVariables` tells: ``output``, ``targets``, or entries
@@ -75,7 +78,7 @@ class SavePredictions(AccumulateVariables):
     def summarize(self, run: Run, stream: str, values: Mapping[str, list[Part]]) -> None:
         if not run.world.is_main:
             return
-        name = file_name(stream, "epoch", run.progress.epoch)
+        name = file_name(stream, moment(run))
         file = run.dir / "predictions" / f"{name}.{self.format}"
         file.parent.mkdir(parents=True, exist_ok=True)
         if self.format == "npz":
@@ -84,11 +87,20 @@ class SavePredictions(AccumulateVariables):
             return
         rows = self._positions(values) if self.sequences else self._samples(values)
         columns = _by_column(rows)
+        self._check_names(columns)
         if self.format == "parquet":
             _write_parquet(file, columns)
         else:
             table = Table("", list(columns), list(zip(*columns.values(), strict=True)))
             file.write_text(table.to_csv(), encoding="utf-8")
+
+    def _check_names(self, columns: Columns) -> None:
+        names = self.class_names
+        if names and not any(column.endswith(f"_{names[0]}") for column in columns):
+            _log.warning(
+                "SavePredictions: class_names has %d names, but none of %s has as many numbers: "
+                "the columns are numbered.", len(names), ", ".join(self.shown),
+            )  # fmt: skip
 
     def _samples(self, values: Mapping[str, list[Part]]) -> Iterator[dict[str, object]]:
         """Yield a row per sample."""

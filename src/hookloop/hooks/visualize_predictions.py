@@ -13,7 +13,7 @@ from hookloop.core.hook import Hook
 from hookloop.errors import HookError, MetricError
 from hookloop.hooks.accumulate_variables import find_variable, is_among, stream_of, to_array
 from hookloop.hooks.classification_metrics import to_classes
-from hookloop.hooks.figures import file_name, new_figure, require_plots, show
+from hookloop.hooks.figures import file_name, moment, new_figure, require_plots, show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,8 +27,8 @@ Draw = Callable[["Run"], object]
 class VisualizePredictions(Hook):
     """Draw the first batches of each evaluation: images with their predicted and true classes.
 
-    Files are ``visual/<stream>_epoch_<n>_batch_<k>.png``; they also go to the writers. Anything
-    else than classified images is drawn by a function of yours.
+    Files are ``visual/<stream>_epoch_<n>_batch_<k>.png``, with ``iter_<n>`` within an epoch; they
+    also go to the writers. Anything else than classified images is drawn by a function of yours.
 
     Args:
         draw: ``draw(run)`` returns a tensor (channels first), an array (channels last) or a
@@ -79,14 +79,14 @@ class VisualizePredictions(Hook):
         self._show(run)
 
     def _show(self, run: Run) -> None:
-        stream, epoch = stream_of(run), run.progress.epoch
+        stream = stream_of(run)
         seen = self._seen.get(stream, 0)
         if seen >= self.batches or not is_among(run, self.streams):
             return
         self._seen[stream] = seen + 1
         if run.world.is_main:
-            words = file_name(stream, "epoch", epoch, "batch", seen)
-            caption = f"{stream}, epoch {epoch}, batch {seen}"
+            words = file_name(stream, moment(run), "batch", seen)
+            caption = f"{stream}, {moment(run)}, batch {seen}"
             file = run.dir / "visual" / f"{words}.png"
             show(run, f"{stream}/predictions/{seen}", self.draw(run), file, caption)
 

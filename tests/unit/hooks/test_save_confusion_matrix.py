@@ -45,3 +45,10 @@ def test_too_few_names_are_refused(tmp_path):
 def test_colours_that_do_not_exist_are_refused():
     with pytest.raises(HookError, match="no colour map 'Bleus'"):
         SaveConfusionMatrix(colors="Bleus")
+
+
+def test_validations_within_an_epoch_do_not_overwrite_each_other(tmp_path):
+    options = {"val_every": 1, "max_epochs": None, "max_iters": 2, "run_dir": tmp_path}
+    make_classifier(hooks=[SaveConfusionMatrix()], **options).train()
+    names = sorted(path.name for path in (tmp_path / "confusion").glob("*.csv"))
+    assert names == ["val_iter_1.csv", "val_iter_2.csv"]

@@ -106,3 +106,10 @@ def test_variables_that_do_not_belong_together_are_refused(tmp_path):
 def test_a_format_that_does_not_exist_is_refused():
     with pytest.raises(HookError, match="write csv, parquet or npz. Did you mean 'parquet'"):
         SavePredictions(format="parket")
+
+
+def test_names_that_fit_no_variable_are_reported_and_nothing_is_lost(tmp_path, caplog):
+    trained(tmp_path, SavePredictions(["output", "output"], class_names=["ant", "bee"]))
+    assert "class_names has 2 names, but none of output, output has as many" in caplog.text
+    rows = csv_rows(tmp_path / "predictions" / "test_epoch_1.csv")
+    assert list(rows[0]) == ["id", "output_0", "output_1", "output_2"]
