@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_map, tree_map_only
 
 from hookloop.core.hook import Hook
 from hookloop.core.priority import Priority
-from hookloop.data.batch import is_pair, to_device
+from hookloop.data.batch import is_pair, size_of, to_device
 from hookloop.errors import HookError, ModelError, nearest
 
 if TYPE_CHECKING:
@@ -123,4 +123,8 @@ class ExportModel(Hook):
 
 def _inputs_of(run: Run) -> object:
     batch = run.batch
-    return cast("Sequence[object]", batch)[0] if is_pair(batch) else batch
+    inputs = cast("Sequence[object]", batch)[0] if is_pair(batch) else batch
+    if size_of(inputs) != 1:
+        return inputs
+    # A single sample twice: where torch sees a size of one, it makes that a condition.
+    return tree_map_only(torch.Tensor, lambda one: one.repeat_interleave(2, 0), inputs)

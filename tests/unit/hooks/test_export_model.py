@@ -77,3 +77,16 @@ def test_a_model_that_cannot_be_traced_is_told_what_to_do(tmp_path, format):
 def test_a_format_that_does_not_exist_is_refused():
     with pytest.raises(HookError, match="Did you mean 'safetensors'"):
         ExportModel("safetensor")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("format", ["export", "torchscript"])
+def test_a_last_batch_of_one_sample_does_not_limit_the_program(tmp_path, format):
+    hook = ExportModel(format)
+    trainer = make_trainer(hooks=[hook], train_data=make_data(5), run_dir=tmp_path)
+    trainer.train()
+    path = tmp_path / hook.file
+    program = torch.export.load(path).module() if format == "export" else torch.jit.load(path)
+    for samples in (1, 7):
+        inputs = torch.randn(samples, 4)
+        assert torch.allclose(program(inputs), trainer.run.model(inputs))
