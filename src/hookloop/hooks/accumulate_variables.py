@@ -58,7 +58,7 @@ class AccumulateVariables(Hook):
     ) -> None:
         if isinstance(variables, str) or isinstance(streams, str):
             raise HookError(f"{type(self).__name__}: variables and streams are lists of names.")
-        self.variables = tuple(variables)
+        self.variables = tuple(dict.fromkeys(variables))
         self.streams = None if streams is None else tuple(streams)
         self.limit = limit
         self._parts: dict[str, dict[str, list[Part]]] = {}
@@ -184,6 +184,8 @@ def find_variable(run: Run, name: str) -> Part | None:
         found = cast("Sequence[object]", run.batch)[name == "targets"]
     if isinstance(found, Tensor):
         return found.detach()
+    if isinstance(found, int | float):
+        return torch.tensor(float(found))
     if isinstance(found, np.ndarray):
         return torch.from_numpy(found) if found.dtype.kind in "biuf" else list(found)
     return list(found) if isinstance(found, list | tuple) else None
@@ -197,7 +199,8 @@ def known_variables(run: Run) -> list[str]:
             names += [str(name) for name in holder]
     if is_pair(run.batch):
         names += ["inputs", "targets"]
-    return list(dict.fromkeys([*names, "output"]))
+    listed = dict.fromkeys([*names, "output"])
+    return [name for name in listed if find_variable(run, name) is not None]
 
 
 def to_array(part: Part) -> NDArray[np.generic]:

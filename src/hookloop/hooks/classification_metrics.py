@@ -36,11 +36,11 @@ class ClassificationMetrics(AccumulateVariables):
 
     Args:
         predictions: The variable with the predicted classes, or with scores (classes in the second
-            dimension; a single score per sample means class 1 when it is above 0).
+            dimension; where that has a single one or is missing, above 0 means class 1).
         targets: The variable with the true classes.
         average: ``"macro"``, ``"micro"``, ``"weighted"``, ``"binary"`` for class 1 of two, or None
             for each class by itself.
-        metrics: Which to compute; all five when not given.
+        metrics: Which to compute; when not given, those of the five that nobody else does.
         prefix: Put before their names, for a model with several heads.
         streams: Where: ``"train"``, ``"val"``, ``"test"`` or names of single streams; everywhere
             when not given.
@@ -76,6 +76,7 @@ class ClassificationMetrics(AccumulateVariables):
         self.targets = targets
         self.average = average
         self.metrics = tuple(metrics or ALL)
+        self._chosen = metrics is not None
         self.prefix = prefix
         ends = ["" if average or name == "accuracy" else "/*" for name in self.metrics]
         self.writes = tuple(
@@ -90,6 +91,8 @@ class ClassificationMetrics(AccumulateVariables):
         for name, value in self._compute(matrix).items():
             full = f"{stream}/{self.prefix}{name}"
             if run.metrics.series(full).is_current:
+                if not self._chosen:
+                    continue
                 raise HookError(
                     f"ClassificationMetrics: '{full}' is computed already: leave it out of "
                     "metrics=, or give a prefix=."
@@ -116,7 +119,7 @@ def to_classes(scores: Tensor) -> Tensor:
         return scores
     if scores.ndim > 1 and scores.shape[1] > 1:
         return scores.argmax(dim=1)
-    return (scores > 0).long().reshape(scores.shape[0])
+    return (scores > 0).long().flatten(0, min(1, scores.ndim - 1))
 
 
 def count_pairs(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from hookloop.errors import HookError, nearest
+from hookloop.errors import HookError, MetricError, nearest
 from hookloop.hooks.accumulate_variables import AccumulateVariables, Part, to_array
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class ComputeStats(AccumulateVariables):
     def summarize(self, run: Run, stream: str, values: Mapping[str, list[Part]]) -> None:
         for name, statistics in self.statistics.items():
             numbers = np.concatenate([to_array(part).ravel() for part in values[name]])
+            if numbers.dtype.kind not in "biuf":
+                raise MetricError(f"{self.name}: '{name}' holds no numbers, but {numbers.dtype}.")
             numbers = numbers.astype(np.float64)
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore", RuntimeWarning)  # The mean of nothing but NaN.

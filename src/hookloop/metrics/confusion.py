@@ -67,13 +67,12 @@ def average_scores(matrix: NDArray[np.int64], average: Average) -> dict[str, flo
     ``macro`` takes the mean over the classes that occur, ``weighted`` weighs them by how often they
     are true, ``micro`` counts all decisions together and ``binary`` looks at class 1 alone.
     """
-    scores = class_scores(matrix)
     if average == "binary":
         if len(matrix) > 2:
             raise MetricError(f"average='binary' needs two classes, there are {len(matrix)}.")
-        return {
-            name: float(values[1]) if len(matrix) > 1 else 0.0 for name, values in scores.items()
-        }
+        both = np.pad(matrix, (0, 2 - len(matrix)))  # Class 1 may not have occurred.
+        return {name: float(values[1]) for name, values in class_scores(both).items()}
+    scores = class_scores(matrix)
     if average == "micro":
         right, total, size = np.trace(matrix), matrix.sum(), len(matrix)
         share = float(right / total) if total else 0.0

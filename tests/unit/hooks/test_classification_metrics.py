@@ -53,9 +53,32 @@ def test_binary_looks_at_class_one_and_scores_may_be_single():
     assert (latest("train/specificity"), latest("train/accuracy")) == (0.5, 0.6)
 
 
+def test_what_somebody_else_computes_is_left_out_unless_it_is_named():
+    trainer = make_classifier(hooks=[ClassificationMetrics()])
+    assert set(trainer.validate()) == {
+        "loss", "accuracy", "precision", "recall", "f1", "specificity",
+    }  # fmt: skip
+
+
+def test_a_single_score_per_position_tells_two_classes():
+    targets = torch.tensor([[[0, 1], [1, 1]]] * 4)
+
+    def step(run, batch):
+        scores = torch.where(targets > 0, 1.0, -1.0)[:, None]
+        scores[:, 0, 0, 0] = 1.0
+        return {"loss": run.model(batch[0]).mean(), "scores": scores, "y": targets}
+
+    hook = ClassificationMetrics("scores", "y", average="binary", metrics=["accuracy"])
+    trainer = make_trainer(hooks=[hook], step=step)
+    trainer.train()
+    assert trainer.run.metrics.latest("train/accuracy") == 0.75
+
+
 def test_a_metric_that_exists_already_is_not_mixed_with():
     with pytest.raises(HookError, match="'val/accuracy' is computed already"):
-        make_classifier(hooks=[ClassificationMetrics(streams=["val"])]).train()
+        make_classifier(
+            hooks=[ClassificationMetrics(metrics=["accuracy"], streams=["val"])]
+        ).train()
 
 
 @pytest.mark.parametrize(

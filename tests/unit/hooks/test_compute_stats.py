@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.tiny import make_classifier, make_trainer
 
-from hookloop.errors import HookError
+from hookloop.errors import HookError, MetricError
 from hookloop.hooks import ComputeStats
 
 
@@ -58,3 +58,20 @@ def test_a_hook_may_watch_what_it_computes():
 def test_what_cannot_be_computed_is_refused(variables, message):
     with pytest.raises(HookError, match=message):
         ComputeStats(variables)
+
+
+def test_a_plain_number_of_the_output_is_a_variable():
+    def step(run, batch):
+        return {"loss": run.model(batch[0]).mean(), "scale": 2.5}
+
+    trainer = make_trainer(hooks=[ComputeStats(["scale"])], step=step)
+    trainer.train()
+    assert trainer.run.metrics.latest("train/scale/mean") == 2.5
+
+
+def test_text_has_no_statistics():
+    def step(run, batch):
+        return {"loss": run.model(batch[0]).mean(), "names": ["a", "b"]}
+
+    with pytest.raises(MetricError, match="'names' holds no numbers, but <U1"):
+        make_trainer(hooks=[ComputeStats(["names"])], step=step).train()

@@ -35,3 +35,8 @@ def test_nothing_at_all_is_worth_zero(average):
 def test_what_does_not_fit_is_refused(targets, predictions, classes, message):
     with pytest.raises(MetricError, match=message):
         confusion_matrix(np.array(targets), np.array(predictions), classes)
+
+
+def test_class_one_that_never_occurs_is_rightly_told_apart():
+    scores = average_scores(confusion_matrix(np.zeros(3, int), np.zeros(3, int)), "binary")
+    assert scores == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "specificity": 1.0}
