@@ -15,11 +15,10 @@ from hookloop.hooks.wording import (
     numbers,
     peak_memory,
     place,
-    recent_numbers,
     remaining,
+    short_names,
     without_times,
 )
-from hookloop.metrics.series import WINDOW
 from hookloop.runs.layout import RunDir
 from hookloop.runs.log import LOGGER, OpenLog
 
@@ -36,7 +35,8 @@ class LogMetrics(Hook):
     time: these lines, the results of epochs and evaluations, warnings, and how the run ended.
 
     Args:
-        every: How often in training, in iterations or time; numbers are means since then.
+        every: How often in training, in iterations or time; numbers are means since the last time,
+            of 100 values at most.
         file: Whether to write ``run.log``.
         console: Whether to print the lines as well, where the program has not set up logging; by
             default only when no `ShowProgress` shows the run.
@@ -55,7 +55,6 @@ class LogMetrics(Hook):
         self.every = interval_of(self, every)
         self.file = file
         self.console = console
-        self._window = int(self.every.count) if self.every.unit == "iters" else WINDOW
         self._open: OpenLog | None = None
 
     def before_run(self, run: Run) -> None:
@@ -74,7 +73,7 @@ class LogMetrics(Hook):
 
     def after_train_iter(self, run: Run) -> None:
         if self._open is not None:
-            recent = recent_numbers(run, self._window)
+            recent = short_names(run.metrics.since("train", self.name))
             words = (place(run), describe(run, recent), f"eta {remaining(run, recent)}")
             _log.info("%s  memory %s", "  ".join(words), peak_memory(run.device))
 

@@ -58,8 +58,16 @@ def place(run: Run) -> str:
 
 def recent_numbers(run: Run, window: int = WINDOW) -> dict[str, float]:
     """Read the means of the training's numbers over recent iterations, under their short names."""
-    recent = run.metrics.recent("train", window)
-    return {name.removeprefix("train/"): value for name, value in recent.items()}
+    return short_names(run.metrics.recent("train", window))
+
+
+def short_names(values: Mapping[str, float]) -> dict[str, float]:
+    """Leave out that numbers are of the training.
+
+    >>> short_names({"train/loss": 0.1})
+    {'loss': 0.1}
+    """
+    return {name.removeprefix("train/"): value for name, value in values.items()}
 
 
 def describe(run: Run, recent: Mapping[str, float]) -> str:

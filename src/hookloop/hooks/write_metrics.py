@@ -26,7 +26,8 @@ class WriteMetrics(WriteTo):
     ``tables``. A resumed run drops the lines of the iterations that it makes once more.
 
     Args:
-        every: How often to write in training, in iterations or time; numbers are means since then.
+        every: How often to write in training, in iterations or time; numbers are means since the
+            last time, of 100 values at most.
         metrics: Names or patterns of the numbers to write; all when not given.
 
     Example:

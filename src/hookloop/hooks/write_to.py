@@ -11,7 +11,6 @@ from hookloop.core.lr import learning_rates
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError
 from hookloop.every import Every
-from hookloop.metrics.series import WINDOW
 from hookloop.writers.background import Background
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Config, Scalars
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
 class WriteTo(Hook):
     """Send the run's numbers, and whatever hooks emit, to a writer.
 
-    Numbers go in training at an interval, as means over recent iterations, and after each epoch,
-    validation and test; between these nothing is read from the device. Writing takes place in a
-    thread. A writer that fails is reported once and switched off; the run goes on.
+    Numbers go in training at an interval, as means since the last time (of 100 values at most), and
+    after each epoch, validation and test; between these nothing is read from the device. Writing
+    takes place in a thread. A writer that fails is reported once and switched off; the run goes on.
 
     A subclass says in `open` which writer it is.
 
@@ -61,7 +60,6 @@ class WriteTo(Hook):
             )
         self.every = interval_of(self, every)
         self.reads = tuple(metrics or ())
-        self._window = int(self.every.count) if self.every.unit == "iters" else WINDOW
         self._writer: Background | None = None
 
     def open(self, run: Run) -> Writer:
@@ -79,7 +77,7 @@ class WriteTo(Hook):
 
     def after_train_iter(self, run: Run) -> None:
         if self._writer is not None:
-            self._write(run, "train", "iter", run.metrics.recent("train", self._window))
+            self._write(run, "train", "iter", run.metrics.since("train", self.name))
 
     def after_train_epoch(self, run: Run) -> None:
         self._write_phase(run, "train")

@@ -32,7 +32,7 @@ class Series:
     (6.0, 3.0, 4.0)
     """
 
-    __slots__ = ("_count", "_fresh", "_older", "_total", "weights")
+    __slots__ = ("_count", "_fresh", "_marks", "_older", "_past", "_total", "weights")
 
     def __init__(self) -> None:
         self._fresh: list[Value] = []  # Of this epoch, not yet in its sum.
@@ -40,6 +40,8 @@ class Series:
         self.weights: list[float] | None = None  # Of the fresh; None while all are 1.
         self._total: Value = 0.0
         self._count = 0.0
+        self._past = 0  # How many values came before the fresh.
+        self._marks: dict[str, int] = {}  # How many had come when a reader read last.
 
     def add(self, value: Value, weight: float = 1.0) -> None:
         """Take a float, or a detached scalar tensor that nobody will change in place."""
@@ -77,12 +79,18 @@ class Series:
 
     def smooth(self, window: int = WINDOW) -> float:
         """Read the plain mean of the last ``window`` values, across epochs."""
-        return smooth_all([self], window)[0]
+        return smooth_all([self], [window])[0]
+
+    def count_new(self, reader: str) -> int:
+        """Count the values that a reader has not counted before."""
+        came = self._past + len(self._fresh)
+        new = came - self._marks.get(reader, 0)
+        self._marks[reader] = came
+        return new
 
     def start_epoch(self) -> None:
         """Forget the epoch's sums; the window goes on."""
-        self._older = self.recent
-        self._fresh, self.weights = [], None
+        self._put_away()
         self._total, self._count = 0.0, 0.0
 
     def state_dict(self) -> dict[str, object]:
@@ -94,6 +102,8 @@ class Series:
             "weights": None if self.weights is None else list(self.weights),
             "total": self._total,
             "count": self._count,
+            "past": self._past,
+            "marks": dict(self._marks),
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
@@ -105,6 +115,8 @@ class Series:
         self.weights = None if weights is None else list(weights)
         self._total = cast("float", state["total"])
         self._count = cast("float", state["count"])
+        self._past = cast("int", state.get("past", 0))
+        self._marks = dict(cast("Mapping[str, int]", state.get("marks", {})))
 
     def _weigh(self, weight: float) -> None:
         if self.weights is None:
@@ -113,7 +125,10 @@ class Series:
 
     def _fold(self) -> None:
         self._total, self._count = self._sums()
-        self._older = self.recent
+        self._put_away()
+
+    def _put_away(self) -> None:
+        self._older, self._past = self.recent, self._past + len(self._fresh)
         self._fresh, self.weights = [], None
 
     def _sums(self) -> tuple[Value, float]:
@@ -136,9 +151,9 @@ class Series:
             self._older[-border:] = numbers[:border]
 
 
-def smooth_all(series: Sequence[Series], window: int = WINDOW) -> list[float]:
-    """Read the means over the last ``window`` values of several series, in one copy."""
-    tails = [one._tail(window) for one in series]
+def smooth_all(series: Sequence[Series], windows: Sequence[int]) -> list[float]:
+    """Read the means over the last values of several series, so many of each, in one copy."""
+    tails = [one._tail(window) for one, window in zip(series, windows, strict=True)]
     read = read_values(tails)
     for one, before, numbers in zip(series, tails, read, strict=True):
         if numbers is not before:

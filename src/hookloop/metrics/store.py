@@ -70,7 +70,7 @@ class MetricStore:
     def smooth(self, names: Iterable[str], window: int = WINDOW) -> dict[str, float]:
         """Read the means of several names over their last ``window`` values, in one copy."""
         chosen = list(names)
-        means = smooth_all([self._known(name) for name in chosen], window)
+        means = smooth_all([self._known(name) for name in chosen], [window] * len(chosen))
         return dict(zip(chosen, means, strict=True))
 
     def stream(self, name: str) -> dict[str, float]:
@@ -85,6 +85,16 @@ class MetricStore:
         What was put in earlier epochs only, such as a statistic of those, is left out.
         """
         return self.smooth(self._current(name), window)
+
+    def since(self, name: str, reader: str) -> dict[str, float]:
+        """Read the means of what came since the reader did this last, by full name, in one copy.
+
+        They are those of `WINDOW` values at most; where nothing came, the newest value stays.
+        """
+        chosen = self._current(name)
+        series = [self._series[one] for one in chosen]
+        windows = [max(1, min(one.count_new(reader), WINDOW)) for one in series]
+        return dict(zip(chosen, smooth_all(series, windows), strict=True))
 
     def all_latest(self) -> dict[str, float]:
         """Read the newest value of every name, in one copy."""

@@ -50,3 +50,15 @@ def test_a_resumed_run_writes_the_same_lines(tmp_path, checkpoint):
     train("parts")
     train("parts", resume=tmp_path / "parts" / checkpoint)
     assert lines("parts") == lines("whole")
+
+
+def test_a_number_that_is_seldom_put_is_not_averaged_with_old_ones(tmp_path):
+    class Seldom(Hook):
+        def after_train_iter(self, run):
+            if run.progress.iter % 2 == 0:
+                run.metrics.put("train/memory", run.progress.iter)
+
+    hooks = [Seldom(), WriteMetrics(every=4)]
+    make_classifier(hooks=hooks, run_dir=tmp_path, epoch_iters=12, max_iters=12).train()
+    points = jsonl_points(tmp_path / "metrics.jsonl", "train/memory")
+    assert points[:3] == [(4, 3.0), (8, 7.0), (12, 11.0)]

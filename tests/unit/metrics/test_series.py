@@ -53,7 +53,7 @@ def test_a_value_is_copied_from_its_device_once(monkeypatch):
     for value in torch.arange(4.0):
         for one in series:
             one.add(value)
-    assert smooth_all(series, 3) == [2.0, 2.0]
+    assert smooth_all(series, [3, 3]) == [2.0, 2.0]
     read_all(series)
     assert series[0].smooth(4) == 1.5
     assert sizes == [6, 2]

@@ -68,3 +68,26 @@ def test_an_unknown_name_tells_those_that_exist():
 def test_only_scalars_are_taken():
     with pytest.raises(MetricError, match=r"shape \(2,\)"):
         MetricStore().put("a", torch.zeros(2))
+
+
+def test_each_reader_reads_what_came_since_it_read_last():
+    store = MetricStore()
+
+    def put(values):
+        for value in values:
+            store.put("train/loss", float(value))
+
+    put([1, 3])
+    assert store.since("train", "log") == {"train/loss": 2.0}
+    put([7])
+    store.start_epoch("train")
+    put([9])
+    assert store.since("train", "log") == {"train/loss": 8.0}
+    assert store.since("train", "log") == {"train/loss": 9.0}
+    assert store.since("train", "other") == {"train/loss": 5.0}
+    put(range(1000))
+    resumed = MetricStore()
+    resumed.load_state_dict(store.state_dict())
+    for one in (store, resumed):
+        one.put("train/loss", 0.0)
+        assert one.since("train", "log") == {"train/loss": sum(range(901, 1000)) / 100}
