@@ -149,6 +149,8 @@ class Bars:
 
     def evaluate(self, run: Run, done: int, total: int | None) -> None:
         """Move the bar of an evaluation."""
+        # The last iterations may have come too soon after a refresh to be shown.
+        self._bars.update(self._run_bar, completed=run.progress.iter)
         self._bars.update(self._epoch_bar, completed=run.progress.iter_in_epoch)
         self._bars.update(
             self._other,

@@ -63,6 +63,23 @@ def test_a_terminal_gets_bars_that_are_gone_in_the_end(tmp_path, monkeypatch):
     assert "completed after 6 iterations" in text
 
 
+def test_bars_do_not_lag_behind_during_a_validation(tmp_path, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(Bars, "is_due", lambda self: True)
+    monkeypatch.setattr(Bars, "train", lambda self, run, recent: None)
+    shown_iters = []
+
+    class Look(Hook):
+        priority = 100
+
+        def after_val_iter(self, run):
+            bars = next(hook for hook in run.hooks if isinstance(hook, ShowProgress))._display
+            shown_iters.append(bars._bars.tasks[bars._run_bar].completed)
+
+    shown(tmp_path, Terminal(), max_epochs=2, hooks=[Look()])
+    assert shown_iters == [3] * 3 + [6] * 3
+
+
 def test_a_terminal_is_left_in_order_when_the_run_fails(tmp_path, monkeypatch):
     class Fail(Hook):
         def after_train_iter(self, run):
