@@ -106,7 +106,9 @@ class AugmentAtTest(Hook):
             return {key: self.join([one[key] for one in alike]) for key in first}
         if isinstance(first, tuple | list):
             columns = zip(*cast("list[list[object]]", outputs), strict=True)
-            return type(first)(self.join(list(column)) for column in columns)
+            joined = [self.join(list(column)) for column in columns]
+            is_named = hasattr(first, "_fields")  # A named tuple takes its values one by one.
+            return type(first)(*joined) if is_named else type(first)(joined)
         return first
 
 

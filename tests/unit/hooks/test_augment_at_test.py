@@ -1,3 +1,5 @@
+from collections import namedtuple
+
 import pytest
 import torch
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record
@@ -105,3 +107,10 @@ def test_training_is_not_touched(tmp_path):
 def test_wrong_arguments_are_refused(arguments, message):
     with pytest.raises(HookError, match=message):
         AugmentAtTest(**arguments)
+
+
+def test_a_named_tuple_stays_one():
+    Output = namedtuple("Output", ["scores", "kind"])
+    hook = AugmentAtTest([flip])
+    joined = hook.join([Output(torch.tensor([1.0]), "a"), Output(torch.tensor([3.0]), "a")])
+    assert joined == Output(torch.tensor([2.0]), "a")
