@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hookloop.runs.layout import RunDir
+
 pytestmark = pytest.mark.slow
 
 PROJECT = {
@@ -240,6 +242,23 @@ def test_a_run_is_evaluated_with_its_newest_checkpoint(project: Path, verb: str)
     assert last.startswith(f"runs/first/epoch_2.pth  {phase}/loss ")
     accuracy = (project / "output.txt").read_text().partition(f"{phase}/accuracy ")[2].split()[0]
     assert last.endswith(f"{phase}/accuracy {accuracy}")
+
+
+def test_a_run_is_evaluated_with_the_checkpoint_that_is_given_and_stays_as_it_is(
+    project: Path,
+) -> None:
+    config = (project / "runs/first/config.yaml").read_text()
+    best = RunDir(project / "runs/first").read_summary()["best"]
+    older = hookloop(
+        "validate", "runs/first", "--checkpoint", "runs/first/epoch_1.pth", cwd=project
+    )
+    newest = hookloop("validate", "runs/first", "val_data.count=32", cwd=project)
+    assert older.returncode == newest.returncode == 0, older.stderr + newest.stderr
+    label, _, loss = older.stdout.splitlines()[-1].partition("  val/loss ")
+    epoch_1 = (project / "output.txt").read_text().partition("epoch 1/3  val: loss ")[2]
+    assert label == "runs/first/epoch_1.pth" and loss.split()[0] == epoch_1.split()[0]
+    assert (project / "runs/first/config.yaml").read_text() == config
+    assert RunDir(project / "runs/first").read_summary()["best"] == best
 
 
 def test_a_config_is_evaluated_with_the_checkpoint_that_is_given(project: Path) -> None:

@@ -66,18 +66,22 @@ class Origin:
     def open(self, config: Mapping[str, object]) -> Path:
         """Claim the directory, once, and leave the config there; return its path."""
         if self._continues and self._dir is not None:
-            path = RunDir.open(self._dir).path
-            CheckpointStore(path).clean()
-            return path
+            return RunDir.open(self._dir).path
         directory = RunDir.create(self._dir)
         if config:
             directory.write_config(config)
         self._dir, self._continues = directory.path, True
         return directory.path
 
-    def keep_config(self, config: Mapping[str, object]) -> None:
-        """Write the config that the run goes on with: it is the one that a next resume needs."""
-        if config and self._dir is not None:
+    def take_over(self, config: Mapping[str, object]) -> None:
+        """Begin to train in the directory: tidy it, and keep the config that a next resume needs.
+
+        An evaluation must not: the run may be in training elsewhere, and stays what it is.
+        """
+        if self._dir is None:
+            return
+        CheckpointStore(self._dir).clean()
+        if config:
             RunDir(self._dir).write_config(config)
 
     def take_checkpoint(self) -> tuple[str, dict[str, object]] | None:

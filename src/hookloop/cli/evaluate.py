@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from hookloop.cli.arguments import run_directory_of
+from hookloop.runs.layout import RunDir
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config
@@ -18,8 +19,9 @@ def evaluate(
 ) -> int:
     """Evaluate a checkpoint with the data of a config and print the metrics.
 
-    Of a run directory, the newest checkpoint is taken unless another is given, and the numbers are
-    added to the run's records; the evaluation of a config file is a run of its own.
+    A checkpoint of the run that CONFIG stands for is taken up with all its state (averaged weights
+    are that of a hook), and the numbers are added to the run's records. Any other evaluation takes
+    weights, and is a run of its own.
     """
     from hookloop.config.load import load
 
@@ -27,26 +29,41 @@ def evaluate(
     from hookloop.config.build import build
 
     home = run_directory_of(config)
-    chosen = _choose(loaded, home, checkpoint)
+    given = _given(loaded, checkpoint)
+    if given is None and home is not None:
+        resume, chosen = str(home), RunDir(home).last_checkpoint
+    elif given is not None and home is not None and _is_of_run(given, home):
+        resume = chosen = given
+    else:
+        resume, chosen = None, given
+    if resume is not None:
+        loaded.tree.pop("load_from", None)  # The weights that the run itself began with.
+    elif chosen is not None:
+        loaded.tree["load_from"] = chosen
     if chosen is None and loaded.tree.get("load_from") is None:
         click.echo("warning: no checkpoint is given, so the weights are untrained.", err=True)
-    if chosen is not None:
-        loaded.tree["load_from"] = chosen
-    trainer = build(loaded, resume=str(home) if home else None)
+    trainer = build(loaded, run_dir=home if resume else None, resume=resume)
     metrics = trainer.test() if phase == "test" else trainer.validate()
     numbers = "  ".join(f"{phase}/{name} {value:.4g}" for name, value in metrics.items())
     click.echo(f"{chosen or loaded.path.name}  {numbers}")
     return 0
 
 
-def _choose(config: Config, home: Path | None, checkpoint: Path | None) -> str | None:
-    """Return the file to load: the one that is given, or the newest of the run."""
-    from hookloop.runs.layout import RunDir
-
+def _given(config: Config, checkpoint: Path | None) -> str | None:
+    """Return the file that the command line names; of a directory, its newest checkpoint."""
     if checkpoint is not None and checkpoint.is_dir():
-        home, checkpoint = checkpoint, None
+        return RunDir(checkpoint).last_checkpoint
     if checkpoint is not None:
         return str(checkpoint)
-    if home is None or config.tree.get("load_from") is not None:
-        return None
-    return RunDir(home).last_checkpoint
+    said = config.tree.get("load_from")
+    is_override = (config.where(("load_from",)) or "").startswith("command line")
+    return said if is_override and isinstance(said, str) else None
+
+
+def _is_of_run(checkpoint: str, home: Path) -> bool:
+    """Tell whether a file is a whole checkpoint of a run, rather than weights."""
+    from hookloop.checkpoint.store import CheckpointStore
+
+    path = Path(checkpoint)
+    saved = CheckpointStore(home).index.entries.get(path.name)
+    return path.resolve().parent == home.resolve() and saved is not None and saved.is_resumable

@@ -272,6 +272,7 @@ class Trainer:
         """Do a training, and say so if a signal cut it short."""
         check_trainable(self.run)
         with self._running():
+            self._origin.take_over(self.run.config)
             if self.run.seed is not None and self.run.progress.iter == 0:
                 seed_all(self.run.seed)
             yield
@@ -288,7 +289,6 @@ class Trainer:
             label, checkpoint = found
             fire(run.plan.after_load_checkpoint, run, checkpoint)
             self._loop.randomness = restore(run, checkpoint, label, self._scaler)
-            self._origin.keep_config(run.config)
 
     @contextmanager
     def _running(self) -> Iterator[None]:

@@ -39,6 +39,7 @@ class WriteMetrics(WriteTo):
         self._set_up(every, metrics)
         self._started = ""
         self._trained = False
+        self._evaluated: list[str] = []
         self._best = BestValues()
         self._file: JsonLines | None = None
         self._known: int | None = None
@@ -61,6 +62,7 @@ class WriteMetrics(WriteTo):
     def before_run(self, run: Run) -> None:
         self._started = self._started or _now()
         self._trained = False
+        self._evaluated = []
 
     def before_train(self, run: Run) -> None:
         self._trained = True
@@ -71,8 +73,13 @@ class WriteMetrics(WriteTo):
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         super().after_val_epoch(run, metrics)
+        self._evaluated.append("val")
         values = {f"val/{name}": value for name, value in run.metrics.stream("val").items()}
         self._best.update(values, iter=run.progress.iter, epoch=run.progress.epoch)
+
+    def after_test_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
+        super().after_test_epoch(run, metrics)
+        self._evaluated.append("test")
 
     def after_run(self, run: Run) -> None:
         super().after_run(run)
@@ -101,13 +108,15 @@ class WriteMetrics(WriteTo):
             "iter": run.progress.iter,
             "epoch": run.progress.epoch,
         }
+        latest, best = run.metrics.all_latest(), cast("object", self._best.all())
         if not self._trained and old:  # An evaluation adds its numbers to what the training left.
             summary = {key: old.get(key) for key in summary}
-        latest = (
-            dict(cast("Mapping[str, float]", old.get("metrics") or {})) | run.metrics.all_latest()
-        )
+            best = old.get("best")
+            # Of the checkpoint's numbers, nothing: they may be older than the summary's.
+            latest = {n: v for n, v in latest.items() if n.partition("/")[0] in self._evaluated}
+        kept = cast("Mapping[str, float]", old.get("metrics") or {})
         directory.write_summary(
-            summary | {"metrics": latest, "best": self._best.all() or old.get("best")}
+            summary | {"metrics": {**kept, **latest}, "best": best or old.get("best")}
         )
 
 

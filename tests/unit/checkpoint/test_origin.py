@@ -67,10 +67,13 @@ def test_a_damaged_checkpoint_that_was_asked_for_is_refused(tmp_path):
         Origin(resume=path).take_checkpoint()
 
 
-def test_what_a_killed_process_left_is_cleaned_at_the_next_start(tmp_path):
+def test_what_a_killed_process_left_is_cleaned_when_training_goes_on(tmp_path):
     train(tmp_path / "run")
     (tmp_path / "run/.epoch_3.pth.staged").write_bytes(b"half")
-    Origin(tmp_path / "run", resume=True).open({})
+    origin = Origin(tmp_path / "run", resume=True)
+    origin.open({})  # So does an evaluation, while the run may be in training elsewhere.
+    assert list((tmp_path / "run").glob(".*"))
+    origin.take_over({})
     assert not list((tmp_path / "run").glob(".*"))
 
 

@@ -62,3 +62,24 @@ def test_a_number_that_is_seldom_put_is_not_averaged_with_old_ones(tmp_path):
     make_classifier(hooks=hooks, run_dir=tmp_path, epoch_iters=12, max_iters=12).train()
     points = jsonl_points(tmp_path / "metrics.jsonl", "train/memory")
     assert points[:3] == [(4, 3.0), (8, 7.0), (12, 11.0)]
+
+
+def test_an_evaluation_adds_its_numbers_and_changes_no_other(tmp_path):
+    def trainer(**options):
+        hooks = {
+            "metrics": WriteMetrics(every=1),
+            "epochs": SaveCheckpoint(every="1 epoch", keep=None),
+        }
+        return make_classifier(hooks=hooks, run_dir=tmp_path, max_epochs=3, **options)
+
+    trainer().train()
+    before = RunDir(tmp_path).read_summary()
+    trainer(resume=tmp_path / "epoch_1.pth").test()
+    after = RunDir(tmp_path).read_summary()
+    assert all(after["metrics"].pop(f"test/{name}") for name in ("loss", "accuracy"))
+    assert after == before
+    trainer(resume=tmp_path / "epoch_1.pth").validate()
+    after = RunDir(tmp_path).read_summary()
+    assert after["best"] == before["best"]
+    assert after["metrics"]["val/loss"] > before["metrics"]["val/loss"]
+    assert after["metrics"]["train/loss"] == before["metrics"]["train/loss"]
