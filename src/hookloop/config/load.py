@@ -17,6 +17,7 @@ from hookloop.errors import ConfigError, Fault, nearest
 from hookloop.runs.layout import RunDir
 
 BASE = "_base_"
+IMPORT_PATH = "import_path"
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
@@ -59,6 +60,7 @@ def _read(path: Path, open_files: tuple[Path, ...]) -> Config:
     config = _read_file(path)
     bases = config.tree.pop(BASE, [])
     result = Config({}, path)
+    searched = _searched(config, path.parent)
     for base in bases if isinstance(bases, list) else [bases]:
         where = config.where((BASE,))
         if not isinstance(base, str):
@@ -68,10 +70,22 @@ def _read(path: Path, open_files: tuple[Path, ...]) -> Config:
         if found in chain:
             circle = " -> ".join(show(file) for file in (*chain[chain.index(found) :], found))
             raise ConfigError([Fault(f"'{BASE}' goes round in a circle: {circle}.", where)])
-        result.absorb(_read(found, chain))
+        inherited = _read(found, chain)
+        searched += _searched(inherited, found.parent)
+        result.absorb(inherited)
     result.absorb(config)
+    if bases and set(searched) != {str(path.parent)}:
+        result.tree[IMPORT_PATH] = list(dict.fromkeys(searched))
     _strip_marks_of_merging(result.tree)
     return result
+
+
+def _searched(config: Config, home: Path) -> list[str]:
+    """List where a file's modules are: relative to itself, so that a child finds them, too."""
+    said = config.tree.get(IMPORT_PATH, str(home))
+    entries = [str(entry) for entry in (said if isinstance(said, list) else [said])]
+    # A reference is resolved later; where it leads is usually absolute.
+    return [entry if "${" in entry else os.path.abspath(home / entry) for entry in entries]
 
 
 def _read_file(path: Path) -> Config:

@@ -77,8 +77,8 @@ def _members(owner: object) -> list[str]:
 def _where_searched(name: str) -> str:
     top = name.partition(".")[0]
     known = [module.name for module in pkgutil.iter_modules()]
-    return nearest(top, known) or (
-        " Modules are looked for beside the config file, in the working directory, "
+    return nearest(top, known) + (
+        " Modules are looked for beside the config file and its bases, in the working directory, "
         "in 'import_path' and among the installed packages."
     )
 

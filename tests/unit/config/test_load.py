@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from hookloop.config.blueprint import import_path
 from hookloop.config.load import load
 from hookloop.config.tree import Config
 from hookloop.errors import ConfigError
@@ -47,7 +48,9 @@ def test_bases_are_relative_to_their_file_and_the_last_wins() -> None:
     Path("bases/two.yaml").write_text("_base_: one.yaml\nseed: 2\n")
     Path("bases/three.py").write_text("seed = 3\n")
     write(child="_base_: [bases/two.yaml, bases/three.py]\naccumulate: 4\n")
-    assert load("child.yaml").tree == {"seed": 3, "max_epochs": 1, "accumulate": 4}
+    tree = load("child.yaml").tree
+    assert tree.pop("import_path") == [str(Path.cwd()), str(Path.cwd() / "bases")]
+    assert tree == {"seed": 3, "max_epochs": 1, "accumulate": 4}
 
 
 def test_delete_replaces_instead_of_merging_and_leaves_no_trace() -> None:
@@ -120,3 +123,24 @@ def test_faults_of_several_stations_are_kept_together() -> None:
         "command line: seed: an override is written key=value.",
         "a.yaml:3: name: '${nmae}' refers to nothing. Did you mean 'name'?",
     ]
+
+
+def test_modules_beside_a_base_in_another_directory_are_found() -> None:
+    Path("shared").mkdir()
+    Path("shared/shared_net.py").write_text("class Net: ...\n")
+    Path("exp").mkdir()
+    Path("exp/own_net.py").write_text("class Net: ...\n")
+    Path("shared/base.yaml").write_text("import_path: [., ../lib]\nmodel: shared_net.Net\n")
+    Path("exp/middle.yaml").write_text("_base_: ../shared/base.yaml\nseed: 1\n")
+    Path("child.yaml").write_text("_base_: exp/middle.yaml\n")
+    here = Path.cwd()
+    wanted = [here, here / "exp", here / "shared", here / "lib"]
+    assert import_path(load("child.yaml")) == wanted
+    assert import_path(load("child.yaml", ["import_path=lib"])) == [here / "lib", here]
+
+
+def test_an_import_path_may_hold_references(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROJECT", "/somewhere")
+    write(a="import_path: ${env:PROJECT}/lib\n", b="_base_: a.yaml\n")
+    assert import_path(load("a.yaml"))[0] == Path("/somewhere/lib")
+    assert import_path(load("b.yaml"))[:2] == [Path.cwd(), Path("/somewhere/lib")]
