@@ -21,7 +21,14 @@ from dataclasses import dataclass
 
 
 class HookloopError(Exception):
-    """A user's fault, worded so that it can be mended: what, where, what to do."""
+    """A user's fault, worded so that it can be mended: what, where, what to do.
+
+    ``hook`` names the hook that is to blame, so that a config can tell where that is written.
+    """
+
+    def __init__(self, message: str, hook: str | None = None) -> None:
+        super().__init__(message)
+        self.hook = hook
 
 
 class HookError(HookloopError):

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from hookloop.config.blueprint import Blueprint, draw
 from hookloop.config.dump import effective
+from hookloop.config.made_hooks import MadeHooks
 from hookloop.config.parts.optimizers import ONLY, OptimizerPart
 from hookloop.config.parts.parameters import select_parameters
 from hookloop.config.parts.part import AUTO, LENGTHS, Part
-from hookloop.config.tree import Config, spell
+from hookloop.config.tree import Config, Key, spell
+from hookloop.core.points import PointTable
 from hookloop.core.prepare import make_progress
 from hookloop.core.schedule import Schedule
 from hookloop.core.trainer import Trainer
 from hookloop.data.randomness import seed_all
 from hookloop.data.source import Source
-from hookloop.errors import ConfigError, Fault, HookloopError
+from hookloop.errors import ConfigError, Fault, HookError, HookloopError
 from hookloop.every import Every
 from hookloop.runs.layout import RunDir, default_path
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim.lr_scheduler import LRScheduler
 
+    from hookloop.core.hook import Hook
+    from hookloop.core.points import Point
     from hookloop.core.run import Progress
 
 T = TypeVar("T")
@@ -49,13 +53,29 @@ def build(
     Raises:
         ConfigError: With every fault of the config, before anything is constructed.
     """
-    return Trainer(**arguments(config, run_dir, resume))  # type: ignore[arg-type]
+    builder = _builder(config, run_dir, resume)
+    given = builder.build()
+    try:
+        trainer = Trainer(**given)  # type: ignore[arg-type]
+        trainer.timetable()  # Makes the plan, so that what it refuses can be told with its place.
+    except HookloopError as error:
+        key = None if error.hook is None else builder.hooks.place_of(error.hook)
+        if key is None:
+            raise
+        raise ConfigError([Fault(f"{spell(key)}: {error}", config.where(key))]) from error
+    return trainer
 
 
 def arguments(
     config: Config, run_dir: str | Path | None = None, resume: bool | str | Path | None = None
 ) -> dict[str, object]:
     """Return what `build` gives to the Trainer."""
+    return _builder(config, run_dir, resume).build()
+
+
+def _builder(
+    config: Config, run_dir: str | Path | None, resume: bool | str | Path | None
+) -> Builder:
     blueprint = draw(config)
     settings = dict(blueprint.settings)
     if run_dir is not None:
@@ -64,7 +84,7 @@ def arguments(
         settings["resume"] = resume
     if settings.get("run_dir") is None and config.tree.get("name"):
         settings["run_dir"] = default_path(str(config.tree["name"]))
-    return Builder(config, blueprint, settings).build()
+    return Builder(config, blueprint, settings)
 
 
 class Builder:
@@ -74,6 +94,7 @@ class Builder:
         self.config = config
         self.blueprint = blueprint
         self.settings = settings
+        self.hooks = MadeHooks(config, self._points())
 
     def build(self) -> dict[str, object]:
         """Return the arguments of the Trainer."""
@@ -97,6 +118,13 @@ class Builder:
             **self.settings,
             "config": effective(self.config, cast("str | None", self.settings.get("run_dir"))),
         }
+
+    def _points(self) -> PointTable:
+        try:
+            return PointTable(cast("list[Point]", self.blueprint.points))
+        except HookError as error:
+            fault = Fault(f"points: {error}", self.config.where(("points",)))
+            raise ConfigError([fault]) from error
 
     def _optimizer(self, part: object, model: nn.Module) -> object:
         if not isinstance(part, OptimizerPart):
@@ -147,7 +175,7 @@ class Builder:
                 if isinstance(inner, Part):
                     self._fill_lengths(inner, every, progress)
 
-    def _hooks(self, built: Mapping[str, object]) -> tuple[list[object], object]:
+    def _hooks(self, built: Mapping[str, object]) -> tuple[list[Hook], object]:
         data = built.get("train_data")
         supply = {"model": built["model"], "dataset": getattr(data, "dataset", data)}
         defaults = self.blueprint.default_hooks
@@ -156,29 +184,21 @@ class Builder:
             if isinstance(part, Part) and "output_dir" in part.supplied:
                 supply["output_dir"] = supply.get("output_dir") or self._claim_directory()
         hooks, faults = self._make_all(dict(enumerate(self.blueprint.hooks)), supply)
-        if isinstance(defaults, dict):
-            changes, further = self._make_all(defaults, supply)
-            faults += further
-        faults += self._faults_of_names(hooks)
-        if faults:
-            raise ConfigError(faults)
-        return list(hooks.values()), changes if isinstance(defaults, dict) else defaults
-
-    def _faults_of_names(self, hooks: Mapping[int, object]) -> list[Fault]:
-        """Find hooks of one name; the Trainer would refuse them, but does not know their places."""
-        first: dict[object, int] = {}
-        faults: list[Fault] = []
         for index, hook in hooks.items():
-            name = getattr(hook, "name", index)
             part = self.blueprint.hooks[index]
-            if name in first and isinstance(part, Part):
-                message = (
-                    f"{spell(part.key)}: another hook is named '{name}', too: give this one a name "
-                    f"of its own, {{type: {part.signature.name}, name: {name}_2, ...}}."
-                )
-                faults.append(Fault(message, self.config.where(part.key)))
-            first.setdefault(name, index)
-        return faults
+            self.hooks.take(_key(part, ("hooks",)), part, hook)
+        listed = self.hooks.all()
+        if not isinstance(defaults, dict):
+            _refuse([*faults, *self.hooks.faults])
+            return listed, defaults
+        changes, further = self._make_all(defaults, supply)
+        for name, hook in changes.items():
+            if hook is not None:
+                part = defaults[name]
+                ours = self.hooks.take(_key(part, ("default_hooks", name)), part, hook)
+                changes[name] = ours[0] if len(ours) == 1 else hook
+        _refuse([*faults, *further, *self.hooks.faults])
+        return listed, changes
 
     def _make_all(
         self, parts: Mapping[T, object], supply: Mapping[str, object]
@@ -228,6 +248,16 @@ class Builder:
         for name, value in part.settings.items():
             setattr(made, name, value)
         return made
+
+
+def _refuse(faults: list[Fault]) -> None:
+    if faults:
+        raise ConfigError(faults)
+
+
+def _key(part: object, otherwise: Key) -> Key:
+    """Tell where a part is written; an object of a Python config has no place of its own."""
+    return part.key if isinstance(part, Part) else otherwise
 
 
 def _call(part: Part, given: dict[str, object]) -> object:

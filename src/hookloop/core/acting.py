@@ -89,5 +89,5 @@ def priority_of(hook: Hook) -> int:
 
 
 def kind_of(hook: Hook) -> str:
-    """Name a hook's class, for messages."""
-    return type(hook).__name__
+    """Name a hook's class, for messages; of an adapted one that which its author wrote."""
+    return type(getattr(hook, "foreign", hook)).__name__

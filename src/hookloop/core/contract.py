@@ -44,14 +44,15 @@ def check_contract(acting: Acting, produced: Collection[str]) -> None:
                         f"The hook '{reader.name}' reads '{late}' at {shared[0]} before "
                         f"'{writer.name}', its only writer, has written it: list '{writer.name}' "
                         f"before '{reader.name}', or give '{reader.name}' a priority number above "
-                        f"{Priority.parse(writer.priority)}."
+                        f"{Priority.parse(writer.priority)}.",
+                        reader.name,
                     )
 
 
 def _check_exists(reader: Hook, name: str, acting: Acting, produced: Collection[str]) -> None:
     known = [*produced, *(w for hook, _ in acting if hook is not reader for w in hook.writes)]
     if not any(matches(name, other) for other in known):
-        raise MetricError(_unknown(reader.name, name, known))
+        raise MetricError(_unknown(reader.name, name, known), reader.name)
 
 
 def _only_written_by(writer: Hook, name: str, others: Collection[str]) -> str | None:

@@ -30,11 +30,15 @@ def adapt(hook: object) -> list[Hook]:
 
 
 def adapt_all(hooks: Iterable[object]) -> list[Hook]:
-    """Adapt several; foreign ones of one name get numbers, as their systems ask for no names."""
+    """Adapt several."""
+    return numbered((hook, adapt(hook)) for hook in hooks)
+
+
+def numbered(adapted: Iterable[tuple[object, list[Hook]]]) -> list[Hook]:
+    """List adapted hooks; foreign ones of one name get numbers, as their systems ask for none."""
     listed: list[Hook] = []
     taken: Counter[str] = Counter()
-    for hook in hooks:
-        ours = adapt(hook)
+    for hook, ours in adapted:
         for one in ours:
             name = getattr(one, "name", "")
             taken[name] += 1

@@ -15,7 +15,7 @@ from hookloop.core.acting import Call, acts_at, call_of, kind_of, priority_of, s
 from hookloop.core.contract import check_contract
 from hookloop.core.hook import Hook
 from hookloop.core.points import PointTable
-from hookloop.core.verify import check_every, check_is_hook, check_methods, check_names
+from hookloop.core.verify import check_hook, check_names
 from hookloop.errors import HookError
 from hookloop.every import Every
 
@@ -105,12 +105,9 @@ class Plan:
     ) -> None:
         self.points = points
         for hook in hooks:
-            check_is_hook(hook)
+            check_hook(hook, points)
         check_names(hooks)
         self.hooks = tuple(sorted(hooks, key=priority_of))
-        for hook in self.hooks:
-            check_methods(hook, points)
-            check_every(hook, points)
         check_contract([(h, acts_at(h, points)) for h in self.hooks], frozenset(produced))
         self._wrappers: list[Wrapper] = []
         self._compile()
@@ -134,10 +131,9 @@ class Plan:
 
     def add(self, *hooks: Hook) -> None:
         """Take further hooks in during a run; they act from the next firing on."""
-        check_names([*self.hooks, *hooks])
         for hook in hooks:
-            check_methods(hook, self.points)
-            check_every(hook, self.points)
+            check_hook(hook, self.points)
+        check_names([*self.hooks, *hooks])
         self.hooks = tuple(sorted([*self.hooks, *hooks], key=priority_of))
         self._compile()
 

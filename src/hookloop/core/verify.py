@@ -6,11 +6,19 @@ import inspect
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from hookloop.core.acting import acts_at, kind_of, method_of, schedule_of
+from hookloop.core.acting import acts_at, kind_of, method_of, priority_of, schedule_of
 from hookloop.core.hook import FunctionHook, Hook
 from hookloop.core.points import Point, PointTable
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
+
+
+def check_hook(hook: Hook, points: PointTable) -> None:
+    """Refuse what can be told to be wrong with a hook by itself."""
+    check_is_hook(hook)
+    priority_of(hook)
+    check_methods(hook, points)
+    check_every(hook, points)
 
 
 def check_is_hook(hook: object) -> None:
@@ -34,7 +42,8 @@ def check_names(hooks: Sequence[Hook]) -> None:
             raise HookError(
                 f"Two hooks are named '{hook.name}' ({kinds}): name one of them, "
                 f"{kind_of(hook)}(...).named('{hook.name}_2'), or give hooks as a mapping from "
-                "names."
+                "names.",
+                hook.name,
             )
         seen[hook.name] = hook
 

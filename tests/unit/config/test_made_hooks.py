@@ -1,0 +1,112 @@
+import pytest
+
+from hookloop.config.build import build
+from hookloop.errors import ConfigError
+
+BASE = """
+model: proj.Net
+train_data: proj.batches
+val_data: proj.batches
+loss: mse_loss
+optimizer: {type: SGD, lr: 0.01}
+max_epochs: 1
+default_hooks: {console: null}
+hooks:
+"""
+BEGIN = BASE.count("\n") + 1
+
+OWN = """
+from hookloop import Hook
+from hookloop.dialects.mmengine.hooks import Hook as Theirs
+
+
+class Misspelt(Hook):
+    def after_trian_iter(self, run): ...
+
+
+class Short(Hook):
+    def after_val_epoch(self, run): ...
+
+
+class Reader(Hook):
+    reads = ("size",)
+
+    def after_train_iter(self, run): ...
+
+
+class Writer(Hook):
+    writes = ("size",)
+
+    def after_train_iter(self, run): ...
+
+
+class Foreign(Theirs):
+    calls = 0
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+        self.calls += 1
+
+
+class ForeignShort(Theirs):
+    def after_train_iter(self, runner): ...
+"""
+
+
+@pytest.fixture
+def make(project, write):
+    (project / "own_hooks.py").write_text(OWN)
+
+    def build_with(*hooks, overrides=()):
+        return build(write(BASE + "".join(f"  {hook}\n" for hook in hooks), *overrides))
+
+    return build_with
+
+
+def faults(make, *hooks, **options):
+    with pytest.raises(ConfigError) as caught:
+        make(*hooks, **options)
+    return str(caught.value).splitlines()
+
+
+def test_all_that_is_wrong_with_hooks_is_told_at_once_with_its_place(make):
+    found = faults(
+        make,
+        "one: own_hooks.Misspelt",
+        "two: own_hooks.Short",
+        "three: {type: own_hooks.Writer, every: 2 epochs}",
+        "four: own_hooks.ForeignShort",
+        overrides=["default_hooks.timing=own_hooks.Misspelt"],
+    )
+    begins = [
+        f"a.yaml:{BEGIN}: hooks.one: Misspelt.after_trian_iter: no such mount point. Did you mean",
+        f"a.yaml:{BEGIN + 1}: hooks.two: Short.after_val_epoch has the signature (run), but",
+        f"a.yaml:{BEGIN + 2}: hooks.three: Writer.every = '2 epochs' limits nothing",
+        f"a.yaml:{BEGIN + 3}: hooks.four: ForeignShort.after_train_iter has the signature (runner)",
+        "command line: default_hooks.timing=own_hooks.Misspelt: default_hooks.timing: Misspelt.",
+    ]
+    assert all(one.startswith(begin) for one, begin in zip(found, begins, strict=True)), found
+
+
+def test_what_is_wrong_between_hooks_is_told_with_its_place(make):
+    (early,) = faults(make, "r: own_hooks.Reader", "w: own_hooks.Writer")
+    assert early.startswith(f"a.yaml:{BEGIN}: hooks.r: The hook 'r' reads 'size' at after_train_")
+    (nothing,) = faults(make, "r: own_hooks.Reader")
+    assert nothing.startswith(f"a.yaml:{BEGIN}: hooks.r: The hook 'r' watches 'size', which")
+    (twice,) = faults(make, "w: own_hooks.Writer", "metrics: own_hooks.Writer")
+    assert twice.startswith(f"a.yaml:{BEGIN + 1}: hooks.metrics: Two hooks are named 'metrics'")
+
+
+def test_a_mount_point_that_is_declared_twice_is_told_with_its_place(make):
+    (twice,) = faults(make, "{}", overrides=["points=[after_x, after_x]"])
+    assert twice.startswith("command line: points=[after_x, after_x]: points: The mount point")
+
+
+def test_every_limits_a_foreign_hook_or_is_refused(make):
+    trainer = make("say: {type: own_hooks.Foreign, every: 2 iters}")
+    trainer.train()
+    (hook,) = (hook for hook in trainer.run.hooks if hook.name == "say")
+    assert hook.foreign.calls == 2
+    (vain,) = faults(make, "say: {type: own_hooks.Foreign, every: 1 epoch}")
+    assert "hooks.say: Foreign.every = '1 epoch' limits nothing" in vain
+    (own,) = faults(make, "save: {type: EMAHook, dialect: mmengine, every: 2 epochs}")
+    assert "hooks.save: 'every' cannot limit EMAHook: it has arguments of its own for that." in own
