@@ -10,7 +10,7 @@ from tests.readback import csv_rows, tensorboard_points
 from hookloop import Interrupted
 from hookloop.config.build import build
 from hookloop.config.load import load
-from hookloop.errors import HookError
+from hookloop.errors import ConfigError
 
 CONFIG = Path(__file__).parents[2] / "examples" / "emloop_document" / "config.yaml"
 
@@ -44,7 +44,8 @@ def test_the_order_that_the_document_warns_of_is_refused(tmp_path):
     config = load(CONFIG, [f"run_dir={tmp_path / 'run'}"])
     hooks = config.tree["hooks"]
     config.tree["hooks"] = {"log": hooks["log"], "stats": hooks["stats"]}
-    with pytest.raises(HookError, match="'log' reads .* before 'stats', its only writer"):
+    refusal = r"config.yaml:\d+: hooks.log: .*'log' reads .* before 'stats', its only writer"
+    with pytest.raises(ConfigError, match=refusal):
         build(config).check()
 
 
