@@ -107,8 +107,9 @@ class AugmentAtTest(Hook):
         if isinstance(first, tuple | list):
             columns = zip(*cast("list[list[object]]", outputs), strict=True)
             joined = [self.join(list(column)) for column in columns]
-            is_named = hasattr(first, "_fields")  # A named tuple takes its values one by one.
-            return type(first)(*joined) if is_named else type(first)(joined)
+            # A named tuple takes its values one by one.
+            make = cast("Callable[[list[object]], object]", getattr(first, "_make", type(first)))
+            return make(joined)
         return first
 
 
