@@ -87,6 +87,7 @@ class ExportModel(Hook):
         if not run.world.is_main:
             return
         path = run.dir / self.file
+        path.parent.mkdir(parents=True, exist_ok=True)
         model = copy.deepcopy(run.model).cpu().eval()
         if self.format == "safetensors":
             from safetensors.torch import save_model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import warnings
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 Detail = Literal["shapes", "memory", "stack", "flops"]
 DETAILS = ("shapes", "memory", "stack", "flops")
+_log = logging.getLogger("hookloop")
 
 
 class ProfileOperators(Hook):
@@ -70,6 +72,7 @@ class ProfileOperators(Hook):
                 )
         self.iterations = (wait + warmup + active) * repeat
         self._cycle = wait + warmup + active
+        self._active = active
         self.first_epoch = first_epoch
         self.details = tuple(details)
         self.tensorboard = tensorboard
@@ -84,6 +87,12 @@ class ProfileOperators(Hook):
     def before_train(self, run: Run) -> None:
         if run.world.is_main and not self._written:
             self._steps = 0
+            total, unseen = run.progress.total_iters, self._cycle - self._active
+            if not self.first_epoch and total is not None and total - run.progress.iter <= unseen:
+                _log.warning(
+                    "ProfileOperators leaves nothing: wait and warmup are %d iterations, the run "
+                    "has %d.", unseen, total - run.progress.iter,
+                )  # fmt: skip
             (run.dir / "profile").mkdir(exist_ok=True)
             self._start(run)
 

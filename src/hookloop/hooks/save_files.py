@@ -36,10 +36,15 @@ class SaveFiles(Hook):
     def before_run(self, run: Run) -> None:
         if not run.world.is_main:
             return
+        places: dict[Path, Path] = {}
         for path in self.paths:
-            # Below the working directory a file keeps its place, so that equal names do not meet.
-            inside = path.resolve().is_relative_to(Path.cwd())
-            place = path.resolve().relative_to(Path.cwd()) if inside else Path(path.name)
+            # Below the working directory a file keeps its place, so that equal names do not meet;
+            # one of elsewhere has its name alone, unless that is taken.
+            whole = path.resolve()
+            inside = whole.is_relative_to(Path.cwd())
+            place = whole.relative_to(Path.cwd()) if inside else Path(whole.name)
+            if places.setdefault(place, whole) != whole:
+                place = whole.relative_to(whole.anchor)
             target = run.dir / self.to / place
             target.parent.mkdir(parents=True, exist_ok=True)
             if path.is_dir():

@@ -61,7 +61,9 @@ class WriteCSV(WriteTo):
         self._remade: int | None = None
 
     def open(self, run: Run) -> Writer:
-        writer = Csv(run.dir / self.file, self.delimiter, self.missing)
+        path = run.dir / self.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        writer = Csv(path, self.delimiter, self.missing)
         if self._remade is not None:
             writer.drop_after(self._remade)
             self._remade = None

@@ -90,3 +90,8 @@ def test_a_last_batch_of_one_sample_does_not_limit_the_program(tmp_path, format)
     for samples in (1, 7):
         inputs = torch.randn(samples, 4)
         assert torch.allclose(program(inputs), trainer.run.model(inputs))
+
+
+def test_the_file_may_lie_in_a_directory_of_its_own(tmp_path):
+    make_trainer(hooks=[ExportModel(file="export/net.safetensors")], run_dir=tmp_path).train()
+    assert (tmp_path / "export" / "net.safetensors").is_file()

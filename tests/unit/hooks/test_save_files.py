@@ -31,3 +31,14 @@ def test_what_is_missing_is_said_at_once(tmp_path, monkeypatch):
         SaveFiles(["*.toml"])
     with pytest.raises(HookError, match=r"write files=\['config.yaml'\]"):
         SaveFiles("config.yaml")
+
+
+def test_files_of_one_name_from_elsewhere_are_both_kept(tmp_path, monkeypatch):
+    work = tmp_path / "work"
+    for folder in (work, tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        (folder / "x.txt").write_text(folder.name, encoding="utf-8")
+    monkeypatch.chdir(work)
+    make_trainer(hooks=[SaveFiles(["../a/x.txt", "../b/x.txt"])], run_dir="run").train()
+    kept = {path.read_text() for path in (work / "run" / "files").rglob("x.txt")}
+    assert kept == {"a", "b"}

@@ -77,3 +77,8 @@ def test_bad_parameters_are_refused():
         WriteCSV(delimiter="; ")
     with pytest.raises(HookError, match="WriteCSV: 'ten' is no schedule"):
         WriteCSV(every="ten")
+
+
+def test_the_file_may_lie_in_a_directory_of_its_own(tmp_path):
+    make_trainer(hooks=[WriteCSV(file="tables/run.csv")], run_dir=tmp_path).train()
+    assert len(csv_rows(tmp_path / "tables" / "run.csv")) == 1
