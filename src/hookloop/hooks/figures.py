@@ -26,6 +26,8 @@ def new_figure(width: float, height: float) -> Figure:
 def require_plots(who: str) -> None:
     """Say at once when figures cannot be drawn."""
     require("matplotlib", extra="plots", who=who)
+    # Now: a writer's thread could meet a module that the training is just importing.
+    import matplotlib.figure  # noqa: F401
 
 
 def show(run: Run, name: str, picture: object, file: Path, caption: str = "") -> None:
