@@ -14,7 +14,8 @@ from hookloop.runs.log import LOGGER, OpenLog
 if TYPE_CHECKING:
     from hookloop.core.run import Phase, Run
 
-_log = logging.getLogger(LOGGER)
+# Of its own, so that to print these lines does not print whatever else is logged.
+_log = logging.getLogger(f"{LOGGER}.variables")
 
 
 class LogVariables(Hook):
@@ -39,7 +40,7 @@ class LogVariables(Hook):
 
     def before_run(self, run: Run) -> None:
         if run.world.is_main:
-            self._open = OpenLog()
+            self._open = OpenLog(logger=_log.name)
 
     def after_train_epoch(self, run: Run) -> None:
         self._write(run, "train")

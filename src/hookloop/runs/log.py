@@ -30,10 +30,13 @@ class OpenLog:
     Args:
         file: Where to append them, if anywhere.
         screen: Whether to print them where the program has not said what logging should do.
+        logger: Whose messages: all of hookloop's, or those of a part.
     """
 
-    def __init__(self, file: Path | None = None, *, screen: bool = True) -> None:
-        self._logger = logging.getLogger(LOGGER)
+    def __init__(
+        self, file: Path | None = None, *, screen: bool = True, logger: str = LOGGER
+    ) -> None:
+        self._logger = logging.getLogger(logger)
         self._handlers: list[logging.Handler] = []
         self._level: int | None = None
         if screen and not self._logger.hasHandlers():

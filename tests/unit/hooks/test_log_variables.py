@@ -4,7 +4,7 @@ import pytest
 from tests.tiny import make_classifier
 
 from hookloop.errors import HookError, MetricError
-from hookloop.hooks import ComputeStats, LogVariables
+from hookloop.hooks import ComputeStats, LogMetrics, LogVariables
 
 
 def test_every_number_of_the_epoch_is_logged_when_it_is_known(caplog):
@@ -42,3 +42,12 @@ def test_a_variable_that_nothing_produces_names_those_that_exist():
         make_classifier(hooks=[LogVariables(["val/acuracy"])]).check()
     with pytest.raises(HookError, match="variables is a list"):
         LogVariables("val/accuracy")
+
+
+def test_only_its_own_lines_are_printed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(logging.root, "handlers", [])
+    hooks = [LogVariables(["val/loss"]), LogMetrics(every=1, console=False)]
+    make_classifier(hooks=hooks, run_dir=tmp_path).train()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.strip().split(":")[0] for line in lines] == ["epoch 1, iteration 3", "val/loss"]
+    assert "    val/loss: " in (tmp_path / "run.log").read_text()
