@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from hookloop.data.fast import gather_of, read_fast
 from hookloop.data.seeding import Sample, SeededSamples
+from hookloop.data.workers import Shielded
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def make_reader(data: Iterable[object], *, seed_samples: bool) -> Reader:
         return StatefulReader(data)
     if isinstance(data, DataLoader) and not isinstance(data.dataset, IterableDataset):
         return LoaderReader(data, seed_samples=seed_samples)
-    return PlainReader(data)
+    return PlainReader(_shielded(data) if isinstance(data, DataLoader) else data)
 
 
 class PlainReader:
@@ -151,14 +152,14 @@ class LoaderReader:
         seeds = seed_samples and loader.num_workers > 0
         # The copy shares everything with the user's loader but the source of its indices. Its
         # attributes are set past DataLoader.__setattr__, which forbids this for loaders in use.
-        self._copy = copy.copy(loader)
+        self._copy = _shielded(loader)
         self._indices = SkippingIndices(
             _index_sampler(loader),
             one_each=loader.batch_size is not None or loader.batch_sampler is not None,
             seeds=seeds,
         )
         which = "batch_sampler" if loader.batch_sampler is not None else "sampler"
-        changes: dict[str, object] = {which: self._indices, "_iterator": None}
+        changes: dict[str, object] = {which: self._indices}
         if seeds:
             changes["dataset"] = SeededSamples(loader.dataset)
         self._copy.__dict__.update(changes)
@@ -282,6 +283,14 @@ class _Indices:
         if self._skip or self._rewind is not None:
             self.prime()
         return next(self._inner)
+
+
+def _shielded(loader: DataLoader[object]) -> DataLoader[object]:
+    """Copy a loader, whose workers then outlive the signal that ends the run."""
+    copied = copy.copy(loader)
+    init = Shielded(loader.worker_init_fn)
+    copied.__dict__.update({"worker_init_fn": init, "_iterator": None})
+    return copied
 
 
 def _index_sampler(loader: DataLoader[object]) -> Iterable[object]:
