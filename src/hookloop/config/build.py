@@ -7,6 +7,7 @@ after the seed is set, so that a config draws the random numbers of a script tha
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from hookloop.config.parts.parameters import select_parameters
 from hookloop.config.parts.part import AUTO, LENGTHS, Part
 from hookloop.config.tree import Config, Key, spell
 from hookloop.core.points import PointTable
-from hookloop.core.prepare import make_progress
+from hookloop.core.prepare import check_model, make_progress
 from hookloop.core.schedule import Schedule
 from hookloop.core.trainer import Trainer
 from hookloop.data.randomness import seed_all
@@ -54,15 +55,17 @@ def build(
         ConfigError: With every fault of the config, before anything is constructed.
     """
     builder = _builder(config, run_dir, resume)
-    given = builder.build()
     try:
-        trainer = Trainer(**given)  # type: ignore[arg-type]
+        trainer = Trainer(**builder.build())  # type: ignore[arg-type]
         trainer.timetable()  # Makes the plan, so that what it refuses can be told with its place.
+    except ConfigError:
+        raise
     except HookloopError as error:
-        key = None if error.hook is None else builder.hooks.place_of(error.hook)
+        key = builder.place_of(error)
         if key is None:
             raise
-        raise ConfigError([Fault(f"{spell(key)}: {error}", config.where(key))]) from error
+        said = f"{error}" if error.hook is None else f"{spell(key)}: {error}"
+        raise ConfigError([Fault(said, config.where(key))]) from error
     return trainer
 
 
@@ -102,6 +105,7 @@ class Builder:
             seed_all(cast("int", self.settings["seed"]))
         built = {name: self._make(part, {}) for name, part in self.blueprint.parts.items()}
         model = cast("nn.Module", built["model"])
+        check_model(model)
         optimizers = {
             name: self._optimizer(part, model) for name, part in self.blueprint.optimizers.items()
         }
@@ -118,6 +122,13 @@ class Builder:
             **self.settings,
             "config": effective(self.config, cast("str | None", self.settings.get("run_dir"))),
         }
+
+    def place_of(self, error: HookloopError) -> Key | None:
+        """Tell where that is written which an error is about: a hook, or the key it begins with."""
+        if error.hook is not None:
+            return self.hooks.place_of(error.hook)
+        name = re.match(r"\w*", str(error))
+        return (name[0],) if name and name[0] in self.config.tree else None
 
     def _points(self) -> PointTable:
         try:
@@ -241,13 +252,24 @@ class Builder:
             raise
         except HookloopError as error:  # A value that the constructor itself refuses.
             raise ConfigError([Fault(f"{spell(part.key)}: {error}", where)]) from error
+        except ValueError as error:
+            if not str(getattr(part.make, "__module__", "")).startswith(
+                "torch"
+            ):  # Then it is the project's own.
+                self._note(error, part)
+                raise
+            raise ConfigError([Fault(f"{spell(part.key)}: {error}", where)]) from error
         except Exception as error:
-            place = f", {where}" if where else ""
-            error.add_note(f"while building {spell(part.key)} ({part.signature.name}){place}")
+            self._note(error, part)
             raise
         for name, value in part.settings.items():
             setattr(made, name, value)
         return made
+
+    def _note(self, error: Exception, part: Part) -> None:
+        where = self.config.where(part.key)
+        place = f", {where}" if where else ""
+        error.add_note(f"while building {spell(part.key)} ({part.signature.name}){place}")
 
 
 def _refuse(faults: list[Fault]) -> None:

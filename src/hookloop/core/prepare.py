@@ -14,10 +14,15 @@ from hookloop.errors import DataError, HookError, ModelError, nearest
 from hookloop.metrics.meters import Accumulating, Metric
 
 
-def place_model(model: torch.nn.Module, device: torch.device, *, compile: bool) -> torch.nn.Module:
-    """Move the model to its device and, if wanted, compile it in place."""
+def check_model(model: object) -> None:
+    """Refuse what is no model."""
     if not isinstance(model, torch.nn.Module):
         raise ModelError(f"model= is {type(model).__name__}: it must be a torch.nn.Module.")
+
+
+def place_model(model: torch.nn.Module, device: torch.device, *, compile: bool) -> torch.nn.Module:
+    """Move the model to its device and, if wanted, compile it in place."""
+    check_model(model)
     model.to(device)
     if compile:
         model.compile()  # In place: torch.compile(model) would rename the keys of the state.
@@ -33,7 +38,7 @@ def named_optimizers(
     by_name = dict(optimizer) if isinstance(optimizer, Mapping) else {"default": optimizer}
     trainable = {id(parameter) for parameter in model.parameters() if parameter.requires_grad}
     if not trainable:
-        raise ModelError("The model has no trainable parameters: every requires_grad is False.")
+        raise ModelError("model= has no trainable parameters: every requires_grad is False.")
     for name, one in by_name.items():
         if not isinstance(one, Optimizer):
             raise ModelError(f"optimizer '{name}' is {one!r}: it must be a torch optimizer.")

@@ -308,6 +308,9 @@ class Trainer:
         except BaseException as error:
             failure = error
             run.outcome = self._outcome(error)
+            if run.phase != "train" and isinstance(error, Exception):
+                stream = "" if run.stream == run.phase else f"['{run.stream}']"
+                error.add_note(f"while evaluating {run.phase}_data{stream}")
             _attend(error, fire, run.plan.on_exception, run, error)
             _attend(error, self._loop.save_requested)
             raise

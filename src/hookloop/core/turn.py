@@ -128,6 +128,8 @@ def make_turns(
     """Decide how the loss is computed from what the user brought."""
     if loss is not None and step is not None:
         raise ModelError("loss= and step= are both given: a step computes the loss itself.")
+    if clip_norm is not None and not clip_norm > 0:
+        raise ModelError(f"clip_norm must be above 0, not {clip_norm}: None does not clip.")
     if isinstance(step, Turn):  # It makes the update its own way.
         return [step]
     everyone = list(optimizers.values())

@@ -46,9 +46,15 @@ def choose_device(wanted: str | torch.device) -> torch.device:
     """
     if wanted != "auto":
         try:
-            return torch.device(wanted)
+            device = torch.device(wanted)
         except RuntimeError as error:
             raise HookloopError(f"device={wanted!r}: {error}") from error
+        if device.type == "cuda" and not torch.cuda.is_available():
+            raise HookloopError(
+                f"device={str(wanted)!r}: torch finds no CUDA device here. Write 'auto' or 'cpu', "
+                "or install a build of torch for CUDA and its driver."
+            )
+        return device
     if torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device())
     if torch.backends.mps.is_available():

@@ -11,7 +11,7 @@ from hookloop.config.build import arguments, build
 from hookloop.config.tree import Config
 from hookloop.core.trainer import Trainer
 from hookloop.data.randomness import seed_all
-from hookloop.errors import ConfigError, ModelError
+from hookloop.errors import ConfigError
 
 Write = Callable[..., Config]
 
@@ -134,8 +134,8 @@ def test_frozen_parameters_are_left_out(write: Write, project: Path) -> None:
     )
     (group,) = given["optimizer"].param_groups
     assert "body.weight" not in names_in(given["model"], group)
-    with pytest.raises(ModelError, match="no trainable parameters"):
-        built(write(f"model: frozen.all_frozen\n{SGD}"))
+    with pytest.raises(ConfigError, match="a.yaml:\\d+: model= has no trainable parameters"):
+        build(write(f"model: frozen.all_frozen\n{SGD}"))
 
 
 @pytest.mark.parametrize(
@@ -448,3 +448,22 @@ def test_the_trainer_trains(write: Write, project: Path) -> None:
     (directory,) = (project / "runs").iterdir()
     assert directory.name.endswith("_small")
     assert (directory / "config.yaml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ("train_data={type: proj.batches, count: 0}", "train_data is empty: it has no batch."),
+        ("model=proj.batches", "model= is list: it must be a torch.nn.Module."),
+        ("clip_norm=-1", "clip_norm must be above 0, not -1.0: None does not clip."),
+        ("device=gpu", "device='gpu': Expected one of"),
+        ("optimizer={type: SGD, lr: -1}", "optimizer: Invalid learning rate: -1.0"),
+        ("hooks=[{Plain: null, every: 3}]", "hooks[0]: indent every further than Plain, as its"),
+    ],
+)
+def test_what_is_refused_while_building_is_told_with_its_place(
+    write: Write, changed: str, message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build(write(f"{MODEL}{SGD}train_data: proj.batches\nloss: mse_loss\n", changed))
+    assert str(caught.value).startswith(f"command line: {changed}: {message}")

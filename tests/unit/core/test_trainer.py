@@ -371,3 +371,17 @@ def test_resume_at_an_epochs_end_ends_with_the_same_bits(tmp_path):
 def test_a_trainer_needs_keywords():
     with pytest.raises(TypeError):
         Trainer(make_model(), make_data())  # type: ignore[misc]
+
+
+def test_a_failure_in_an_evaluation_says_in_which():
+    wrong = [(torch.ones(2, 3), torch.ones(2, 1))]
+    trainer = make_trainer(val_data={"clean": make_data(4), "wrong": wrong})
+    with pytest.raises(RuntimeError) as caught:
+        trainer.train()
+    assert caught.value.__notes__ == ["while evaluating val_data['wrong']"]
+
+
+def test_a_device_that_is_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(HookloopError, match="device='cuda:1': torch finds no CUDA device here"):
+        make_trainer(device="cuda:1")

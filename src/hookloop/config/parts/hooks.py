@@ -79,6 +79,12 @@ def _listed(reader: PartReader, key: Key, item: object) -> object:
             reader.fault(at, f"expected a mapping of arguments for {name}, got {arguments!r}.")
             return None
         return _read(reader, Description(key, name, at, dict(arguments or {}), at))
+    if isinstance(item, dict) and TYPE not in item and next(iter(item.values()), 0) is None:
+        name, *others = item
+        reader.fault(
+            key, f"indent {', '.join(map(str, others))} further than {name}, as its arguments."
+        )
+        return None
     if not isinstance(item, str | dict | type) and not callable(item):
         return item  # A hook object of a Python config, or null.
     written = reader.describe(key, item)

@@ -29,7 +29,7 @@ def select_parameters(
     """
     everything = dict(model.named_parameters())
     if not any(parameter.requires_grad for parameter in everything.values()):
-        raise ModelError("The model has no trainable parameters: every requires_grad is False.")
+        raise ModelError("model= has no trainable parameters: every requires_grad is False.")
     free = everything
     if optimizer.params is not None:
         key = (*optimizer.part.key, "params")

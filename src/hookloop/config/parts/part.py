@@ -214,6 +214,10 @@ class PartReader:
         try:
             return convert(value, annotation)
         except ValueError as error:
+            if (
+                isinstance(value, str) and "${" in value
+            ):  # That it leads nowhere is a fault already.
+                return value
             hint = ""
             if isinstance(value, str) and "Callable" in str(annotation):
                 hint = f" To pass a function, write {{ref: {value}}}."

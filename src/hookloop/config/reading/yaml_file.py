@@ -100,6 +100,11 @@ class _Walk:
     def name(self, node: yaml.Node) -> str | int:
         if node.tag == "tag:yaml.org,2002:merge":
             return MERGE
+        if not isinstance(node, yaml.ScalarNode):
+            raise yaml.MarkedYAMLError(
+                problem="a key is text or a number, not a list or a mapping",
+                problem_mark=node.start_mark,
+            )
         name = self.loader.construct_object(node, deep=True)
         if isinstance(name, str) or (isinstance(name, int) and not isinstance(name, bool)):
             return name
@@ -129,7 +134,7 @@ def _syntax_fault(error: yaml.YAMLError, text: str, shown: str) -> Fault:
     line = lines[mark.line] if mark.line < len(lines) else ""
     problem = getattr(error, "problem", None) or "it cannot be read"
     opened = getattr(error, "context_mark", None)
-    if "stream end" in problem and opened is not None:
+    if ("stream end" in problem or "end of stream" in problem) and opened is not None:
         # The end of the file is where it was noticed; where it began is where to look.
         return Fault("not valid YAML: what begins here has no end.", f"{shown}:{opened.line + 1}")
     return Fault(f"not valid YAML: {problem}.{_hint(line, problem)}", f"{shown}:{mark.line + 1}")

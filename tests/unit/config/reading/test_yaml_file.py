@@ -58,6 +58,8 @@ def test_words_that_yaml_takes_for_booleans_stay_words_as_keys(tmp_path: Path) -
     ("text", "message"),
     [
         ("a: 1\nb: [1, 2\n\n", "a.yaml:2: not valid YAML: what begins here has no end."),
+        ("a: 1\nb: 'x\n\n", "a.yaml:2: not valid YAML: what begins here has no end."),
+        ("? [a]\n: 1\n", "a.yaml:1: not valid YAML: a key is text or a number, not a list"),
         ("a: [1, 2\nb: 3\n", "a.yaml:2: not valid YAML: expected ',' or ']', but got"),
         ("a: b: c\n", "a.yaml:1: not valid YAML: mapping values are not allowed here. Check"),
         ("a:\n\tb: 1\n", "Indent with spaces, not with tabs."),
