@@ -67,8 +67,20 @@ def read_default_hooks(
             written = Description(at, DEFAULT_HOOKS[name], at, dict(item), at)
             changes[name] = _read(reader, written)
         else:
-            changes[name] = item if item is None else _listed(reader, at, item)
+            changes[name] = item if item is None else _listed(reader, at, _theirs(item))
     return changes
+
+
+def _theirs(item: object) -> object:
+    """Let a name that several dialects have mean MMEngine's: no other has default hooks."""
+    if not isinstance(item, dict) or not isinstance(item[TYPE], str) or "dialect" in item:
+        return item
+    try:
+        HOOKS.get(item[TYPE])
+    except HookError:
+        names = dialects.named("mmengine").names()
+        return {**item, TYPE: names.get(item[TYPE], item[TYPE])}
+    return item
 
 
 def _listed(reader: PartReader, key: Key, item: object) -> object:

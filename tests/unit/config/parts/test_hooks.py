@@ -81,3 +81,20 @@ def test_other_hooks_have_none(make):
 def test_a_name_of_two_dialects_needs_its_dialect(make):
     with pytest.raises(ConfigError, match="say which is meant, with dialect: "):
         make(["CheckpointHook"])
+
+
+def test_default_hooks_of_the_mmengine_document_are_taken_as_they_are(write, tmp_path):
+    text = BASE.format(run=tmp_path / "run", hooks="  - EmptyCacheHook").replace(
+        "default_hooks: false",
+        "default_hooks:\n"
+        "  runtime_info: {type: RuntimeInfoHook}\n"
+        "  timer: {type: IterTimerHook}\n"
+        "  sampler_seed: {type: DistSamplerSeedHook}\n"
+        "  logger: {type: LoggerHook}\n"
+        "  param_scheduler: {type: ParamSchedulerHook}\n"
+        "  checkpoint: {type: CheckpointHook, interval: 1}\n",
+    )
+    build(write(text)).train()
+    assert {"epoch_1.pth", "epoch_2.pth"} <= {one.name for one in (tmp_path / "run").iterdir()}
+    with pytest.raises(ConfigError, match="no hook is named 'ChekpointHook'"):
+        build(write(text, "default_hooks.checkpoint.type=ChekpointHook"))
