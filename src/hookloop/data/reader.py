@@ -15,13 +15,21 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol, cast, runtime_checkable
+from typing import Protocol, cast
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from hookloop.data.fast import gather_of, read_fast
+from hookloop.data.samplers import (
+    OwnRandomness,
+    SamplerStates,
+    State,
+    Stateful,
+    is_of_torch,
+    samplers_of,
+)
 from hookloop.data.seeding import Sample, SeededSamples
 from hookloop.data.workers import Shielded
 
@@ -63,17 +71,6 @@ class Reader(Protocol):
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Take back what `state_dict` returned."""
-
-
-@runtime_checkable
-class Stateful(Protocol):
-    """A loader that knows its own position."""
-
-    def state_dict(self) -> dict[str, object]:
-        """Return the position."""
-
-    def load_state_dict(self, state: dict[str, object]) -> None:
-        """Go to a position; the next pass continues from there."""
 
 
 def make_reader(data: Iterable[object], *, seed_samples: bool) -> Reader:
@@ -157,7 +154,10 @@ class LoaderReader:
             _index_sampler(loader),
             one_each=loader.batch_size is not None or loader.batch_sampler is not None,
             seeds=seeds,
+            draws_alone=not all(map(is_of_torch, samplers_of(loader))),
         )
+        self._samplers = SamplerStates(samplers_of(loader))
+        self._began: State = self._samplers.now()
         which = "batch_sampler" if loader.batch_sampler is not None else "sampler"
         changes: dict[str, object] = {which: self._indices}
         if seeds:
@@ -172,6 +172,10 @@ class LoaderReader:
         # the order. Where they are started in a later pass, nothing must be seen of that draw.
         is_started = self._copy.__dict__["_iterator"] is not None
         late_start = self._loader.persistent_workers and place.passes > 1 and not is_started
+        if place.skip:
+            self._samplers.restore(self._began)
+        else:
+            self._began = self._samplers.now()
         self._indices.prepare(place, rewinds=late_start)
         if self._gather is not None:
             batches = read_fast(self._loader, iter(self._indices), self._gather)
@@ -182,21 +186,22 @@ class LoaderReader:
 
     def generators(self) -> list[torch.Generator]:
         """Return those of the loader and its samplers."""
-        loader = self._loader
-        inner = getattr(loader.batch_sampler, "sampler", None)
         found = {
             id(generator): generator
-            for holder in (loader, loader.sampler, loader.batch_sampler, inner)
+            for holder in (self._loader, *samplers_of(self._loader))
             if isinstance(generator := getattr(holder, "generator", None), torch.Generator)
         }
         return list(found.values())
 
     def state_dict(self) -> dict[str, object]:
-        """The place is counted by the source."""
-        return {}
+        """Return what samplers keep; the place is counted by the source."""
+        now = self._samplers.now()
+        return {"began": self._began, "samplers": now} if now else {}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """The place is counted by the source."""
+        """Give samplers their state back."""
+        self._began = cast("State", state["began"])
+        self._samplers.restore(cast("State", state["samplers"]))
 
     def _why_inexact(self, seeds: bool) -> str | None:
         known = {id(one) for one in self.generators()}
@@ -221,12 +226,21 @@ class SkippingIndices:
 
     The inner sampler is not advanced before the first index is asked for, because it draws its
     random numbers then, after the loader has drawn its own: as without us.
+
+    Args:
+        inner: The sampler.
+        one_each: Whether it gives a batch of indices at a time.
+        seeds: Whether each index goes along with its sample's seed.
+        draws_alone: Whether random numbers that it draws later on come from a stream of their own.
     """
 
-    def __init__(self, inner: Iterable[object], *, one_each: bool, seeds: bool) -> None:
+    def __init__(
+        self, inner: Iterable[object], *, one_each: bool, seeds: bool, draws_alone: bool = False
+    ) -> None:
         self._inner = inner
         self._one_each = one_each
         self._seeds = seeds
+        self._draws_alone = draws_alone
         self._place = Place()
         self._rewinds = False
         self._current: _Indices | None = None
@@ -242,7 +256,10 @@ class SkippingIndices:
 
     def __iter__(self) -> Iterator[object]:
         rewind = self._place.rewind if self._rewinds else None
-        self._current = _Indices(iter(self._inner), self._place.skip, rewind)
+        inner = iter(self._inner)
+        if self._draws_alone:
+            inner = _draw_alone(inner, self._place.key)
+        self._current = _Indices(inner, self._place.skip, rewind)
         return self._seeded(self._current) if self._seeds else self._current
 
     def __len__(self) -> int:
@@ -283,6 +300,24 @@ class _Indices:
         if self._skip or self._rewind is not None:
             self.prime()
         return next(self._inner)
+
+
+def _draw_alone(indices: Iterator[object], key: int) -> Iterator[object]:
+    """Let a sampler draw undisturbed by what the model draws in between, and the other way round.
+
+    The first time it draws as without us, since most samplers then draw for the whole pass.
+    """
+    own = OwnRandomness(key)
+    yield from islice(indices, 1)
+    while True:
+        with own:
+            index = next(indices, _END)
+        if index is _END:
+            return
+        yield index
+
+
+_END = object()
 
 
 def _shielded(loader: DataLoader[object]) -> DataLoader[object]:

@@ -42,12 +42,12 @@ class SeededSamples(Dataset[object]):
             self.__dict__["__getitems__"] = self._get_many
 
     def __getitem__(self, sample: Sample) -> object:
-        _seed(sample.seed)
+        seed_process(sample.seed)
         return self.inner[sample.at]
 
     def _get_many(self, samples: Iterable[Sample]) -> list[object]:
         listed = list(samples)
-        _seed(listed[0].seed)
+        seed_process(listed[0].seed)
         many: list[object] = self.inner.__getitems__([sample.at for sample in listed])
         return many
 
@@ -64,7 +64,8 @@ class SeededSamples(Dataset[object]):
         setattr(self.inner, name, value)
 
 
-def _seed(seed: int) -> None:
+def seed_process(seed: int) -> None:
+    """Seed Python's, NumPy's and torch's generators of this process, but no GPU's."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.default_generator.manual_seed(seed)

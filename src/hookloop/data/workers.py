@@ -24,6 +24,7 @@ class Shielded:
         self.init = init
 
     def __call__(self, worker: int) -> None:
+        """Prepare the worker of this number."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, _pass_over_once)
         if self.init is not None:
