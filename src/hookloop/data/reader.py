@@ -127,6 +127,11 @@ class StatefulReader(PlainReader):
         super().__init__(cast("Iterable[object]", data))
         self._loader = data
         self.inexact = None
+        if getattr(data, "num_workers", 0):
+            self.inexact = (
+                "its state does not hold the random numbers of its workers, which begin anew on "
+                "resume"
+            )
 
     def begin(self, place: Place) -> Iterator[object]:
         """Begin where the loader's own state says."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import islice, takewhile
 from typing import cast
@@ -13,6 +14,8 @@ from hookloop.data.reader import Place, make_reader
 from hookloop.errors import DataError
 
 Batches = Iterable[object]
+
+_log = logging.getLogger("hookloop")
 
 
 class Source:
@@ -47,12 +50,7 @@ class Source:
     @property
     def num_batches(self) -> int | None:
         """How many batches an epoch has, or None when only reading would tell."""
-        if not isinstance(self.data, Sized):
-            return None
-        try:
-            return len(self.data)
-        except TypeError:  # A DataLoader over an iterable data set has the method but no length.
-            return None
+        return _length(self.data)
 
     @property
     def is_one_pass(self) -> bool:
@@ -126,16 +124,43 @@ class Source:
             "position": self.position,
             "began": self._began.state if self._began is not None else None,
             "loader": self._reader.state_dict(),
+            "measures": self._measures(),
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Go to the place that `state_dict` described."""
+        """Go to the place that `state_dict` described; say if the data is not what it was."""
         self.position = cast("int", state["position"])
+        self._say_changes(cast("Mapping[str, object]", state.get("measures") or {}))
         self.load_reading_state(state)
         began = cast("dict[str, object] | None", state["began"])
         self._began = Randomness(began) if began is not None else None
         if loader := cast("dict[str, object]", state["loader"]):
             self._reader.load_state_dict(loader)
+
+    def _measures(self) -> dict[str, object]:
+        """Return what the place in the data depends on."""
+        dataset = getattr(self.data, "dataset", None)
+        return {
+            "batches": self.num_batches,
+            "batch_size": getattr(self.data, "batch_size", None),
+            "samples": _length(dataset),
+            "loaded in workers": bool(getattr(self.data, "num_workers", 0)),
+        }
+
+    def _say_changes(self, before: Mapping[str, object]) -> None:
+        changes = [
+            f"{name}: {before[name]} -> {value}"
+            for name, value in self._measures().items()
+            if before.get(name, value) != value
+        ]
+        if changes:
+            _log.warning(
+                "%s is not what it was: %s. Going on at batch %d of it; no run without a break "
+                "would have read the same.",
+                self.name,
+                "; ".join(changes),
+                self.position,
+            )
 
     def reading_state(self) -> dict[str, object]:
         """Return what the next whole pass depends on, apart from the process's generators."""
@@ -175,6 +200,13 @@ class Source:
                 f"{getattr(self.data, 'batch_size', '?')}, and drop_last=True drops them."
             )
         return ""
+
+
+def _length(data: object) -> int | None:
+    try:
+        return len(data) if isinstance(data, Sized) else None
+    except TypeError:  # A DataLoader over an iterable data set has the method but no length.
+        return None
 
 
 def open_streams(

@@ -90,3 +90,15 @@ def test_generators_of_loader_and_samplers_are_found_once():
     reader = make_reader(loader(shuffle=True, generator=generator), seed_samples=True)
     assert [id(one) for one in reader.generators()] == [id(generator)]
     assert reader.inexact is None
+
+
+def test_a_stateful_loader_with_workers_may_draw_anew():
+    class WithWorkers(list):
+        num_workers = 2
+
+        def state_dict(self):
+            return {}
+
+        def load_state_dict(self, state): ...
+
+    assert "random numbers of its workers" in make_reader(WithWorkers(), seed_samples=True).inexact

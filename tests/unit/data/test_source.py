@@ -71,3 +71,17 @@ def test_whole_passes_are_counted_for_the_next_run():
     again = Source(make_data(), "val_data")
     again.load_reading_state(source.reading_state())
     assert again.reading_state()["passes"] == 2
+
+
+def test_other_data_than_before_is_said(caplog):
+    first = Source(make_data(20, 4), "train_data")
+    next(first.groups(1))
+    state = first.state_dict()
+
+    Source(make_data(20, 4), "train_data").load_state_dict(state)
+    assert not caplog.records
+    Source(make_data(30, 10), "train_data").load_state_dict(state)
+    assert (
+        "train_data is not what it was: batches: 5 -> 3; batch_size: 4 -> 10; samples: 20 -> 30. "
+        "Going on at batch 1 of it"
+    ) in caplog.text
