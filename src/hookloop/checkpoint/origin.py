@@ -11,6 +11,7 @@ from hookloop.checkpoint.store import LAST, CheckpointStore
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.errors import CheckpointError
 from hookloop.runs.layout import RunDir
+from hookloop.runs.lock import RunLock
 
 _log = logging.getLogger("hookloop")
 
@@ -37,6 +38,7 @@ class Origin:
         self._dir = Path(run_dir) if run_dir is not None else None
         self._resume: str | None = None
         self._continues = False
+        self._lock: RunLock | None = None
         if resume is True:
             if self._dir is None:
                 raise CheckpointError("resume=True needs run_dir=, the run to continue.")
@@ -63,25 +65,35 @@ class Origin:
         """Use the directory even if it holds a run already, whose files are written over."""
         self._continues = self._dir is not None
 
-    def open(self, config: Mapping[str, object]) -> Path:
-        """Claim the directory, once, and leave the config there; return its path."""
-        if self._continues and self._dir is not None:
-            return RunDir.open(self._dir).path
-        directory = RunDir.create(self._dir)
-        if config:
-            directory.write_config(config)
+    def open(self, config: Mapping[str, object], *, trains: bool = True) -> Path:
+        """Find or make the directory, and return its path.
+
+        A training has it to itself until `leave`, clears up in it and leaves the config there.
+        """
+        try:
+            is_new = not self._continues or self._dir is None
+            directory = RunDir.create(self._dir) if is_new else RunDir.open(self._dir or "")
+            if trains:
+                self._lock = RunLock(directory.path)
+                self._lock.take()
+            if is_new and config:
+                directory.write_config(config)
+        except OSError as error:
+            self.leave()
+            raise CheckpointError(f"The run's directory cannot be used: {error}") from error
+        if trains:
+            CheckpointStore(directory.path).clean()
         self._dir, self._continues = directory.path, True
         return directory.path
 
-    def take_over(self, config: Mapping[str, object]) -> None:
-        """Begin to train in the directory: tidy it, and keep the config that a next resume needs.
+    def leave(self) -> None:
+        """Let other processes train in the directory."""
+        if self._lock is not None:
+            self._lock.give_back()
 
-        An evaluation must not: the run may be in training elsewhere, and stays what it is.
-        """
-        if self._dir is None:
-            return
-        CheckpointStore(self._dir).clean()
-        if config:
+    def keep_config(self, config: Mapping[str, object]) -> None:
+        """Write the config that the run goes on with: it is the one that a next resume needs."""
+        if config and self._dir is not None:
             RunDir(self._dir).write_config(config)
 
     def take_checkpoint(self) -> tuple[str, dict[str, object]] | None:

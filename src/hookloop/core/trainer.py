@@ -271,8 +271,8 @@ class Trainer:
     def _training(self) -> Iterator[None]:
         """Do a training, and say so if a signal cut it short."""
         check_trainable(self.run)
-        with self._running():
-            self._origin.take_over(self.run.config)
+        with self._running(trains=True):
+            self._origin.keep_config(self.run.config)
             if self.run.seed is not None and self.run.progress.iter == 0:
                 seed_all(self.run.seed)
             yield
@@ -291,13 +291,13 @@ class Trainer:
             self._loop.randomness = restore(run, checkpoint, label, self._scaler)
 
     @contextmanager
-    def _running(self) -> Iterator[None]:
+    def _running(self, *, trains: bool = False) -> Iterator[None]:
         """Do one piece of work between before_run and after_run."""
         run = self.run
         run.requests = Requests(validate=run.requests.validate, any=run.requests.validate)
         run.outcome = Outcome("running")
         if self._hooks or self._origin.is_given:  # A run without hooks leaves nothing on disk.
-            run.dir = self._origin.open(run.config)
+            run.dir = self._origin.open(run.config, trains=trains)
         failure: BaseException | None = None
         try:
             fire(run.plan.before_run, run)
@@ -315,7 +315,10 @@ class Trainer:
             _attend(error, self._loop.save_requested)
             raise
         finally:
-            _attend(failure, fire_all, run.plan.after_run, run)
+            try:
+                _attend(failure, fire_all, run.plan.after_run, run)
+            finally:
+                self._origin.leave()
 
     def _outcome(self, error: BaseException | None = None) -> Outcome:
         run = self.run

@@ -124,7 +124,9 @@ class SaveCheckpoint(Hook):
 
     def before_train(self, run: Run) -> None:
         self._is_training = True
-        open_storage(self._place(run) or run.dir)  # Refuses a URL that nothing can open.
+        storage = open_storage(self._place(run) or run.dir)  # Refuses what nothing can open.
+        if self.directory is not None and run.world.is_main:  # The run's own is clean already.
+            storage.clean()
         data = run.train_data
         if data is not None and data.inexact is not None:
             _log.warning(

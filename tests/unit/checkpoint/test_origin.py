@@ -71,10 +71,24 @@ def test_what_a_killed_process_left_is_cleaned_when_training_goes_on(tmp_path):
     train(tmp_path / "run")
     (tmp_path / "run/.epoch_3.pth.staged").write_bytes(b"half")
     origin = Origin(tmp_path / "run", resume=True)
-    origin.open({})  # So does an evaluation, while the run may be in training elsewhere.
-    assert list((tmp_path / "run").glob(".*"))
-    origin.take_over({})
+    origin.open({}, trains=False)  # It may be written to just now.
+    assert (tmp_path / "run/.epoch_3.pth.staged").exists()
+    origin.open({})
+    origin.leave()
     assert not list((tmp_path / "run").glob(".*"))
+
+
+def test_what_was_left_half_written_elsewhere_is_cleaned_too(tmp_path):
+    train(tmp_path / "run", directory=tmp_path / "big")
+    (tmp_path / "big/run/.epoch_3.pth.staged").write_bytes(b"half")
+    train(tmp_path / "run", resume=True, directory=tmp_path / "big")
+    assert not list((tmp_path / "big/run").glob(".*"))
+
+
+def test_a_directory_that_cannot_be_made_is_refused_in_our_words(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="The run's directory cannot be used: .*Not a dir"):
+        Origin(tmp_path / "file/run").open({})
 
 
 @pytest.mark.parametrize("transfer", [shutil.move, shutil.copytree])

@@ -1,0 +1,74 @@
+"""One process at a time trains in a run's directory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from pathlib import Path
+
+from hookloop.errors import RunExistsError
+
+LOCK = ".lock"
+
+
+class RunLock:
+    """Held from the start of a training to its end; the system gives it back if the process dies.
+
+    It belongs to the process and not to the workers that it forks, which may outlive it by seconds.
+
+    Args:
+        directory: The run's directory, which is there.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / LOCK
+        self._file: int | None = None
+
+    def take(self) -> None:
+        """Take it, or refuse because another process has it; OSError if nothing can be written."""
+        if self._file is not None:
+            return
+        while True:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                self._lock(file)
+            except BaseException:
+                os.close(file)
+                raise
+            if self._is_there(file):
+                break
+            os.close(file)  # It was deleted by the process that held it until now.
+        os.ftruncate(file, 0)
+        os.write(file, f"process {os.getpid()} on {socket.gethostname()}".encode())
+        self._file = file
+
+    def give_back(self) -> None:
+        """Give it back, if it was taken."""
+        if self._file is not None:
+            if self._is_there(self._file):
+                self._path.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = None
+
+    def _lock(self, file: int) -> None:
+        try:
+            import fcntl
+        except ImportError:  # Windows: nothing is locked there.
+            return
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                return  # The file system has no locks.
+            holder = os.read(file, 200).decode("utf-8", "replace") or "another process"
+            raise RunExistsError(
+                f"'{self._path.parent}' is being trained in by {holder}: two at once would write "
+                "over each other's files. Wait for its end, or end it, or choose another directory."
+            ) from error
+
+    def _is_there(self, file: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file), os.stat(self._path))
+        except FileNotFoundError:
+            return False

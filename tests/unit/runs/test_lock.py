@@ -1,0 +1,66 @@
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from hookloop.runs.lock import LOCK, RunLock
+
+TAKE = """
+import sys
+from pathlib import Path
+from hookloop.errors import RunExistsError
+from hookloop.runs.lock import RunLock
+try:
+    RunLock(Path(sys.argv[1])).take()
+except RunExistsError as error:
+    sys.exit(str(error))
+"""
+
+
+def take_elsewhere(directory):
+    """Try to take the lock in another process; return why that was refused."""
+    command = [sys.executable, "-c", TAKE, str(directory)]
+    return subprocess.run(command, check=False, capture_output=True, text=True).stderr
+
+
+@pytest.mark.slow
+def test_one_process_at_a_time_and_the_other_is_told_which(tmp_path):
+    lock = RunLock(tmp_path)
+    lock.take()
+    assert f"is being trained in by process {os.getpid()} on" in take_elsewhere(tmp_path)
+    lock.give_back()
+    assert not (tmp_path / LOCK).exists()
+    assert take_elsewhere(tmp_path) == ""
+
+
+@pytest.mark.slow
+def test_a_process_that_died_holds_nothing_though_a_child_of_it_lives(tmp_path):
+    pid = os.fork()
+    if pid == 0:
+        RunLock(tmp_path).take()
+        if os.fork() == 0:
+            time.sleep(1)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert (tmp_path / LOCK).exists()
+    lock = RunLock(tmp_path)
+    lock.take()
+    lock.give_back()
+
+
+def test_it_is_taken_once_and_given_back_once(tmp_path):
+    lock = RunLock(tmp_path)
+    lock.take()
+    lock.take()
+    lock.give_back()
+    lock.give_back()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_went_away_is_no_fault(tmp_path):
+    lock = RunLock(tmp_path)
+    lock.take()
+    (tmp_path / LOCK).unlink()
+    lock.give_back()
