@@ -153,8 +153,10 @@ class Loop:
     def save_requested(self) -> None:
         """Save what was asked for when the loop had failed, and wait for it."""
         saves, self.run.requests.saves = self.run.requests.saves, []
-        self.saver.save(self.run, saves)
-        self.saver.close(self.run)
+        try:
+            self.saver.save(self.run, saves)
+        finally:  # What was under way before is not to be lost with it.
+            self.saver.close(self.run)
 
     def validate(self) -> dict[str, float]:
         """Run every validation stream once; one that a signal cuts short is due again."""

@@ -44,11 +44,12 @@ class StopOnSignal(Hook):
         self.signals = tuple(known[name] for name in signals)
         self._before: dict[int, object] = {}
         self._run: Run | None = None
+        self._was_told = False
 
     def before_run(self, run: Run) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
-        self._run = run
+        self._run, self._was_told = run, False
         for number in self.signals:
             self._before[number] = signal.signal(number, self._receive)
 
@@ -58,11 +59,13 @@ class StopOnSignal(Hook):
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         name = signal.Signals(number).name
-        if self._run is None or self._run.is_interrupted:
+        # Not whether the run is interrupted: one that stops for another reason has to be told, too.
+        if self._run is None or self._was_told:
             self._restore()
             os.kill(os.getpid(), number)
             return
         _log.warning("%s: ending after this iteration; send it again to end at once.", name)
+        self._was_told = True
         self._run.stop(f"{name} was received", signal=number)
 
     def _restore(self) -> None:

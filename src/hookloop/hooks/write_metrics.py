@@ -96,7 +96,10 @@ class WriteMetrics(WriteTo):
 
     def _summarize(self, run: Run) -> None:
         directory, outcome = RunDir(run.dir), run.outcome
-        old = directory.read_summary()
+        try:
+            old = directory.read_summary()
+        except ValueError:  # A damaged file is written anew; the numbers go on.
+            old = {}
         ended = outcome.status != "running"
         summary = {
             "status": outcome.status,

@@ -92,7 +92,7 @@ def _find(root: Path) -> Iterator[Path]:
 def _read_summary(run: RunDir) -> dict[str, object]:
     try:
         return run.read_summary()
-    except json.JSONDecodeError:  # A foreign or damaged file must not hide the other runs.
+    except ValueError:  # A foreign or damaged file must not hide the other runs.
         return {"status": "unreadable"}
 
 

@@ -197,6 +197,42 @@ def test_a_signal_restores_the_handlers_that_were_there(tmp_path):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_a_second_signal_ends_a_run_that_was_stopping_anyway(tmp_path):
+    from hookloop.hooks import StopOnSignal
+
+    trainer = make_trainer(hooks=[StopOnSignal()], max_epochs=5, run_dir=tmp_path)
+
+    @trainer.on("after_update")
+    def stop_and_strike(run):
+        run.stop("enough")
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+
+
+def test_what_was_being_saved_is_not_lost_with_a_state_that_cannot_be(tmp_path, monkeypatch):
+    from hookloop.core.saving import Saver
+
+    closed = []
+    monkeypatch.setattr(Saver, "close", lambda self, run: closed.append(run))
+
+    class Odd(Hook):
+        def state_dict(self):
+            return {"odd": object()}
+
+        def after_train_iter(self, run):
+            run.save()
+
+        def on_exception(self, run, error):
+            run.save()
+
+    with pytest.raises(CheckpointError, match="holds a object"):
+        make_trainer(hooks=[Odd()], run_dir=tmp_path).train()
+    assert closed
+
+
 def test_a_signal_during_validation_leaves_it_unfinished(tmp_path):
     from hookloop.hooks import StopOnSignal
 

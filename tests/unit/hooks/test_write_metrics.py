@@ -83,3 +83,12 @@ def test_an_evaluation_adds_its_numbers_and_changes_no_other(tmp_path):
     assert after["best"] == before["best"]
     assert after["metrics"]["val/loss"] > before["metrics"]["val/loss"]
     assert after["metrics"]["train/loss"] == before["metrics"]["train/loss"]
+
+
+def test_a_damaged_summary_does_not_switch_it_off(tmp_path):
+    make_classifier(hooks=[SaveCheckpoint(), WriteMetrics()], run_dir=tmp_path).train()
+    (tmp_path / "summary.json").write_bytes(b"{\xff")
+    hooks = [SaveCheckpoint(), WriteMetrics()]
+    make_classifier(hooks=hooks, run_dir=tmp_path, resume=True, max_epochs=2).train()
+    assert RunDir(tmp_path).read_summary()["status"] == "completed"
+    assert [one["epoch"] for one in RunDir(tmp_path).read_metrics()][-1] == 2
