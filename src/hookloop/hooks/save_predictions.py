@@ -170,11 +170,10 @@ def _joined(parts: list[Part]) -> NDArray[np.generic]:
 
 
 def _by_column(rows: Iterator[dict[str, object]]) -> Columns:
-    columns: Columns = {}
-    for row in rows:
-        for name, value in row.items():
-            columns.setdefault(name, []).append(value)
-    return columns
+    listed = list(rows)
+    # Batches of different lengths have different columns: what a row lacks stays empty.
+    names = dict.fromkeys(name for row in listed for name in row)
+    return {name: [row.get(name) for row in listed] for name in names}
 
 
 def _write_parquet(file: Path, columns: Columns) -> None:

@@ -113,3 +113,21 @@ def test_names_that_fit_no_variable_are_reported_and_nothing_is_lost(tmp_path, c
     assert "class_names has 2 names, but none of output, output has as many" in caplog.text
     rows = csv_rows(tmp_path / "predictions" / "test_epoch_1.csv")
     assert list(rows[0]) == ["id", "output_0", "output_1", "output_2"]
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_what_a_shorter_batch_lacks_stays_empty(tmp_path, format):
+    def step(run, batch):
+        width = run.batch[0].shape[0]
+        return {"loss": run.model(batch[0]).mean(), "x": batch[0][:, :1].expand(-1, width)}
+
+    hook = SavePredictions(["x"], format, streams=["train"])
+    data = [(torch.ones(size, 4), None) for size in (2, 3)]
+    make_trainer(hooks=[hook], step=step, train_data=data, run_dir=tmp_path).train()
+    path = tmp_path / "predictions" / f"train_epoch_1.{format}"
+    if format == "csv":
+        assert [row["x_2"] for row in csv_rows(path)] == ["", "", "1.0", "1.0", "1.0"]
+    else:
+        from pyarrow import parquet
+
+        assert parquet.read_table(path)["x_2"].to_pylist() == [None, None, 1.0, 1.0, 1.0]
