@@ -29,8 +29,9 @@ class RecomputeBatchNorm(Hook):
 
     The inputs of the last ``samples`` samples of the epoch are kept and shown to the model once
     more: each layer then has the exact mean and unbiased variance of what it saw. Momentum, other
-    buffers, random numbers and the training itself stay as they are; no data is read. A run that
-    is resumed within an epoch has the samples since then.
+    buffers, random numbers and the training itself stay as they are; no data is read. Checkpoints
+    do not hold the inputs: a resumed run has those since then, and where there are none, as before
+    a validation that it makes first, the statistics stay as they are.
 
     Args:
         samples: How many samples to use, at least; the inputs stay in memory.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class WriteTensorBoard(WriteTo):
     """Write TensorBoard events: numbers, learning rates, pictures, text, hyper-parameters.
 
-    A resumed run hides the events of the iterations that it makes once more.
+    A resumed run hides the events after the iteration with which it goes on.
 
     Args:
         directory: Its name in the run directory, or a path, for ``tensorboard --logdir``.
