@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop.errors import HookError, nearest
 from hookloop.hooks.watch_metric import WatchMetric
-from hookloop.metrics.rule import Rule, infer_rule
+from hookloop.metrics.rule import Rule, rule_of
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -123,7 +123,7 @@ def _rule_of(hook: ActOnPlateau, mode: str | None) -> Rule:
             f"{nearest(str(mode), _RULES)}"
         )
     name, _, last = hook.metric.rpartition("/")
-    rule = _RULES[mode] if mode else infer_rule(name if last in STATISTICS else hook.metric)
+    rule = _RULES[mode] if mode else rule_of(name if last in STATISTICS else hook.metric)
     if rule is None:
         raise HookError(
             f"{type(hook).__name__}: the name '{hook.metric}' does not tell whether more is "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict, cast
 
-from hookloop.metrics.rule import infer_rule, is_better
+from hookloop.metrics.rule import is_better, rule_of
 
 
 class Best(TypedDict):
@@ -32,7 +32,7 @@ class BestValues:
     def update(self, values: Mapping[str, float], *, iter: int, epoch: int) -> None:
         """Take the values of one evaluation."""
         for name, value in values.items():
-            rule, known = infer_rule(name), self._best.get(name)
+            rule, known = rule_of(name), self._best.get(name)
             if rule and is_better(value, known["value"] if known else None, rule):
                 self._best[name] = {"value": value, "iter": iter, "epoch": epoch}
 

@@ -9,8 +9,26 @@ Rule = Literal["greater", "less"]
 
 GREATER_KEYS = (
     "acc", "top", "AR@", "auc", "precision", "mAP", "mDice", "mIoU", "mAcc", "aAcc", "recall", "f1",
+    "specificity",
 )  # fmt: skip
-LESS_KEYS = ("loss", "error", "perplexity", "mse", "mae")
+LESS_KEYS = ("loss", "error", "perplexity", "mse", "mae", "mape")
+
+
+def rule_of(
+    name: str,
+    greater_keys: Sequence[str] = GREATER_KEYS,
+    less_keys: Sequence[str] = LESS_KEYS,
+) -> Rule | None:
+    """Infer the rule as `infer_rule` does, but let the end of a name decide before its parts.
+
+    >>> rule_of("val/top5_error"), rule_of("val/top5"), rule_of("val/zebra")
+    ('less', 'greater', None)
+    """
+    plain = name.split("/")[-1].lower()
+    is_listed = plain in [key.lower() for key in greater_keys]
+    if not is_listed and plain.endswith(tuple(key.lower() for key in less_keys)):
+        return "less"
+    return infer_rule(name, greater_keys, less_keys)
 
 
 def infer_rule(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from hookloop.errors import HookError, MetricError
-from hookloop.metrics.rule import Rule, infer_rule, is_better
+from hookloop.metrics.rule import Rule, is_better, rule_of
 
 
 class BestScores:
@@ -76,7 +76,7 @@ class BestScores:
                 self.scores[metric] = before
 
     def _rule(self, place: int, name: str) -> Rule:
-        rule = self._rules[place] if self._rules else infer_rule(name, *self._keys)
+        rule = self._rules[place] if self._rules else rule_of(name, *self._keys)
         if rule not in ("greater", "less"):
             raise HookError(
                 f"Whether more or less of '{name}' is better cannot be told from its name: "

@@ -215,3 +215,11 @@ def test_what_a_hook_computes_is_looked_at_after_every_validation(tmp_path):
         run_dir=tmp_path,
     ).train()
     assert look.seen == (2, 4, 6, 7)
+
+
+@pytest.mark.parametrize(
+    ("metric", "rule"),
+    [("val/top1_error", "less"), ("val/mape", "less"), ("val/specificity", "greater")],
+)
+def test_the_end_of_a_name_tells_what_is_better(metric, rule):
+    assert StopOnPlateau(metric).rule == rule
