@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from hookloop.errors import RunExistsError
+from hookloop.errors import HookloopError, RunExistsError
 from hookloop.runs.records import to_json, to_number
 
 __all__ = ["TIME", "RunDir", "default_path", "to_json", "write_text"]
@@ -51,14 +51,19 @@ class RunDir:
             return cls(_claim(Path(path)))
         run = cls(Path(path))
         run.refuse_taken()
-        run.path.mkdir(parents=True, exist_ok=True)
+        _make(run.path)
+        if not os.access(run.path, os.W_OK | os.X_OK):
+            raise HookloopError(
+                f"The run directory '{path}' cannot be written: change its permissions, or choose "
+                "another one with run_dir."
+            )
         return run
 
     @classmethod
     def open(cls, path: str | Path) -> RunDir:
         """Take the directory of an existing run, to resume it; made when it is missing."""
         run = cls(Path(path))
-        run.path.mkdir(parents=True, exist_ok=True)
+        _make(run.path)
         return run
 
     @property
@@ -166,9 +171,20 @@ def write_text(path: Path, text: str) -> None:
         raise
 
 
+def _make(directory: Path) -> None:
+    """Make a directory if it is missing."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HookloopError(
+            f"The run directory '{directory}' cannot be made ({error.strerror}): choose another "
+            "one with run_dir."
+        ) from error
+
+
 def _claim(template: Path) -> Path:
     """Make a directory named after the time; mkdir decides between two runs of one second."""
-    template.parent.mkdir(parents=True, exist_ok=True)
+    _make(template.parent)
     name = template.name.replace(TIME, datetime.now().strftime("%Y-%m-%d_%H-%M-%S"))
     count = 1
     while True:

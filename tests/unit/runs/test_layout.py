@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hookloop.errors import RunExistsError
+from hookloop.errors import HookloopError, RunExistsError
 from hookloop.runs.layout import RunDir, write_text
 
 
@@ -95,3 +95,18 @@ def test_the_time_can_stand_anywhere_in_the_name_of_a_run(tmp_path: Path) -> Non
     first, second = (RunDir.create(tmp_path / "{time}_digits") for _ in range(2))
     assert re.fullmatch(r"\d{4}-.*_digits(-\d+)?", first.path.name)
     assert first.path != second.path
+
+
+@pytest.mark.parametrize("name", ["file/run", "file/runs/{time}"])
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(HookloopError, match=r"file/runs?' cannot be made .*choose another"):
+        RunDir.create(tmp_path / name)
+
+
+def test_a_directory_that_cannot_be_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(HookloopError, match="cannot be written: change its permissions"):
+        RunDir.create(tmp_path / "run")
