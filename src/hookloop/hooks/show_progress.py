@@ -15,6 +15,7 @@ from hookloop.hooks.wording import (
     numbers,
     of,
     recent_numbers,
+    short_names,
     sparkline,
     without_times,
 )
@@ -94,7 +95,10 @@ class ShowProgress(Hook):
 
     def after_train_iter(self, run: Run) -> None:
         if self._display is not None and self._display.is_due():
-            recent = recent_numbers(run)
+            if isinstance(self._display, Lines):
+                recent = short_names(run.metrics.since("train", self.name))
+            else:  # They follow so closely that they need a window.
+                recent = recent_numbers(run)
             self._keep_loss("intervals", recent)
             self._display.train(run, recent)
 

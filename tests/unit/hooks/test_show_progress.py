@@ -149,3 +149,12 @@ def test_signs_that_a_file_cannot_hold_do_not_hurt(tmp_path):
 def test_an_interval_in_epochs_is_refused():
     with pytest.raises(HookError, match="ShowProgress: give iterations or time"):
         ShowProgress(every="1 epoch")
+
+
+def test_a_line_has_the_means_since_the_line_before(tmp_path):
+    class Count(Hook):
+        def after_train_iter(self, run):
+            run.metrics.put("train/count", run.progress.iter)
+
+    text, _ = shown(tmp_path, max_epochs=2, hooks=[Count()])
+    assert re.findall(r"count ([\d.]+)  lr", text) == ["1.5", "3.5", "5.5"]
