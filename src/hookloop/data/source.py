@@ -35,7 +35,10 @@ class Source:
         self.name = name
         self.position = 0
         """Batches taken from the pass at hand; 0 when none is."""
+        self.tells_passes = False
+        """Whether a sampler is told the number of the pass, where epochs have no borders."""
         self._passes = 0
+        self._seed_samples = seed_samples
         self._reader = make_reader(data, seed_samples=seed_samples)
         self._began: Randomness | None = None
         self._groups: Iterator[list[object]] | None = None
@@ -96,10 +99,20 @@ class Source:
         self.position = 0
         self._began = None
 
+    def replace(self, data: Batches) -> None:
+        """Read other data from the next pass on; at once where passes have no borders."""
+        other = Source(data, self.name, seed_samples=self._seed_samples)
+        self.data, self._reader, self._passes = data, other._reader, 0
+        if self._groups is not None:
+            self._groups = None
+            self.finish()
+
     def _begin(self) -> Iterator[object]:
         """Begin a pass from its first batch."""
         generators = self._reader.generators()
         self._began = began = Randomness.now(generators)
+        if self.tells_passes:
+            self.set_epoch(self._passes)
         self._passes += 1
         key = began.key(self._passes)
         return self._reader.begin(Place(0, key, self._passes, lambda: began.restore(generators)))
@@ -108,6 +121,8 @@ class Source:
         """Go on in the middle of a pass: with its own order, and then with today's randomness."""
         generators = self._reader.generators()
         today = Randomness.now(generators)
+        if self.tells_passes:
+            self.set_epoch(self._passes - 1)
         began = self._began or today
         key = began.key(self._passes)
         began.restore(generators)

@@ -113,6 +113,8 @@ class RunnerFacade(Facade):
         from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict
 
         wrapped = {name: OptimWrapper(one) for name, one in self.run.optimizers.items()}
+        for one in wrapped.values():
+            one.base_param_settings = None  # The run's schedules do not know it.
         return next(iter(wrapped.values())) if len(wrapped) == 1 else OptimWrapperDict(**wrapped)
 
     @property

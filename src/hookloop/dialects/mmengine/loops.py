@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Self, cast
+
+import torch
 
 from hookloop.core.hook import FunctionHook
 from hookloop.core.priority import Priority
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
+    from hookloop.data.source import Batches, Source
     from hookloop.dialects.mmengine.facade import RunnerFacade
 
 STOP = "mmengine_stop"
@@ -19,7 +23,20 @@ class LoopView:
 
     def __init__(self, runner: RunnerFacade, data: object) -> None:
         self.runner = runner
-        self.dataloader = data
+        self._dataloader = data
+
+    @property
+    def dataloader(self) -> object:
+        """The loader; another one may be put in its place."""
+        return self._dataloader
+
+    @dataloader.setter
+    def dataloader(self, data: object) -> None:
+        self._dataloader = data
+        self._read_from(data)
+
+    def _read_from(self, data: object) -> None:
+        raise NotImplementedError
 
     @property
     def dataset(self) -> object:
@@ -30,9 +47,29 @@ class LoopView:
 class EvaluationLoopView(LoopView):
     """The validation or the test."""
 
+    mode = "val"
+
     def __init__(self, runner: RunnerFacade, data: object, evaluator: object = None) -> None:
         super().__init__(runner, data)
         self.evaluator = evaluator
+
+    def _read_from(self, data: object) -> None:
+        for source in self._streams().values():
+            source.replace(cast("Batches", data))
+            break
+
+    def _streams(self) -> Mapping[str, Source]:
+        return self.runner.run.val_data
+
+    def run_iter(self, idx: int, data_batch: object) -> None:
+        """Let the model predict a batch and the evaluator take it in, between MMEngine's hooks."""
+        told: dict[str, object] = {"batch_idx": idx, "data_batch": data_batch}
+        self.runner.call_hook(f"before_{self.mode}_iter", **told)
+        with torch.no_grad():
+            outputs = getattr(self.runner.model, f"{self.mode}_step")(data_batch)
+        if self.evaluator is not None:
+            self.evaluator.process(data_samples=outputs, data_batch=data_batch)  # type: ignore[attr-defined]
+        self.runner.call_hook(f"after_{self.mode}_iter", **told, outputs=outputs)
 
 
 class TrainLoopView(LoopView):
@@ -91,11 +128,54 @@ class TrainLoopView(LoopView):
 
 
 class EpochBasedTrainLoop(TrainLoopView):
-    """A training that counts epochs."""
+    """A training that counts epochs; another loader is read from the next one on."""
+
+    def _read_from(self, data: object) -> None:
+        source = self.runner.run.train_data
+        if source is not None:
+            source.replace(cast("Batches", data))
+
+
+class _InfiniteDataloaderIterator:
+    """What an iteration-based loop reads from: a loader, begun again where it ends.
+
+    Args:
+        dataloader: The loader.
+    """
+
+    def __init__(self, dataloader: Iterable[object]) -> None:
+        self._dataloader = dataloader
+        self._iterator = iter(dataloader)
+        self._epoch = 0
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> object:
+        try:
+            return next(self._iterator)
+        except StopIteration:
+            self._epoch += 1
+            self._iterator = iter(self._dataloader)
+            return next(self._iterator)
 
 
 class IterBasedTrainLoop(TrainLoopView):
-    """A training that counts iterations only."""
+    """A training that counts iterations only; its iterator says what is read."""
+
+    def _read_from(self, data: object) -> None:
+        """Nothing: as in MMEngine, ``dataloader_iterator`` is set for this."""
+
+    @property
+    def dataloader_iterator(self) -> _InfiniteDataloaderIterator:
+        """A new iterator over the loader; another one may be put in its place."""
+        return _InfiniteDataloaderIterator(cast("Iterable[object]", self.dataloader))
+
+    @dataloader_iterator.setter
+    def dataloader_iterator(self, iterator: _InfiniteDataloaderIterator) -> None:
+        source = self.runner.run.train_data
+        if source is not None:
+            source.replace(iterator._dataloader)
 
 
 class ValLoop(EvaluationLoopView):
@@ -104,6 +184,11 @@ class ValLoop(EvaluationLoopView):
 
 class TestLoop(EvaluationLoopView):
     """A test."""
+
+    mode = "test"
+
+    def _streams(self) -> Mapping[str, Source]:
+        return self.runner.run.test_data
 
 
 def train_loop_of(runner: RunnerFacade, data: object) -> TrainLoopView:

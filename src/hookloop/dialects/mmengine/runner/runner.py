@@ -13,7 +13,8 @@ from torch.utils.data import DataLoader
 
 from hookloop.core.foreign import adapt_all
 from hookloop.dialects.mmengine.config import Config
-from hookloop.dialects.mmengine.runner.parts import Described, read_train_cfg
+from hookloop.dialects.mmengine.registry import DefaultScope
+from hookloop.dialects.mmengine.runner.parts import Described, build_dataloader, read_train_cfg
 from hookloop.dialects.mmengine.runner.seed import set_random_seed
 from hookloop.dialects.mmengine.runner.setup import TOGETHER, RunnerSetup, built_hook
 
@@ -85,6 +86,7 @@ class Runner(RunnerSetup):
         self._begin_facade()
         self.__dict__["cfg"] = cfg if isinstance(cfg, Config) else Config(dict(cfg or {}))
         self._begin_files(Path(work_dir), experiment_name)
+        DefaultScope.get_instance(self.experiment_name, scope_name=default_scope or "mmengine")
         self._begin_logging(visualizer, log_processor, log_level)
         seeding = dict(randomness or {})
         self._seed = set_random_seed(**seeding)  # type: ignore[arg-type]
@@ -104,6 +106,8 @@ class Runner(RunnerSetup):
         said = {name: given[name] for name in names if name in given and name != "cfg"}
         said.setdefault("work_dir", "work_dirs")
         return cls(**said, cfg=given)  # type: ignore[arg-type]
+
+    build_dataloader = staticmethod(build_dataloader)
 
     # --- what hooks see, before and during a run
 

@@ -102,6 +102,8 @@ class RunnerSetup(RunnerFacade):
             described = {"name": name, "save_dir": self.log_dir, **(visualizer or usual)}
             visualizer = VISUALIZERS.build({"type": "Visualizer", **described})
         self.__dict__["visualizer"] = visualizer
+        if len(cast("Config", self.cfg)):
+            visualizer.add_config(self.cfg)  # type: ignore[attr-defined]
         if not isinstance(log_processor, Mapping | None):
             self.__dict__["log_processor"] = log_processor
         else:
@@ -205,6 +207,8 @@ class RunnerSetup(RunnerFacade):
             **limits,  # type: ignore[arg-type]
         )
         prepare.validation = trainer._loop.validation
+        if trainer.run.train_data is not None:
+            trainer.run.train_data.tells_passes = not settings.by_epoch
         self._take(trainer)
         view = train_loop_of(self, loader)
         view.val_interval, view.val_begin = settings.val_interval, settings.val_begin
@@ -226,6 +230,9 @@ class RunnerSetup(RunnerFacade):
             run_dir=self._work_dir,
             **{f"{phase}_data": loader},  # type: ignore[arg-type]
         )
+        if self._progress is not None:  # Hooks see where the training stood.
+            trainer.run.progress.iter = self._progress.iter
+            trainer.run.progress.epoch = self._progress.epoch
         self._take(trainer)
         if phase == "val":
             trainer.validate()

@@ -1,0 +1,21 @@
+"""``mmengine.runner.loops``: the loops, by the names that hooks ask for."""
+
+from __future__ import annotations
+
+from hookloop.dialects.mmengine.loops import (
+    EpochBasedTrainLoop,
+    IterBasedTrainLoop,
+    TestLoop,
+    ValLoop,
+    _InfiniteDataloaderIterator,
+)
+from hookloop.dialects.mmengine.loops import LoopView as BaseLoop
+
+__all__ = [
+    "BaseLoop",
+    "EpochBasedTrainLoop",
+    "IterBasedTrainLoop",
+    "TestLoop",
+    "ValLoop",
+    "_InfiniteDataloaderIterator",
+]
