@@ -28,7 +28,12 @@ _HOMES = {
     "MMLogger": "logging",
     "MessageHub": "logging",
     "print_log": "logging",
+    "FileClient": "fileio",
+    "ProgressBar": "utils",
     "is_list_of": "utils",
+    "is_seq_of": "utils",
+    "is_tuple_of": "utils",
+    "list_from_file": "fileio",
     "mkdir_or_exist": "utils",
 }
 

@@ -6,7 +6,7 @@ called once at the start and ``after_train_epoch`` once at the end, and ``batch_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -17,6 +17,7 @@ from hookloop.dialects import DIALECTS
 from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of, overridden
 from hookloop.dialects.mmengine.checkpoint_view import checkpoint_view
 from hookloop.dialects.mmengine.facade import RunnerFacade
+from hookloop.dialects.mmengine.hooks.replaceable import Replaceable
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -29,12 +30,15 @@ class MMEngineAdapter(Adapter):
 
     facade: RunnerFacade
 
-    def __init__(self, foreign: object) -> None:
+    def __init__(self, foreign: object, without: Sequence[str] = ()) -> None:
         base = base_of(foreign, DIALECTS["mmengine"].bases)
+        mounts = [mount for mount in MOUNTS if mount.method not in without]
         super().__init__(
-            foreign, MOUNTS, facade=RunnerFacade, base=base, priority=priority_of(foreign)
+            foreign, mounts, facade=RunnerFacade, base=base, priority=priority_of(foreign)
         )
         for mount, generic in GENERIC:
+            if mount.method in without:
+                continue
             own = overridden(foreign, mount.method, base)
             if own is None and overridden(foreign, generic, base) is not None:
                 # The base's method of this mode passes the call on to the generic one.
@@ -62,10 +66,14 @@ def adapt(foreign: object) -> list[Hook]:
     """Make native hooks of an MMEngine one; a row of the catalogue stands for several."""
     if not isinstance(foreign, Catalogued):
         return [MMEngineAdapter(foreign)]
+    if isinstance(foreign, Replaceable) and foreign.acts_itself:
+        itself = MMEngineAdapter(foreign)
+        itself.writes = foreign.writes
+        return [itself]
     ours = list(foreign.native_hooks())
     for one in ours:
         one.priority = priority_of(foreign)
-    wrapper = MMEngineAdapter(foreign)
+    wrapper = MMEngineAdapter(foreign, foreign.own if isinstance(foreign, Replaceable) else ())
     if wrapper.acts:  # A subclass has methods of its own besides.
         ours.append(wrapper)
     return ours

@@ -6,7 +6,10 @@ is looked for in its parent, and ``scope.Name`` names a child.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Self, TypeVar, cast
 
 from hookloop.errors import nearest
@@ -25,9 +28,9 @@ def build_from_cfg(
     arguments = {**(default_args or {}), **cfg}
     if "type" not in arguments:
         raise KeyError(f'`cfg` or `default_args` must contain the key "type", but got {cfg}')
-    arguments.pop("_scope_", None)
+    scope = cast("str | None", arguments.pop("_scope_", None))
     kind = arguments.pop("type")
-    make = registry.require(kind) if isinstance(kind, str) else kind
+    make = registry.require(kind, scope) if isinstance(kind, str) else kind
     if not callable(make):
         raise TypeError(f"type must be a str or valid type, but got {type(kind)}")
     shared = getattr(make, "get_instance", None)  # Of things that are found again by their name.
@@ -43,8 +46,8 @@ class Registry:
         name: The kind.
         build_func: How a config dict is built, if not as usual.
         parent: Where to look for what is not here.
-        scope: The project's name.
-        locations: Modules that register; they are not needed here.
+        scope: The project's name; by default the package that makes this registry.
+        locations: Modules that register; imported when a name is not found.
     """
 
     def __init__(
@@ -58,12 +61,12 @@ class Registry:
         self._name = name
         self._module_dict: dict[str, Made] = {}
         self._children: dict[str, Registry] = {}
-        self.scope = scope or "mmengine"
+        self.scope = scope or _scope_of(sys._getframe(1).f_globals["__name__"])
         self.parent = parent
         inherited: BuildFunc = parent.build_func if parent else build_from_cfg
         self.build_func: BuildFunc = build_func or inherited
         self._fallback: Callable[[], Mapping[str, Made]] = dict
-        self._locations = locations or []
+        self._locations = list(locations or ())
         if parent is not None:
             parent._children[self.scope] = self
 
@@ -111,14 +114,30 @@ class Registry:
             return self.get(rest)
         if rest and scope in self._children:
             return self._children[scope].get(rest)
-        found = self._fallback().get(key)
+        while found is None and self._locations:
+            import_module(self._locations.pop(0))
+            found = self._module_dict.get(key)
+        found = found or self._fallback().get(key)
         if found is not None or self.parent is None:
             return found
         return self.parent.get(key)
 
-    def require(self, key: str) -> Made:
+    def find(self, key: str, scope: str | None = None) -> Made | None:
+        """Return what a name stands for in a project, by default that of the default scope."""
+        current = DefaultScope.get_current_instance()
+        name = scope or (current.scope_name if current is not None else None)
+        root = self
+        while root.parent is not None:
+            root = root.parent
+        if name is None or name == root.scope:
+            return self.get(key)
+        if name not in root._children and find_spec(name) is not None:
+            import_module(f"{name}.registry")  # As there: a project's registries make themselves.
+        return root._children.get(name, self).get(key) or self.get(key)
+
+    def require(self, key: str, scope: str | None = None) -> Made:
         """Return what a name stands for; an unknown name is refused with the nearest one."""
-        found = self.get(key)
+        found = self.find(key, scope)
         if found is None:
             known = sorted({*self._module_dict, *self._fallback()})
             raise KeyError(
@@ -162,6 +181,10 @@ class Registry:
         return module
 
 
+def _scope_of(module: str) -> str:
+    return "mmengine" if module == __name__ else module.partition(".")[0]
+
+
 def build_runner_from_cfg(
     cfg: Mapping[str, object], registry: Registry | None = None, **_: object
 ) -> object:
@@ -202,8 +225,6 @@ def _from(module: str) -> Callable[[], Mapping[str, Made]]:
     """Look names up in a module's ``__all__`` when they are first wanted."""
 
     def names() -> Mapping[str, Made]:
-        from importlib import import_module
-
         loaded = import_module(module)
         return {name: getattr(loaded, name) for name in loaded.__all__}
 

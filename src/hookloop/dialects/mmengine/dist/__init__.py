@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+import numpy as np
 import torch.distributed
 from torch import Tensor
 
@@ -15,6 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 __all__ = [
+    "all_reduce_dict",
     "all_reduce_params",
     "barrier",
     "broadcast_object_list",
@@ -94,6 +96,15 @@ def all_reduce_params(
             torch.distributed.all_reduce(one)
 
 
+def all_reduce_dict(
+    data: dict[str, Tensor], op: str = "sum", group: object = None, device: object = None
+) -> None:
+    """Reduce the tensors of a dict over all processes, in place; the keys are in all of them."""
+    for _, one in sorted(data.items()):
+        if one.dtype.is_floating_point:
+            all_reduce_params([one], op=op)
+
+
 def broadcast_object_list(data: list[object], src: int = 0, group: object = None) -> None:
     """Give all processes what one of them has, in place."""
     if is_distributed():
@@ -117,6 +128,6 @@ def collect_results(
 
 def sync_random_seed(group: object = None) -> int:
     """Agree on a seed."""
-    seed: list[object] = [int(torch.randint(2**31, (1,)))]
+    seed: list[object] = [int(np.random.randint(2**31))]  # noqa: NPY002 - what a seed in MMEngine seeds
     broadcast_object_list(seed)
     return int(str(seed[0]))

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, cast
 
-from hookloop.dialects.adapter import Catalogued, native
-from hookloop.dialects.mmengine.hooks.hook import Hook
+import torch
+from torch import Tensor, nn
+
+from hookloop.dialects.adapter import native
+from hookloop.dialects.mmengine.hooks.hook import DATA_BATCH, Hook
+from hookloop.dialects.mmengine.hooks.replaceable import Replaceable
+from hookloop.dialects.mmengine.model.averaged_model import BaseAveragedModel
+from hookloop.dialects.mmengine.model.wrappers import is_model_wrapper
+from hookloop.dialects.mmengine.registry import MODELS
 from hookloop.errors import HookError, nearest
 
 if TYPE_CHECKING:
@@ -20,12 +29,12 @@ KINDS = {
 _PARAMETERS = {"momentum", "interval", "device", "update_buffers", "gamma"}
 
 
-class EMAHook(Hook, Catalogued):
+class EMAHook(Hook, Replaceable):
     """Average the weights along the training; validation and test use the average.
 
     Args:
-        ema_type: ``ExponentialMovingAverage``, ``StochasticWeightAverage`` or
-            ``MomentumAnnealingEMA``.
+        ema_type: ``ExponentialMovingAverage``, ``StochasticWeightAverage``,
+            ``MomentumAnnealingEMA``, or an averaged model that is registered among the models.
         strict_load: Kept for its name; our checkpoints have all weights or are refused.
         begin_iter: The first iteration that is averaged.
         begin_epoch: The first epoch that is averaged, instead.
@@ -34,6 +43,11 @@ class EMAHook(Hook, Catalogued):
     """
 
     priority = "NORMAL"
+    own = (
+        "before_run", "after_train_iter", "before_val_epoch", "after_val_epoch",
+        "before_test_epoch", "after_test_epoch", "before_save_checkpoint", "after_load_checkpoint",
+        "_ema_started", "_swap_ema_parameters", "_swap_ema_state_dict",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -48,18 +62,26 @@ class EMAHook(Hook, Catalogued):
         if begin_iter < 0 or begin_epoch < 0:
             raise AssertionError("`begin_iter` and `begin_epoch` must not be negative.")
         kind = ema_type if isinstance(ema_type, str) else ema_type.__name__
-        if kind not in KINDS:
+        if kind not in KINDS and isinstance(ema_type, str) and MODELS.find(kind) is None:
             raise HookError(
-                f"EMAHook: ema_type '{kind}' is not offered.{nearest(kind, KINDS)} There are: "
-                f"{', '.join(KINDS)}."
+                f"EMAHook: there is no ema_type '{kind}'.{nearest(kind, KINDS)} There are: "
+                f"{', '.join(KINDS)}, and what is registered in MODELS."
             )
         for name in kwargs:
-            if name not in _PARAMETERS:
+            if kind in KINDS and name not in _PARAMETERS:
                 raise TypeError(f"EMAHook takes no '{name}'.{nearest(name, _PARAMETERS)}")
+        self.strict_load = strict_load
         self.begin_iter = begin_iter
         self.begin_epoch = begin_epoch
-        self._kind = KINDS[kind]
+        self.enabled_by_epoch = begin_epoch > 0
+        self.ema_cfg: dict[str, object] = {"type": ema_type, **kwargs}
+        self._kind = KINDS.get(kind)
         self._options = kwargs
+
+    @property
+    def acts_itself(self) -> bool:
+        """Whether the methods are called: also for an average that no native hook makes."""
+        return self._kind is None or super().acts_itself
 
     def native_hooks(self) -> list[NativeHook]:
         options = dict(self._options)
@@ -75,3 +97,86 @@ class EMAHook(Hook, Catalogued):
                 f"EMAHook begins after the end: begin_iter={self.begin_iter} of "
                 f"{runner.max_iters}, begin_epoch={self.begin_epoch} of {runner.max_epochs}."
             )
+
+    # --- the same work by methods, for averages and subclasses that no native hook knows
+
+    def before_run(self, runner: RunnerFacade) -> None:
+        model = runner.model
+        self.src_model: nn.Module = model.module if is_model_wrapper(model) else model  # type: ignore[assignment]
+        built = MODELS.build(dict(self.ema_cfg), default_args={"model": self.src_model})
+        self.ema_model = cast("BaseAveragedModel", built)
+
+    def after_train_iter(
+        self,
+        runner: RunnerFacade,
+        batch_idx: int,
+        data_batch: DATA_BATCH = None,
+        outputs: dict[str, object] | None = None,
+    ) -> None:
+        if self._ema_started(runner):
+            self.ema_model.update_parameters(self.src_model)
+        else:
+            self.ema_model.module.load_state_dict(self.src_model.state_dict())
+
+    def before_val_epoch(self, runner: RunnerFacade) -> None:
+        self._swap_ema_parameters()
+
+    def after_val_epoch(
+        self, runner: RunnerFacade, metrics: dict[str, float] | None = None
+    ) -> None:
+        self._swap_ema_parameters()
+
+    def before_test_epoch(self, runner: RunnerFacade) -> None:
+        self._swap_ema_parameters()
+
+    def after_test_epoch(
+        self, runner: RunnerFacade, metrics: dict[str, float] | None = None
+    ) -> None:
+        self._swap_ema_parameters()
+
+    def before_save_checkpoint(self, runner: RunnerFacade, checkpoint: dict[str, object]) -> None:
+        checkpoint["ema_state_dict"] = self.ema_model.state_dict()
+        self._swap_ema_state_dict(checkpoint)
+
+    def after_load_checkpoint(self, runner: RunnerFacade, checkpoint: dict[str, object]) -> None:
+        if "ema_state_dict" in checkpoint and runner._resume:
+            self._swap_ema_state_dict(checkpoint)
+            saved = cast("dict[str, Tensor]", checkpoint["ema_state_dict"])
+            self.ema_model.load_state_dict(saved, strict=self.strict_load)
+        else:
+            weights = cast("dict[str, Tensor]", checkpoint["state_dict"])
+            self.ema_model.module.load_state_dict(weights, strict=self.strict_load)
+
+    def _ema_started(self, runner: RunnerFacade) -> bool:
+        """Tell whether the averaging has begun."""
+        if self.enabled_by_epoch:
+            return runner.epoch + 1 >= self.begin_epoch
+        return runner.iter + 1 >= self.begin_iter
+
+    @torch.no_grad()
+    def _swap_ema_parameters(self) -> None:
+        """Put the average in the model's place, or back."""
+        buffers = self.ema_model.update_buffers
+        pairs = zip(
+            _tensors(self.ema_model.module, buffers=buffers),
+            _tensors(self.src_model, buffers=buffers),
+            strict=True,
+        )
+        for average, weight in pairs:
+            kept = average.detach().clone()
+            average.copy_(weight)
+            weight.copy_(kept)
+
+    def _swap_ema_state_dict(self, checkpoint: dict[str, object]) -> None:
+        """Exchange both sets of weights in a checkpoint."""
+        weights = dict(cast("dict[str, Tensor]", checkpoint["state_dict"]))
+        averages = dict(cast("dict[str, Tensor]", checkpoint["ema_state_dict"]))
+        for key, value in checkpoint["ema_state_dict"].items():  # type: ignore[attr-defined]
+            name = key.removeprefix("module.")
+            if name != key:
+                averages[key], weights[name] = weights[name], value
+        checkpoint["state_dict"], checkpoint["ema_state_dict"] = weights, averages
+
+
+def _tensors(model: nn.Module, *, buffers: bool) -> Iterator[Tensor]:
+    return chain(model.parameters(), model.buffers()) if buffers else model.parameters()

@@ -16,19 +16,20 @@ class IterTimerHook(Hook):
 
     priority = "NORMAL"
 
+    # Subclasses read these names.
     def __init__(self) -> None:
-        self._since = perf_counter()
-        self._total = 0.0
-        self._total_in_evaluation = 0.0
-        self._start_iter = 0
+        self.t = perf_counter()
+        self.time_sec_tot = 0.0
+        self.time_sec_test_val = 0.0
+        self.start_iter = 0
 
     def before_train(self, runner: RunnerFacade) -> None:
-        self._start_iter = runner.iter
-        self._total = 0.0
+        self.start_iter = runner.iter
+        self.time_sec_tot = 0.0
 
     def _before_epoch(self, runner: RunnerFacade, mode: str = "train") -> None:
-        self._since = perf_counter()
-        self._total_in_evaluation = 0.0
+        self.t = perf_counter()
+        self.time_sec_test_val = 0.0
 
     def _before_iter(
         self,
@@ -37,7 +38,7 @@ class IterTimerHook(Hook):
         data_batch: DATA_BATCH = None,
         mode: str = "train",
     ) -> None:
-        runner.message_hub.update_scalar(f"{mode}/data_time", perf_counter() - self._since)
+        runner.message_hub.update_scalar(f"{mode}/data_time", perf_counter() - self.t)
 
     def _after_iter(
         self,
@@ -48,16 +49,16 @@ class IterTimerHook(Hook):
         mode: str = "train",
     ) -> None:
         now = perf_counter()
-        taken, self._since = now - self._since, now
+        taken, self.t = now - self.t, now
         hub = runner.message_hub
         hub.update_scalar(f"{mode}/time", taken)
         if mode == "train":
-            self._total += taken
-            mean = self._total / (runner.iter - self._start_iter + 1)
+            self.time_sec_tot += taken
+            mean = self.time_sec_tot / (runner.iter - self.start_iter + 1)
             hub.update_info("eta", mean * (runner.max_iters - runner.iter - 1))
         else:
-            self._total_in_evaluation += taken
-            mean = self._total_in_evaluation / (batch_idx + 1)
+            self.time_sec_test_val += taken
+            mean = self.time_sec_test_val / (batch_idx + 1)
             data = getattr(runner, f"{mode}_dataloader")
             left = len(data) - batch_idx - 1 if hasattr(data, "__len__") else 0
             hub.update_info("eta", mean * left)

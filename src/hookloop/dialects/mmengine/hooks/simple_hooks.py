@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
 
 from hookloop.dialects.adapter import Catalogued, native
-from hookloop.dialects.mmengine.hooks.hook import Hook
+from hookloop.dialects.mmengine.hooks.hook import DATA_BATCH, Hook
+from hookloop.dialects.mmengine.hooks.replaceable import Replaceable
 
 if TYPE_CHECKING:
     from hookloop.core.hook import Hook as NativeHook
+    from hookloop.dialects.mmengine.facade import RunnerFacade
+    from hookloop.dialects.mmengine.optim import _ParamScheduler
 
 
-class ParamSchedulerHook(Hook, Catalogued):
+class ParamSchedulerHook(Hook, Replaceable):
     """Step the parameter schedulers: by iteration, by epoch, or on a metric."""
 
     priority = "LOW"
+    own = ("after_train_iter", "after_train_epoch", "after_val_epoch")
+    writes = ("lr",)
+
+    def after_train_iter(
+        self,
+        runner: RunnerFacade,
+        batch_idx: int,
+        data_batch: DATA_BATCH = None,
+        outputs: dict[str, object] | None = None,
+    ) -> None:
+        for scheduler in _schedulers(runner):
+            if not scheduler.by_epoch:
+                scheduler.step()
+
+    def after_train_epoch(self, runner: RunnerFacade) -> None:
+        for scheduler in _schedulers(runner):
+            if scheduler.by_epoch:
+                scheduler.step()
+
+    def after_val_epoch(
+        self, runner: RunnerFacade, metrics: Mapping[str, float] | None = None
+    ) -> None:
+        for scheduler in _schedulers(runner):
+            if metrics is not None and scheduler.by_epoch and scheduler.need_val_args:
+                scheduler.step(metrics)  # type: ignore[call-arg]
 
     def native_hooks(self) -> list[NativeHook]:
         return [native("StepSchedules")()]
@@ -54,3 +83,7 @@ class EmptyCacheHook(Hook, Catalogued):
 
     def native_hooks(self) -> list[NativeHook]:
         return [native("EmptyCache")(**self._when)] if any(self._when.values()) else []
+
+
+def _schedulers(runner: RunnerFacade) -> list[_ParamScheduler]:
+    return cast("list[_ParamScheduler]", runner.param_schedulers)

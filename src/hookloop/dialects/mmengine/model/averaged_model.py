@@ -60,11 +60,8 @@ class BaseAveragedModel(nn.Module):
             new = source[name].to(average.device)
             if steps == 0:
                 average.copy_(new)
-            elif steps % self.interval == 0:
-                if average.dtype.is_floating_point:
-                    self.avg_func(average, new, steps)
-                else:
-                    average.copy_(new)
+            elif steps % self.interval == 0 and average.dtype.is_floating_point:
+                self.avg_func(average, new, steps)
         if not self.update_buffers:
             theirs = dict(model.named_buffers())
             for name, buffer in self.module.named_buffers():

@@ -44,6 +44,9 @@ class OptimWrapper:
         self.clip_type = str(self.clip_grad_kwargs.pop("type", "norm"))
         if self.clip_type not in ("norm", "value"):
             raise ValueError(f"type of clip_grad should be 'norm' or 'value', not {self.clip_type}")
+        # With several groups none shows the rate that was set, so a group of its own does.
+        if base_param_settings is None and len(optimizer.param_groups) > 1:
+            base_param_settings = {"params": torch.tensor([0.0]), **optimizer.defaults}
         self.base_param_settings = dict(base_param_settings) if base_param_settings else None
         self._inner_count = 0
         self._max_counts = -1

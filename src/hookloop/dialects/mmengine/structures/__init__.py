@@ -1,0 +1,8 @@
+"""``mmengine.structures``: a sample with what is known of it and what was predicted."""
+
+from __future__ import annotations
+
+from hookloop.dialects.mmengine.structures.data_element import BaseDataElement
+from hookloop.dialects.mmengine.structures.instance_data import InstanceData
+
+__all__ = ["BaseDataElement", "InstanceData"]
