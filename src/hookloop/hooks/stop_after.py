@@ -59,6 +59,9 @@ class StopAfter(Hook):
 
     def before_train(self, run: Run) -> None:
         self._began = monotonic()
+        # A run that ended here and is resumed with the same limits is over already.
+        self.after_train_iter(run)
+        self.after_train_epoch(run)
 
     def after_train(self, run: Run) -> None:
         self._seconds_before, self._began = self._seconds(), monotonic()

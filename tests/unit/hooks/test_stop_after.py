@@ -36,6 +36,18 @@ def test_it_stops_after_epochs_or_iterations_whichever_comes_first(tmp_path):
         assert trainer.run.progress.iter == iters
 
 
+@pytest.mark.parametrize(("options", "iters"), [({"epochs": 2}, 6), ({"iterations": 4}, 4)])
+def test_a_run_that_it_ended_is_over_when_it_is_resumed(tmp_path, options, iters):
+    def trainer(**further):
+        hooks = [StopAfter(**options), SaveCheckpoint()]
+        return make_trainer(hooks=hooks, max_epochs=9, run_dir=tmp_path, **further)
+
+    trainer().train()
+    resumed = trainer(resume=True)
+    assert resumed.train().status == "stopped"
+    assert resumed.run.progress.iter == iters
+
+
 def test_it_is_limit_enough_for_a_run_without_another(tmp_path):
     trainer = make_trainer(hooks=[StopAfter(iterations=5)], max_epochs=None, run_dir=tmp_path)
     trainer.train()
