@@ -87,6 +87,9 @@ class AccumulateVariables(Hook):
         self._parts = {"train": {name: list(kept) for name, kept in parts.items()}} if parts else {}
         self._sizes = {"train": sum(map(_size, (p for kept in parts.values() for p in kept)))}
 
+    def before_train(self, run: Run) -> None:
+        check_streams(self, run, self.streams or ())
+
     def after_backward(self, run: Run) -> None:  # Per microbatch, so that none is missed.
         self._collect(run)
 
@@ -168,6 +171,20 @@ def stream_of(run: Run) -> str:
 def is_among(run: Run, streams: Sequence[str]) -> bool:
     """Tell whether the stream at hand is meant: by its phase, its name or both."""
     return run.phase in streams or run.stream in streams or stream_of(run) in streams
+
+
+def check_streams(hook: Hook, run: Run, streams: Sequence[str]) -> None:
+    """Refuse a stream that the run does not have: nothing would ever be done for it."""
+    known = {"train", "val", "test"}
+    for phase, sources in (("val", run.val_data), ("test", run.test_data)):
+        known |= {one for name in sources if name for one in (name, f"{phase}/{name}")}
+    for name in streams:
+        if name not in known:
+            listed = ", ".join(sorted(known))
+            raise HookError(
+                f"{hook.name}: there is no stream '{name}'.{nearest(name, known)} "
+                f"There are: {listed}."
+            )
 
 
 def find_variable(run: Run, name: str) -> Part | None:

@@ -114,7 +114,8 @@ class AugmentAtTest(Hook):
 
 
 def _pair(view: View | Sequence[View]) -> tuple[View, View]:
-    functions = (view, lambda output: output) if callable(view) else tuple(view)
+    pair = tuple(view) if isinstance(view, tuple | list) else ()
+    functions = (view, lambda output: output) if callable(view) else pair
     if len(functions) != 2 or not all(callable(one) for one in functions):
         raise HookError(
             f"AugmentAtTest: {view!r} is no view: give a function, or a pair of functions."

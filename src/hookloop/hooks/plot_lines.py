@@ -11,6 +11,7 @@ from torch import Tensor
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError, MetricError, nearest
 from hookloop.hooks.accumulate_variables import (
+    check_streams,
     find_variable,
     is_among,
     known_variables,
@@ -68,6 +69,9 @@ class PlotLines(Hook):
         self.limits = limits
         self.streams = tuple(streams)
         self._drawn: dict[str, int] = {}
+
+    def before_train(self, run: Run) -> None:
+        check_streams(self, run, self.streams)
 
     def before_val_epoch(self, run: Run) -> None:
         self._drawn = {}

@@ -11,7 +11,13 @@ from torch import Tensor
 
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError, MetricError
-from hookloop.hooks.accumulate_variables import find_variable, is_among, stream_of, to_array
+from hookloop.hooks.accumulate_variables import (
+    check_streams,
+    find_variable,
+    is_among,
+    stream_of,
+    to_array,
+)
 from hookloop.hooks.classification_metrics import to_classes
 from hookloop.hooks.figures import file_name, moment, new_figure, require_plots, show
 
@@ -65,6 +71,9 @@ class VisualizePredictions(Hook):
         self.class_names = None if class_names is None else tuple(map(str, class_names))
         self.streams = tuple(streams)
         self._seen: dict[str, int] = {}
+
+    def before_train(self, run: Run) -> None:
+        check_streams(self, run, self.streams)
 
     def before_val_epoch(self, run: Run) -> None:
         self._seen = {}

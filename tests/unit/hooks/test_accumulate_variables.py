@@ -2,10 +2,10 @@ import logging
 
 import pytest
 import torch
-from tests.tiny import make_classes, make_classifier, make_trainer
+from tests.tiny import make_classes, make_classifier, make_data, make_trainer
 
 from hookloop.errors import HookError, MetricError
-from hookloop.hooks import AccumulateVariables, SaveCheckpoint
+from hookloop.hooks import AccumulateVariables, PlotLines, SaveCheckpoint, VisualizePredictions
 
 
 class Keep(AccumulateVariables):
@@ -83,3 +83,17 @@ def test_memory_is_bounded_and_that_is_said_once(caplog):
 def test_a_name_instead_of_a_list_is_refused():
     with pytest.raises(HookError, match="are lists of names"):
         AccumulateVariables("loss")
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        lambda: AccumulateVariables(["loss"], streams=["claen"]),
+        lambda: PlotLines(streams=["claen"]),
+        lambda: VisualizePredictions(streams=["claen"]),
+    ],
+)
+def test_a_stream_that_does_not_exist_is_refused(hook, tmp_path):
+    options = {"val_data": {"clean": make_data(4)}, "run_dir": tmp_path}
+    with pytest.raises(HookError, match="no stream 'claen'. Did you mean 'clean'"):
+        make_trainer(hooks=[hook()], **options).train()

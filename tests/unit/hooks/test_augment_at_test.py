@@ -114,3 +114,8 @@ def test_a_named_tuple_stays_one():
     hook = AugmentAtTest([flip])
     joined = hook.join([Output(torch.tensor([1.0]), "a"), Output(torch.tensor([3.0]), "a")])
     assert joined == Output(torch.tensor([2.0]), "a")
+
+
+def test_what_is_no_function_is_no_view():
+    with pytest.raises(HookError, match="3 is no view"):
+        AugmentAtTest([3])
