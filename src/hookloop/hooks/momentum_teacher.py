@@ -66,9 +66,11 @@ class MomentumTeacher(Hook):
 
     @property
     def teacher(self) -> nn.Module:
-        """The teacher; there is one as soon as the training begins."""
+        """The teacher; there is one as soon as training or evaluation begins."""
         if self._teacher is None:
-            raise HookError("MomentumTeacher: there is no teacher before the training begins.")
+            raise HookError(
+                "MomentumTeacher: there is no teacher before training or evaluation begins."
+            )
         return self._teacher
 
     def share_kept(self, done: float) -> float:
@@ -89,6 +91,10 @@ class MomentumTeacher(Hook):
                 "MomentumTeacher: the length of the run is not known, so the momentum cannot go "
                 "to 'final': give final=None, or max_iters= to the Trainer."
             )
+        self.before_val(run)
+
+    def before_val(self, run: Run) -> None:
+        """A checkpoint that is only evaluated has no training before; its step wants a teacher."""
         if self._teacher is not None:
             return
         student = _submodule(run.model, self.module)
@@ -98,6 +104,8 @@ class MomentumTeacher(Hook):
             self._loaded = {}
         self._pairs = list(self._teacher.parameters()), list(student.parameters())
         self._buffers = list(self._teacher.buffers()), list(student.buffers())
+
+    before_test = before_val
 
     def after_train_iter(self, run: Run) -> None:
         total = run.progress.total_iters

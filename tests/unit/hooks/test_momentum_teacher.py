@@ -1,6 +1,6 @@
 import pytest
 import torch
-from tests.tiny import assert_same_bits, make_model, make_trainer, record
+from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record
 
 from hookloop.errors import HookError
 from hookloop.hooks import MomentumTeacher, SaveCheckpoint
@@ -90,3 +90,14 @@ def test_a_run_of_unknown_length_cannot_follow_a_cosine(tmp_path):
     hooks = [MomentumTeacher(), StopAfter(iterations=2)]
     with pytest.raises(HookError, match="length of the run is not known"):
         make_trainer(hooks=hooks, max_epochs=None, run_dir=tmp_path).train()
+
+
+def test_a_checkpoint_is_tested_with_its_teacher(tmp_path):
+    def trainer(**options):
+        hooks = [MomentumTeacher(momentum=0.9), SaveCheckpoint()]
+        data = {"test_data": make_data(4), "run_dir": tmp_path}
+        return make_trainer(step=step, hooks=hooks, **data, **options)
+
+    trained = trainer()
+    trained.train()
+    assert trainer(model=make_model(1), resume=True).test() == trained.test()
