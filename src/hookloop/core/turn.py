@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Literal, TypeGuard, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeGuard, cast
 
 import torch
 from torch import Tensor
@@ -212,8 +212,12 @@ def _forward_inputs(run: Run) -> object:
 def _forward_all(run: Run) -> object:
     batch = run.batch
     if isinstance(batch, Mapping):
-        return run.model(**batch)
-    return run.model(*batch) if isinstance(batch, tuple | list) else run.model(batch)
+        output = run.model(**batch)
+    else:
+        output = run.model(*batch) if isinstance(batch, tuple | list) else run.model(batch)
+    if output is None and run.phase == "train":
+        _refuse_nothing("The model")
+    return output
 
 
 def _stepping(step: Step) -> Forward:
@@ -223,12 +227,13 @@ def _stepping(step: Step) -> Forward:
     return forward
 
 
-def _computing(loss: Loss) -> LossOf:
+def _computing(loss: Callable[..., Tensor | None]) -> LossOf:
     def loss_of(run: Run) -> Tensor | None:
         batch = run.batch
         if not is_pair(batch):  # Test data without targets.
             return None
-        return loss(run.output, batch[1])  # type: ignore[index]
+        value = loss(run.output, batch[1])  # type: ignore[index]
+        return value if value is not None else _refuse_nothing("loss=")
 
     return loss_of
 
@@ -252,6 +257,11 @@ def _loss_in_output(run: Run) -> Tensor | None:
             "give loss=."
         )
     return loss
+
+
+def _refuse_nothing(who: str) -> NoReturn:
+    """Refuse None where a step alone may return it; most often a `return` was forgotten."""
+    raise ModelError(f"{who} returned None: return the loss. Only a step= may skip an update.")
 
 
 def _describe(batch: object) -> str:

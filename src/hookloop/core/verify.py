@@ -17,6 +17,7 @@ def check_hook(hook: Hook, points: PointTable) -> None:
     """Refuse what can be told to be wrong with a hook by itself."""
     check_is_hook(hook)
     priority_of(hook)
+    check_words(hook)
     check_methods(hook, points)
     check_every(hook, points)
 
@@ -31,6 +32,15 @@ def check_is_hook(hook: object) -> None:
         f"{hook!r} is no hook: subclass hookloop.Hook, or attach a function with "
         "@trainer.on('after_train_iter')."
     )
+
+
+def check_words(hook: Hook) -> None:
+    """Refuse text in place of a list, which would be read by letters, and an unknown policy."""
+    for attribute in ("reads", "writes"):
+        if isinstance(named := getattr(hook, attribute), str):
+            raise HookError(f"{kind_of(hook)}.{attribute} is a tuple of names: write ('{named}',).")
+    if hook.on_error not in ("raise", "disable"):
+        raise HookError(f"{kind_of(hook)}.on_error is 'raise' or 'disable', not {hook.on_error!r}.")
 
 
 def check_names(hooks: Sequence[Hook]) -> None:

@@ -113,6 +113,21 @@ def test_a_signature_with_defaults_or_stars_is_accepted():
     plan(Loose())
 
 
+@pytest.mark.parametrize(
+    ("attribute", "value", "message"),
+    [
+        ("reads", "val/loss", r"Acts.reads is a tuple of names: write \('val/loss',\)"),
+        ("writes", "size", r"Acts.writes is a tuple of names: write \('size',\)"),
+        ("on_error", "disabel", "Acts.on_error is 'raise' or 'disable', not 'disabel'"),
+    ],
+)
+def test_wrong_declarations_are_refused(attribute, value, message):
+    hook = Acts()
+    setattr(hook, attribute, value)
+    with pytest.raises(HookError, match=message):
+        plan(hook)
+
+
 def test_coroutines_are_refused():
     class Later(Hook):
         async def after_run(self, run):

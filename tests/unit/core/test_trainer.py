@@ -421,3 +421,15 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(HookloopError, match="device='cuda:1': torch finds no CUDA device here"):
         make_trainer(device="cuda:1")
+
+
+def test_a_forgotten_return_is_refused():
+    with pytest.raises(ModelError, match="loss= returned None: return the loss"):
+        make_trainer(loss=lambda output, targets: None).train()
+
+    class Silent(torch.nn.Linear):
+        def forward(self, inputs, targets):
+            super().forward(inputs)
+
+    with pytest.raises(ModelError, match="The model returned None: return the loss"):
+        make_trainer(model=Silent(4, 1), loss=None).train()
