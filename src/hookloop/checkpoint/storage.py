@@ -172,7 +172,7 @@ class RemoteStorage:
         try:
             self._files, self._path = url_to_fs(url)
         except (ImportError, ValueError) as error:  # No such protocol, or its package is missing.
-            raise CheckpointError(f"'{url}' cannot be opened: {error}") from error
+            raise CheckpointError(f"'{url}' cannot be opened: {error}.") from error
 
     def write(self, name: str, write: Write) -> None:
         """Write a file; in a transaction it appears when it is complete, or not at all."""

@@ -119,7 +119,10 @@ class CheckpointStore:
         """Read a checkpoint of a run; a damaged one, or none of ours, is refused."""
         checkpoint = self.read(name)
         if not isinstance(checkpoint.get("progress"), dict) or "model" not in checkpoint:
-            raise CheckpointError(f"'{self.place}/{name}' is no checkpoint of a run.")
+            raise CheckpointError(
+                f"'{self.place}/{name}' is no checkpoint of a run, and cannot be resumed; weights "
+                "of a file can be taken with load_from=."
+            )
         return checkpoint
 
     def read(self, name: str) -> dict[str, object]:
