@@ -362,7 +362,7 @@ def damage_all_files(bench: Bench) -> str:
     bench.kill_at(run_dir, 15)
     for path in run_dir.glob("*.pth"):
         path.write_bytes(DAMAGES["truncated"](path.read_bytes()))
-    before = sorted(path.name for path in run_dir.iterdir())
+    before = sorted(path.name for path in run_dir.iterdir() if path.name[0] != ".")
     life = bench.run(run_dir, REFUSED)
     if "No checkpoint in" not in life.log.read_text():
         raise Fault(f"all_damaged: it was refused for another reason:\n{life.tail()}")

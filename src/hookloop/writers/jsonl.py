@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,9 +12,13 @@ from hookloop.runs.records import to_json
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Record, Scalars
 
+_log = logging.getLogger("hookloop")
+
 
 class JsonLines(Writer):
     """Appends one JSON object per moment; its line is in the file when `write` returns.
+
+    While the disk is full, lines wait in memory and are written with the next ones.
 
     Args:
         path: The file; made when it is missing, continued when it is there.
@@ -24,19 +29,39 @@ class JsonLines(Writer):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines = path.read_bytes().count(b"\n") if path.is_file() else 0
-        self._file = path.open("a", encoding="utf-8")
+        self._file = path.open("ab", buffering=0)
+        self._waiting = b""
+        self._is_late = False
 
     def write(self, records: Iterable[Record]) -> None:
         """Append the numbers among the records."""
         for record in records:
             if isinstance(record, Scalars):
-                self._file.write(to_json(_line(record)) + "\n")
-                self.lines += 1
-        self._file.flush()
+                self._waiting += f"{to_json(_line(record))}\n".encode()
+        try:
+            self._append()
+        except OSError as error:
+            if not self._is_late:  # Once, however long the fault lasts.
+                _log.warning(
+                    "'%s' cannot be written: %s. It is tried again with the next numbers.",
+                    self.path,
+                    error,
+                )
+            self._is_late = True
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file; raises if something could not be written to the end."""
+        try:
+            self._append()
+        finally:
+            self._file.close()
+
+    def _append(self) -> None:
+        while self._waiting:
+            done = self._file.write(self._waiting)
+            self.lines += self._waiting[:done].count(b"\n")
+            self._waiting = self._waiting[done:]
+        self._is_late = False
 
 
 def _line(record: Scalars) -> dict[str, object]:

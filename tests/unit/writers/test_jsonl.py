@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from hookloop.writers.jsonl import JsonLines, drop_after, keep_first
 from hookloop.writers.records import Scalars, Text
 
@@ -30,3 +32,31 @@ def test_a_resume_keeps_the_lines_that_its_checkpoint_knew_of_and_those_of_tests
     writer = JsonLines(path)
     writer.close()
     assert writer.lines == 2
+
+
+def test_a_disk_that_is_full_for_a_while_loses_no_line(tmp_path, caplog):
+    writer = JsonLines(tmp_path / "metrics.jsonl")
+    disk, writer._file = writer._file, open("/dev/full", "ab", buffering=0)  # noqa: SIM115
+    for step in (1, 2):
+        writer.write([Scalars({"train/loss": 0.5}, step, 0, "train", "iter")])
+    assert [one.message for one in caplog.records if "cannot be written" in one.message] == [
+        f"'{tmp_path}/metrics.jsonl' cannot be written: [Errno 28] No space left on device. "
+        "It is tried again with the next numbers."
+    ]
+    assert writer.lines == 0
+    writer._file.close()
+    writer._file = disk
+    writer.write([Scalars({"train/loss": 0.5}, 3, 0, "train", "iter")])
+    assert writer.lines == 3
+    writer.close()
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["iter"] for line in lines] == [1, 2, 3]
+
+
+def test_what_could_not_be_written_to_the_end_is_said(tmp_path):
+    writer = JsonLines(tmp_path / "metrics.jsonl")
+    writer._file.close()
+    writer._file = open("/dev/full", "ab", buffering=0)  # noqa: SIM115
+    writer.write([Scalars({"train/loss": 0.5}, 1, 0, "train", "iter")])
+    with pytest.raises(OSError, match="No space left"):
+        writer.close()
