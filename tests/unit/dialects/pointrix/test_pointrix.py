@@ -5,6 +5,7 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 import torch
@@ -458,3 +459,31 @@ def test_hooks_of_a_config_may_have_arguments_and_may_be_none():
     assert parse_hooks({}) == parse_hooks(None) == []
     (hook,) = parse_hooks({"lr": {"name": "LRSchedulerHook", "schedulers": {"a": len}}})
     assert hook.schedulers == {"a": len}
+
+
+def test_a_subclass_of_the_log_hook_sums_up_names_of_its_own(tmp_path):
+    with dialects.alias("pointrix"):
+        from pointrix.hook.log_hook import LogHook
+        from pointrix.utils.visualize import visualize_depth
+
+    class Depths(LogHook):
+        def __init__(self):
+            super().__init__()
+            self.losses_test = {"psnr": 0.0, "abs_rel": 0.0}
+
+    class Trainner:
+        metric_dict: ClassVar = {"abs_rel": 2.0, "rgb_file_name": "a.png"}
+        val_dataset_size, global_step = 1, 3
+        run = SimpleNamespace(stream="")
+        writer = SimpleNamespace(write_scalar=lambda *args: written.append(args))
+
+    written: list[tuple[object, ...]] = []
+    hook = Depths()
+    for _ in range(2):
+        hook.after_val_iter(Trainner())
+        hook.after_val(Trainner())
+    assert written == [("test/loss_viewpoint - abs_rel", 2.0, 3)] * 2
+    near_and_far = visualize_depth(torch.tensor([[1.0, 2.0]]), tensorboard=True)
+    assert near_and_far[:, 0, 0].tolist() == [0, 0, 0.5]
+    assert near_and_far[:, 0, 1].tolist() == pytest.approx([0.5, 0, 0], abs=1e-5)
+    assert visualize_depth(torch.tensor([[1.0, 2.0]])).shape == (1, 2, 3)

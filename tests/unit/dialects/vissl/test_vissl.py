@@ -336,3 +336,19 @@ def test_the_template_as_it_is_trains(tmp_path):
         exec(TEMPLATE, names)
     hook = names["MyAwesomeNewHook"]()
     assert make_trainer(hooks=[hook], run_dir=tmp_path / "run").train().status == "completed"
+
+
+def test_sizes_of_a_model_as_hook_files_import_them():
+    with dialects.alias("vissl"):
+        from classy_vision.generic.distributed_util import all_reduce_max
+        from classy_vision.generic.profiler import (
+            compute_activations,
+            compute_flops,
+            count_params,
+        )
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 1), torch.nn.Flatten(), torch.nn.Linear(8, 5))
+    assert count_params(model) == 3 * 2 + 2 + 8 * 5 + 5
+    assert compute_flops(model, (3, 2, 2)) == 3 * 2 * 4 + 8 * 5
+    assert compute_activations(model, (3, 2, 2)) == 2 * 4
+    assert model.training
+    assert all_reduce_max(torch.tensor(2.0)) == 2

@@ -65,7 +65,7 @@ class LogHook(Hook):
 
     def after_val_iter(self, trainner: TrainerFacade) -> None:
         found = trainner.metric_dict
-        for name in LOSSES:
+        for name in self.losses_test:  # A subclass may sum up other names.
             if name in found:
                 self.losses_test[name] += number(found[name])
         file = found.get("rgb_file_name", trainner.run.stream)
@@ -88,7 +88,7 @@ class LogHook(Hook):
         if means:
             table.add_row(*(f"{mean:.5f}" for mean in means.values()))
             Logger.print(table)
-        self.losses_test = dict.fromkeys(LOSSES, 0.0)
+        self.losses_test = dict.fromkeys(self.losses_test, 0.0)
         if self.progress_bar is not None:
             self.progress_bar.reset("validation", visible=False)
 

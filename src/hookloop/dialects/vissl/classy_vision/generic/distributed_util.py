@@ -34,3 +34,10 @@ def barrier() -> None:
     """Wait for all processes."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.barrier()
+
+
+def all_reduce_max(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the greatest value over all processes."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.all_reduce(tensor, torch.distributed.ReduceOp.MAX)
+    return tensor

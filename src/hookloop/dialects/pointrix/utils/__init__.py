@@ -1,0 +1,1 @@
+"""``pointrix.utils``: what hook files import from there."""
