@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Self, TypeVar, cast
 
+from hookloop.dialects.mmengine.missing import MISSING, told
 from hookloop.errors import nearest
 
 Made = Callable[..., object]
@@ -138,6 +139,8 @@ class Registry:
     def require(self, key: str, scope: str | None = None) -> Made:
         """Return what a name stands for; an unknown name is refused with the nearest one."""
         found = self.find(key, scope)
+        if found is None and key in MISSING:
+            raise KeyError(told(key))
         if found is None:
             known = sorted({*self._module_dict, *self._fallback()})
             raise KeyError(

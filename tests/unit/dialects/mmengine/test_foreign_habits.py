@@ -17,6 +17,7 @@ from hookloop.dialects.mmengine.registry import HOOKS, MODELS, DefaultScope, Reg
 from hookloop.dialects.mmengine.runner import Runner
 from hookloop.dialects.mmengine.runner.loops import _InfiniteDataloaderIterator
 from hookloop.dialects.mmengine.structures import BaseDataElement, InstanceData
+from hookloop.hooks import WriteCSV
 
 
 class Numbers(Dataset):
@@ -322,3 +323,23 @@ def test_data_samples():
     assert sample.numpy().score.sum() == 2
     assert sample.pop("score") is not None
     assert sample.to_dict()["boxes"]["names"] == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize("name", ["WandbVisBackend", "MLflowVisBackend"])
+def test_backends_that_are_not_offered_name_the_native_way(run, name):
+    with pytest.raises(KeyError, match=f"{name} is not offered.*hookloop.hooks.Write"):
+        run(visualizer={"type": "Visualizer", "vis_backends": [{"type": name}]})
+
+
+def test_names_that_are_not_offered_are_refused_plainly():
+    with dialects.alias("mmengine"):
+        with pytest.raises(ImportError, match="FlexibleRunner is not offered.*Use Runner"):
+            from mmengine.runner import FlexibleRunner  # noqa: F401
+        with pytest.raises(ImportError, match="BaseDataset is not offered"):
+            from mmengine.dataset import BaseDataset  # noqa: F401
+
+
+def test_a_native_writer_gets_the_numbers_of_a_runner(run, tmp_path):
+    run(WriteCSV(), limit=1)
+    (table,) = tmp_path.glob("*.csv")
+    assert "loss" in table.read_text().splitlines()[0]

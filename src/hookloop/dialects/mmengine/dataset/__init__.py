@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from hookloop.dialects.mmengine.dataset.collate import (
     default_collate,
     pseudo_collate,
@@ -9,6 +11,7 @@ from hookloop.dialects.mmengine.dataset.collate import (
 )
 from hookloop.dialects.mmengine.dataset.compose import Compose, ConcatDataset, RepeatDataset
 from hookloop.dialects.mmengine.dataset.sampler import DefaultSampler, InfiniteSampler
+from hookloop.dialects.mmengine.missing import refuse
 
 __all__ = [
     "Compose",
@@ -20,3 +23,7 @@ __all__ = [
     "pseudo_collate",
     "worker_init_fn",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    refuse(__name__, name)

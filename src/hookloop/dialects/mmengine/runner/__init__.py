@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from hookloop.dialects.mmengine.loops import (
     EpochBasedTrainLoop,
     IterBasedTrainLoop,
     TestLoop,
     ValLoop,
 )
+from hookloop.dialects.mmengine.missing import refuse
 from hookloop.dialects.mmengine.runner.amp import autocast
 from hookloop.dialects.mmengine.runner.checkpoint import (
     find_latest_checkpoint,
@@ -40,3 +43,7 @@ __all__ = [
     "set_random_seed",
     "weights_to_cpu",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    refuse(__name__, name)

@@ -41,7 +41,7 @@ class Runner(RunnerSetup):
         custom_hooks: Further hooks, or how to build them.
         load_from: A checkpoint whose weights to begin with, or with ``resume`` to go on from.
         resume: Whether to go on: from ``load_from``, or from the last checkpoint in ``work_dir``.
-        launcher: Only ``none``; hookloop itself works together when torchrun starts it.
+        launcher: Only ``none``: one process trains.
         randomness: ``dict(seed=..., deterministic=..., diff_rank_seed=...)``.
         visualizer: Where numbers go.
         experiment_name: In the names of files; the time is added.
@@ -81,7 +81,10 @@ class Runner(RunnerSetup):
         self._said = {name: value for name, value in locals().items() if name != "self"}
         _check_together(self._said)
         if launcher != "none":
-            raise ValueError(f"launcher='{launcher}' is not offered: start it with torchrun.")
+            raise ValueError(
+                f"launcher='{launcher}' is not offered: this version trains in one process. "
+                "Leave launcher='none'."
+            )
         self.hook = ""
         self._begin_facade()
         self.__dict__["cfg"] = cfg if isinstance(cfg, Config) else Config(dict(cfg or {}))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
+from hookloop.dialects.mmengine.missing import refuse
 from hookloop.dialects.mmengine.visualization.backends import (
     BaseVisBackend,
     LocalVisBackend,
@@ -16,3 +19,7 @@ __all__ = [
     "TensorboardVisBackend",
     "Visualizer",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    refuse(__name__, name)
