@@ -2,6 +2,7 @@
 
 import sys
 from types import ModuleType
+from typing import ClassVar
 
 import pytest
 import torch
@@ -151,6 +152,22 @@ def test_a_test_after_the_training_sees_its_counters(run):
     seen = Seen()
     run(seen).test()
     assert seen.counters == [(3, 6)]
+
+
+def test_a_hook_tests_in_the_middle_of_the_training(run):
+    class TestToo(Hook):
+        metrics: ClassVar = []
+
+        def after_val(self, runner):
+            self.metrics.append(runner.test())
+
+    seen, plain = Seen(), Seen()
+    hook = TestToo()
+    run(hook, seen)
+    run(plain)
+    assert seen.counters == [(1, 2), (2, 4), (3, 6)]
+    assert hook.metrics == [{"count/samples": 4.0}] * 3
+    assert seen.weights == plain.weights
 
 
 def test_a_hook_evaluates_by_itself_with_the_loop(run):

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import torch
 
     from hookloop.core.hook import Hook
-    from hookloop.core.run import Progress
+    from hookloop.core.run import Progress, Run
     from hookloop.dialects.mmengine.runner.runner import Runner
 
 Phase = Literal["train", "val", "test"]
@@ -219,7 +219,9 @@ class RunnerSetup(RunnerFacade):
         if self._said[f"{phase}_cfg"] is None:
             raise RuntimeError(f"{', '.join(TOGETHER[phase])} are needed.")
         runner = cast("Runner", self)
-        start, _ = self._start_hooks() if self._progress is None else ([], None)
+        around = self._run_under_way()  # A hook may ask for a test in the middle of a training.
+        progress = self._progress if around is None else around.progress
+        start, _ = self._start_hooks() if progress is None else ([], None)
         loader, metrics = self._loader(phase), self._metrics(phase)
         trainer = Trainer(
             self._model,
@@ -230,16 +232,25 @@ class RunnerSetup(RunnerFacade):
             run_dir=self._work_dir,
             **{f"{phase}_data": loader},  # type: ignore[arg-type]
         )
-        if self._progress is not None:  # Hooks see where the training stood.
-            trainer.run.progress.iter = self._progress.iter
-            trainer.run.progress.epoch = self._progress.epoch
+        if progress is not None:  # Hooks see where the training stands.
+            trainer.run.progress.iter = progress.iter
+            trainer.run.progress.epoch = progress.epoch
         self._take(trainer)
-        if phase == "val":
-            trainer.validate()
-        else:
-            trainer.test()
-        self._end(trainer)
+        try:
+            if phase == "val":
+                trainer.validate()
+            else:
+                trainer.test()
+        finally:
+            if around is not None:
+                self.run = around
+        if around is None:
+            self._end(trainer)
         return dict(self.raw_metrics or {})
+
+    def _run_under_way(self) -> Run | None:
+        run = cast("Run | None", self.__dict__.get("run"))
+        return run if run is not None and run.outcome.status == "running" else None
 
     def _take(self, trainer: Trainer) -> None:
         """Let hooks see this runner in the trainer's run."""
