@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hookloop.errors import HookError
 from hookloop.every import Every
 from hookloop.hooks.write_to import WriteTo
+from hookloop.runs.layout import RunDir
 from hookloop.writers.base import Writer
 from hookloop.writers.csv import Csv
 
@@ -71,7 +72,8 @@ class WriteCSV(WriteTo):
 
     def before_train(self, run: Run) -> None:
         path = run.dir / self.file
-        if run.world.is_main and run.progress.iter == 0 and path.exists():
+        begins = run.progress.iter == 0
+        if run.world.is_main and begins and path.exists() and not _is_own(path, run):
             raise HookError(
                 f"WriteCSV: '{path}' holds the rows of another run: choose another file, or resume "
                 "that run."
@@ -79,7 +81,7 @@ class WriteCSV(WriteTo):
         done = run.progress
         # The row of an epoch that the checkpoint had not closed is going to be written again.
         again = self._by_epoch and done.stage != "between"
-        self._remade = done.iter - 1 if again else done.iter
+        self._remade = done.iter - 1 if again or begins else done.iter
         self._written_at = done.iter
         super().before_train(run)
 
@@ -111,3 +113,8 @@ class WriteCSV(WriteTo):
             values = {f"train/{name}": v for name, v in run.metrics.stream("train").items()}
             self._write(run, "train", "epoch", values | self._validated)
         self._validated = {}
+
+
+def _is_own(path: Path, run: Run) -> bool:
+    """Tell whether a file is of this very run, which died before its first checkpoint."""
+    return path.is_relative_to(run.dir) and RunDir(run.dir).holds_run()

@@ -1,9 +1,9 @@
 import pytest
 from tests.readback import csv_rows
-from tests.tiny import make_classifier, make_trainer
+from tests.tiny import make_classifier, make_data, make_trainer
 
 from hookloop.errors import HookError
-from hookloop.hooks import ComputeStats, SaveCheckpoint, WriteCSV
+from hookloop.hooks import ComputeStats, SaveCheckpoint, WriteCSV, WriteMetrics
 
 
 def test_a_row_per_epoch_holds_all_that_is_known_of_it(tmp_path):
@@ -82,3 +82,16 @@ def test_bad_parameters_are_refused():
 def test_the_file_may_lie_in_a_directory_of_its_own(tmp_path):
     make_trainer(hooks=[WriteCSV(file="tables/run.csv")], run_dir=tmp_path).train()
     assert len(csv_rows(tmp_path / "tables" / "run.csv")) == 1
+
+
+def test_a_run_that_died_before_its_first_checkpoint_begins_its_file_again(tmp_path):
+    options = {"val_data": make_data(), "val_at_start": True, "run_dir": tmp_path}
+
+    def hooks():
+        return [WriteMetrics(), WriteCSV()]
+
+    make_trainer(hooks=hooks(), **options).train()
+    once = csv_rows(tmp_path / "metrics.csv")
+    make_trainer(hooks=hooks(), resume=True, **options).train()
+    twice = csv_rows(tmp_path / "metrics.csv")
+    assert [row["iter"] for row in twice] == [row["iter"] for row in once]
