@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hookloop.core.lr import learning_rates
+from hookloop.hooks.rates import learning_rates
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from hookloop.core.contract import matches
 from hookloop.core.hook import Hook, interval_of
-from hookloop.core.lr import learning_rates
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError
 from hookloop.every import Every
+from hookloop.hooks.rates import learning_rates
 from hookloop.writers.background import Background
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Config, Scalars
