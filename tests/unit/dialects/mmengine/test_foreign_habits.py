@@ -211,6 +211,13 @@ def test_a_subclass_without_changes_is_stepped_once(run):
     assert named.began
 
 
+def test_a_training_by_iterations_is_one_epoch_to_a_schedule_by_epochs(run):
+    seen = Seen()
+    schedule = {"type": "MultiStepLR", "milestones": [1, 2], "by_epoch": True}
+    run(seen, by_epoch=False, limit=7, param_scheduler=schedule)
+    assert seen.rates == [0.1]  # It ends when the epoch does.
+
+
 class HalfAverage(ExponentialMovingAverage):
     def avg_func(self, averaged_param, source_param, steps):
         averaged_param.lerp_(source_param, 0.5)

@@ -161,6 +161,8 @@ def build_schedulers(
                 options.setdefault("end", settings.limit)
             elif not by_epoch and epoch_length:
                 options.setdefault("end", settings.limit * epoch_length)
+            elif by_epoch:  # A training by iterations counts as one epoch.
+                options.setdefault("end", 1)
             scheduler = PARAM_SCHEDULERS.build(
                 options, default_args={"optimizer": optimizer, "epoch_length": epoch_length}
             )
