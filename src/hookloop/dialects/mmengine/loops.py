@@ -9,6 +9,7 @@ import torch
 
 from hookloop.core.hook import FunctionHook
 from hookloop.core.priority import Priority
+from hookloop.errors import HookError
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -60,6 +61,16 @@ class EvaluationLoopView(LoopView):
 
     def _streams(self) -> Mapping[str, Source]:
         return self.runner.run.val_data
+
+    def run(self) -> object:
+        """Evaluate now, in the middle of whatever is under way."""
+        evaluate = getattr(self.runner, self.mode, None)
+        if evaluate is None:
+            raise HookError(
+                f"'{self.runner.hook}' runs the {self.mode} loop, which only a script's Runner "
+                "can do at once: ask for a validation with runner.run.validate()."
+            )
+        return evaluate()
 
     def run_iter(self, idx: int, data_batch: object) -> None:
         """Let the model predict a batch and the evaluator take it in, between MMEngine's hooks."""

@@ -170,6 +170,21 @@ def test_a_hook_tests_in_the_middle_of_the_training(run):
     assert seen.weights == plain.weights
 
 
+def test_a_hook_runs_the_validation_loop_in_the_middle_of_an_epoch(run):
+    class Now(Hook):
+        metrics: ClassVar = []
+
+        def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+            if runner.iter == 2:
+                self.metrics.append(runner.val_loop.run())
+
+    seen, plain, hook = Seen(), Seen(), Now()
+    run(hook, seen)
+    run(plain)
+    assert hook.metrics == [{"count/samples": 4.0}]
+    assert seen.weights == plain.weights
+
+
 def test_a_hook_evaluates_by_itself_with_the_loop(run):
     class Again(Hook):
         def after_val_epoch(self, runner, metrics=None):
