@@ -34,7 +34,7 @@ class Randomness:
         self.state = dict(state)
 
     @classmethod
-    def now(cls, generators: Sequence[torch.Generator] = ()) -> Self:
+    def now(cls, generators: Sequence[torch.Generator] = (), *, gpus: bool = True) -> Self:
         """Take the states of Python's, NumPy's, torch's, CUDA's and the given generators."""
         kind, keys, place, has_gauss, gauss = np.random.get_state()
         state: dict[str, object] = {
@@ -43,7 +43,7 @@ class Randomness:
             "torch": torch.get_rng_state(),
             "generators": [generator.get_state() for generator in generators],
         }
-        if torch.cuda.is_available():
+        if gpus and torch.cuda.is_available():
             state["cuda"] = torch.cuda.get_rng_state_all()
         return cls(state)
 

@@ -7,15 +7,13 @@ and may draw random numbers as it goes, between those that the model draws.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-import torch
 from torch.utils.data import DataLoader
 
+from hookloop.data.randomness import Randomness
 from hookloop.data.seeding import seed_process
 
 State = list[dict[str, object]]
@@ -83,6 +81,7 @@ def _moved(built: Mapping[str, object], now: Mapping[str, object]) -> dict[str, 
 class OwnRandomness:
     """A context in which Python's, NumPy's and torch's generators go on where they last were in it.
 
+    >>> import random
     >>> own = OwnRandomness(3)
     >>> with own:
     ...     first = random.random()
@@ -95,15 +94,16 @@ class OwnRandomness:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._inside: tuple[object, dict[str, object], torch.Tensor] | None = None
-        self._outside: tuple[object, dict[str, object], torch.Tensor] | None = None
+        self._inside: Randomness | None = None
+        self._outside = Randomness({})
 
     def __enter__(self) -> None:
-        self._outside = _take()
+        # Without those of GPUs, from which no sampler draws: to read them would wait for the GPU.
+        self._outside = Randomness.now(gpus=False)
         if self._inside is None:
             seed_process(self._seed)
         else:
-            _give(*self._inside)
+            self._inside.restore()
 
     def __exit__(
         self,
@@ -111,16 +111,5 @@ class OwnRandomness:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._inside = _take()
-        assert self._outside is not None
-        _give(*self._outside)
-
-
-def _take() -> tuple[object, dict[str, object], torch.Tensor]:
-    return random.getstate(), np.random.get_state(legacy=False), torch.get_rng_state()
-
-
-def _give(python: object, numpy: dict[str, object], torchs: torch.Tensor) -> None:
-    random.setstate(python)  # type: ignore[arg-type]
-    np.random.set_state(numpy)
-    torch.set_rng_state(torchs)
+        self._inside = Randomness.now(gpus=False)
+        self._outside.restore()

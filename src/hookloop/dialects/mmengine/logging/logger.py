@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
+from hookloop.dialects.mmengine.logging.named import Named
+
 FORMAT = "%(asctime)s - mmengine - %(levelname)s - %(message)s"
 TIME = "%m/%d %H:%M:%S"
 
 
-class MMLogger(logging.Logger):
+class MMLogger(Named, logging.Logger):
     """A logger that writes to the terminal and, if told so, to a file.
 
     Args:
@@ -21,7 +23,7 @@ class MMLogger(logging.Logger):
         log_level: From which level on.
     """
 
-    _instances: ClassVar[dict[str, MMLogger]] = {}
+    _instances: ClassVar[dict[str, object]] = {}
 
     def __init__(
         self,
@@ -41,25 +43,6 @@ class MMLogger(logging.Logger):
             self.addHandler(logging.FileHandler(self.log_file, file_mode, "utf-8", delay=True))
         for handler in self.handlers:
             handler.setFormatter(logging.Formatter(FORMAT, TIME))
-
-    @classmethod
-    def get_instance(cls, name: str, **kwargs: object) -> MMLogger:
-        """Return the logger of a name, made when it is new; it is the current one from then on."""
-        logger = cls._instances.pop(name, None) or cls(name, **kwargs)  # type: ignore[arg-type]
-        cls._instances[name] = logger
-        return logger
-
-    @classmethod
-    def get_current_instance(cls) -> MMLogger:
-        """Return the logger made or asked for last."""
-        if not cls._instances:
-            cls.get_instance("mmengine")
-        return next(reversed(cls._instances.values()))
-
-    @classmethod
-    def check_instance_created(cls, name: str) -> bool:
-        """Tell whether there is a logger of a name."""
-        return name in cls._instances
 
     def close(self) -> None:
         """Let go of the file until there is something to say again."""

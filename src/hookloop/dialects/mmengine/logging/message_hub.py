@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import ClassVar, cast
+from typing import ClassVar, Self, cast
 
 import numpy as np
 from torch import Tensor
 
 from hookloop.data.portable import portable
 from hookloop.dialects.mmengine.logging.history_buffer import HistoryBuffer
+from hookloop.dialects.mmengine.logging.named import Named
 
 
-class MessageHub:
+class MessageHub(Named):
     """Named scalars with their histories, and named pieces of information.
 
     What is marked ``resumed`` is kept in checkpoints.
@@ -27,7 +28,7 @@ class MessageHub:
     (0.5, 0)
     """
 
-    _instances: ClassVar[dict[str, MessageHub]] = {}
+    _instances: ClassVar[dict[str, object]] = {}
 
     def __init__(
         self,
@@ -42,29 +43,15 @@ class MessageHub:
         self._resumed_keys = dict(resumed_keys or {})
 
     @classmethod
-    def get_instance(cls, name: str, **kwargs: object) -> MessageHub:
-        """Return the hub of a name, made when it is new; it is the current one from then on."""
-        hub = cls._instances.pop(name, None) or cls(name)
-        cls._instances[name] = hub
-        return hub
+    def get_instance(cls, name: str, **kwargs: object) -> Self:
+        """Return the hub of a name; whatever else is said, a new one is empty."""
+        return super().get_instance(name)
 
     @classmethod
-    def new_instance(cls, name: str) -> MessageHub:
+    def new_instance(cls, name: str) -> Self:
         """Make a hub and let it be the current one; one of that name would be an older run's."""
         cls._instances.pop(name, None)
         return cls.get_instance(name)
-
-    @classmethod
-    def get_current_instance(cls) -> MessageHub:
-        """Return the hub made or asked for last."""
-        if not cls._instances:
-            cls.get_instance("mmengine")
-        return next(reversed(cls._instances.values()))
-
-    @classmethod
-    def check_instance_created(cls, name: str) -> bool:
-        """Tell whether there is a hub of a name."""
-        return name in cls._instances
 
     @property
     def log_scalars(self) -> dict[str, HistoryBuffer]:

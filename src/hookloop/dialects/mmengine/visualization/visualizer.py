@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
+from hookloop.dialects.mmengine.logging.named import Named
 from hookloop.dialects.mmengine.visualization.backends import BaseVisBackend
 from hookloop.writers.records import Image, Scalars
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 Described = BaseVisBackend | Mapping[str, object]
 
 
-class Visualizer:
+class Visualizer(Named):
     """Passes numbers and pictures on to its backends.
 
     Drawing boxes and masks on pictures is not offered: draw with matplotlib and call `add_image`.
@@ -27,7 +28,7 @@ class Visualizer:
         save_dir: Files go to its subdirectory ``vis_data``.
     """
 
-    _instances: ClassVar[dict[str, Visualizer]] = {}
+    _instances: ClassVar[dict[str, object]] = {}
 
     def __init__(
         self,
@@ -52,18 +53,11 @@ class Visualizer:
                 self._vis_backends[type(built).__name__] = built
 
     @classmethod
-    def get_instance(cls, name: str, **kwargs: object) -> Visualizer:
-        """Return the visualizer of a name, made when it is new; the current one from then on."""
-        one = cls._instances.pop(name, None) or cls(name, **kwargs)  # type: ignore[arg-type]
-        cls._instances[name] = one
-        return one
-
-    @classmethod
-    def get_current_instance(cls) -> Visualizer:
+    def get_current_instance(cls) -> Self:
         """Return the visualizer made or asked for last."""
         if not cls._instances:
             raise RuntimeError("Before calling Visualizer.get_current_instance, make one.")
-        return next(reversed(cls._instances.values()))
+        return super().get_current_instance()
 
     @property
     def dataset_meta(self) -> object:
