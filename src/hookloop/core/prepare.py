@@ -20,13 +20,12 @@ def check_model(model: object) -> None:
         raise ModelError(f"model= is {type(model).__name__}: it must be a torch.nn.Module.")
 
 
-def place_model(model: torch.nn.Module, device: torch.device, *, compile: bool) -> torch.nn.Module:
+def place_model(model: torch.nn.Module, device: torch.device, *, compile: bool) -> None:
     """Move the model to its device and, if wanted, compile it in place."""
     check_model(model)
     model.to(device)
     if compile:
         model.compile()  # In place: torch.compile(model) would rename the keys of the state.
-    return model
 
 
 def named_optimizers(
