@@ -70,7 +70,8 @@ class Die(Hook):
         """Die a little later, if it is time."""
         self._saves += 1
         if self.moment == "while saving" and run.progress.iter >= self.iteration:
-            threading.Timer(random.uniform(0.0, 0.02), _die).start()
+            # Of its own: the numbers of the training must be those of one that nobody kills.
+            threading.Timer(random.Random().uniform(0.0, 0.02), _die).start()
 
     def _reach(self, run: Run, moment: str) -> None:
         if self.moment != moment or run.progress.iter < self.iteration:

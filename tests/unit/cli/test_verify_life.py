@@ -1,0 +1,18 @@
+import random
+import threading
+
+from tests.tiny import make_trainer
+
+from hookloop.cli import verify_life
+from hookloop.hooks import SaveCheckpoint
+
+
+def test_the_kill_draws_no_random_number_of_the_training(tmp_path, monkeypatch):
+    killed = threading.Event()
+    monkeypatch.setattr(verify_life, "_die", killed.set)
+    hooks = [SaveCheckpoint(every=1), verify_life.Die(1, "while saving")]
+    random.seed(0)
+    before = random.getstate()
+    make_trainer(hooks=hooks, max_iters=1, run_dir=tmp_path / "run").train()
+    assert killed.wait(30)
+    assert random.getstate() == before
