@@ -33,8 +33,8 @@ from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.saving import Saver
-from hookloop.core.state import gather
+from hookloop.trainer.checkpoints import CheckpointSaver
+from hookloop.trainer.state import gather
 
 WIDTH = 1024
 
@@ -109,7 +109,7 @@ class Ours:
 
     def __init__(self, trainer: Trainer) -> None:
         self.run = trainer.run
-        self.saver = Saver(None)
+        self.saver = CheckpointSaver(None)
 
     def __call__(self, folder: Path) -> tuple[float, float]:
         """Do it once."""

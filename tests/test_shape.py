@@ -3,10 +3,8 @@
 import ast
 import importlib
 import importlib.util
-import io
 import re
 import subprocess
-import tokenize
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -20,11 +18,12 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hookloop"
 MODULES = sorted(SOURCE.rglob("*.py"))
 CORE = sorted((SOURCE / "core").glob("*.py"))
+ENGINE = [*CORE, *sorted((SOURCE / "trainer").glob("*.py"))]
 
 MAX_FUNCTION_LINES = 50
 MAX_CLASS_LINES = 250
 MAX_MODULE_LINES = 400
-MAX_CORE_CODE_LINES = 2000  # Without comments and docstrings; a reader gets through it in an hour.
+MAX_CORE_LINES = 2200  # All told; a reader gets through it in an hour.
 
 
 def tree_of(path):
@@ -51,21 +50,6 @@ def body_lengths(*kinds):
     return sizes
 
 
-def code_lines_of(path):
-    """Lines that hold code: no blank line, comment or docstring."""
-    text = path.read_text(encoding="utf-8")
-    silent = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-    lines = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in silent and token.string:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(text)):
-        documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-        if isinstance(node, documented) and has_docstring(node):
-            lines -= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-    return len(lines)
-
-
 def too_long(sizes, limit):
     return {name: size for name, size in sizes.items() if size > limit}
 
@@ -84,7 +68,7 @@ def test_classes_stay_short():
 
 
 def test_the_core_can_be_read_in_one_sitting():
-    assert sum(code_lines_of(path) for path in CORE) <= MAX_CORE_CODE_LINES
+    assert sum(lines_of(path) for path in CORE) <= MAX_CORE_LINES
 
 
 def test_no_module_is_a_drawer():
@@ -147,7 +131,7 @@ def test_each_point_has_one_firing_site():
     names = {point.name for point in POINTS}
     sites = Counter(
         node.attr
-        for path in CORE
+        for path in ENGINE
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Attribute)
         and node.attr in names

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from hookloop.core.hook import Hook
 from hookloop.core.points import POINTS
 from hookloop.core.run import Run
-from hookloop.core.trainer import Trainer
+from hookloop.trainer.trainer import Trainer
 
 
 def make_model(seed: int = 0) -> torch.nn.Module:

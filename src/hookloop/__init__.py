@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from hookloop.core.priority import Priority
     from hookloop.core.run import Interrupted, Outcome, Progress, Run
     from hookloop.core.schedule import Schedule
-    from hookloop.core.trainer import Trainer
     from hookloop.errors import HookloopError
     from hookloop.every import Every
+    from hookloop.trainer.trainer import Trainer
 
 __all__ = [
     "DATA",
@@ -65,7 +65,7 @@ _HOMES = {
     "hookloop.core.priority": ("Priority",),
     "hookloop.core.run": ("Interrupted", "Outcome", "Progress", "Run"),
     "hookloop.core.schedule": ("Schedule",),
-    "hookloop.core.trainer": ("Trainer",),
+    "hookloop.trainer.trainer": ("Trainer",),
     "hookloop.errors": ("HookloopError",),
     "hookloop.every": ("Every",),
 }  # fmt: skip

@@ -13,7 +13,7 @@ from hookloop.cli.report import reporting
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config
-    from hookloop.core.trainer import Trainer
+    from hookloop.trainer.trainer import Trainer
 
 
 @click.command("check", short_help="Tell what training would refuse.")

@@ -21,10 +21,10 @@ from hookloop.checkpoint.store import LAST
 from hookloop.config.build import arguments
 from hookloop.config.load import load
 from hookloop.core.hook import Hook
-from hookloop.core.trainer import Trainer
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.hooks.write_metrics import WriteMetrics
 from hookloop.hooks.write_to import WriteTo
+from hookloop.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run

@@ -21,14 +21,14 @@ from hookloop.config.parts.parameters import select_parameters
 from hookloop.config.parts.part import AUTO, LENGTHS, Part
 from hookloop.config.tree import Config, Key, spell
 from hookloop.core.points import PointTable
-from hookloop.core.prepare import check_model, make_progress
 from hookloop.core.schedule import Schedule
-from hookloop.core.trainer import Trainer
 from hookloop.data.randomness import seed_all
 from hookloop.data.source import Source
 from hookloop.errors import ConfigError, Fault, HookError, HookloopError
 from hookloop.every import Every
 from hookloop.runs.layout import RunDir, default_path
+from hookloop.trainer.inputs import check_model, make_progress
+from hookloop.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
     from torch import nn

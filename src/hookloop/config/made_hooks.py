@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from hookloop.config.parts.part import Part
 from hookloop.config.tree import Config, Key, spell
-from hookloop.core.foreign import adapt, numbered
 from hookloop.core.hook import Hook
 from hookloop.core.points import PointTable
 from hookloop.core.verify import check_hook
 from hookloop.errors import Fault, HookError
+from hookloop.trainer.adapters import adapt, numbered
 
 
 class MadeHooks:

@@ -7,14 +7,15 @@ ask through the run's verbs, and the loop obeys here, between iterations. Whoeve
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import Protocol
 
+from hookloop.checkpoint.request import Save
 from hookloop.core.evaluation import Evaluation
 from hookloop.core.iteration import Iteration, make_compute
 from hookloop.core.plan import fire
 from hookloop.core.run import Run
-from hookloop.core.saving import Saver
 from hookloop.core.turn import Turn
 from hookloop.core.validation import Validation
 from hookloop.data.prefetch import mover_of
@@ -22,6 +23,19 @@ from hookloop.data.randomness import Randomness
 from hookloop.data.source import Source
 from hookloop.errors import DataError
 from hookloop.metrics.meters import Metric
+
+
+class Saver(Protocol):
+    """What the loop asks of whoever makes the checkpoints."""
+
+    def save(self, run: Run, saves: Sequence[Save]) -> None:
+        """Take the state of the run and have it written."""
+
+    def report(self, run: Run) -> None:
+        """Let hooks know what has become durable."""
+
+    def close(self, run: Run) -> None:
+        """Wait until everything that can be saved is durable."""
 
 
 class Loop:

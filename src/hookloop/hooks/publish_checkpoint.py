@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
-from hookloop.checkpoint.origin import places_of
+from hookloop.checkpoint.newest import places_of
 from hookloop.checkpoint.publish import Format, publish
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.hook import Hook

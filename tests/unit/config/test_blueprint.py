@@ -10,8 +10,8 @@ import pytest
 from hookloop.config.blueprint import Blueprint, draw
 from hookloop.config.schema import ABOUT, BUILT, KEYS, SETTINGS
 from hookloop.config.tree import Config
-from hookloop.core.trainer import Trainer
 from hookloop.errors import ConfigError
+from hookloop.trainer.trainer import Trainer
 
 Write = Callable[..., Config]
 

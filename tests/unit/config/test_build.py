@@ -9,9 +9,9 @@ import torch
 
 from hookloop.config.build import arguments, build
 from hookloop.config.tree import Config
-from hookloop.core.trainer import Trainer
 from hookloop.data.randomness import seed_all
 from hookloop.errors import ConfigError
+from hookloop.trainer.trainer import Trainer
 
 Write = Callable[..., Config]
 

@@ -12,10 +12,10 @@ from hookloop import dialects
 from hookloop.config.parts.part import TYPE, Description, Part, PartReader
 from hookloop.config.registry import HOOKS
 from hookloop.config.tree import Key
-from hookloop.core.defaults import DEFAULT_HOOKS, THEIR_NAMES
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
+from hookloop.trainer.default_hooks import DEFAULT_HOOKS, THEIR_NAMES
 
 INJECTED = ("model", "dataset", "output_dir")
 """What a hook gets when its constructor asks for it and the config does not say it."""

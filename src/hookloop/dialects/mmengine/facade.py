@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from hookloop.checkpoint.request import Save
-from hookloop.core.foreign import adapt_all
 from hookloop.dialects.adapter import Adapter, Facade
 from hookloop.dialects.mmengine.logging import MessageHub
 from hookloop.dialects.mmengine.loops import TestLoop, TrainLoopView, ValLoop, train_loop_of
+from hookloop.trainer.adapters import adapt_all
 
 if TYPE_CHECKING:
     import torch

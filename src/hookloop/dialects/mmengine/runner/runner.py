@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from torch import nn
 from torch.utils.data import DataLoader
 
-from hookloop.core.foreign import adapt_all
 from hookloop.dialects.mmengine.config import Config
 from hookloop.dialects.mmengine.registry import DefaultScope
 from hookloop.dialects.mmengine.runner.parts import Described, build_dataloader, read_train_cfg
 from hookloop.dialects.mmengine.runner.seed import set_random_seed
 from hookloop.dialects.mmengine.runner.setup import TOGETHER, RunnerSetup, built_hook
+from hookloop.trainer.adapters import adapt_all
 
 if TYPE_CHECKING:
     import logging

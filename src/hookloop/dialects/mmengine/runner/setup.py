@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Literal, cast
 from torch import nn
 from torch.utils.data import DataLoader
 
-from hookloop.core.foreign import adapt_all
-from hookloop.core.trainer import Trainer
 from hookloop.dialects.adapter import native
 from hookloop.dialects.mmengine.config import Config
 from hookloop.dialects.mmengine.evaluator import Evaluator
@@ -37,6 +35,8 @@ from hookloop.dialects.mmengine.runner.parts import (
 )
 from hookloop.dialects.mmengine.runner.start import AddForeignKeys, LoadForeign, PrepareRun
 from hookloop.dialects.mmengine.runner.turn import EvaluatorMetric, ModelTurn
+from hookloop.trainer.adapters import adapt_all
+from hookloop.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
     import torch
@@ -254,7 +254,7 @@ class RunnerSetup(RunnerFacade):
 
     def _take(self, trainer: Trainer) -> None:
         """Let hooks see this runner in the trainer's run."""
-        trainer._origin.adopt()
+        trainer._session.start.adopt()
         self.run = trainer.run
         self.run.facades[FACADE] = self
         if self._progress is not None:

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
+from hookloop.checkpoint.newest import newest_checkpoint
 from hookloop.checkpoint.storage import is_url
-from hookloop.checkpoint.store import LAST, CheckpointStore
+from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.errors import CheckpointError
 from hookloop.runs.layout import RunDir
@@ -16,7 +17,7 @@ from hookloop.runs.lock import RunLock
 _log = logging.getLogger("hookloop")
 
 
-class Origin:
+class Start:
     """Decides, from what the user gave, which directory is used and what is loaded.
 
     Args:
@@ -104,35 +105,7 @@ class Origin:
         place, _, name = path.rpartition("/")
         if Path(path).is_file() or (is_url(path) and name.endswith(".pth")):
             return path, CheckpointStore(place or ".").load(name)
-        found = _newest(path)
+        found = newest_checkpoint(path)
         if found is None:
             _log.warning("'%s' has no checkpoint yet: the run starts from the beginning.", path)
         return found
-
-
-def _newest(run_dir: str) -> tuple[str, dict[str, object]] | None:
-    """Load a run's newest checkpoint: from where it was last saved, or else from beside it."""
-    faults: list[str] = []
-    for place, last in places_of(run_dir):
-        try:
-            found = CheckpointStore(place).newest(last)
-        except CheckpointError as error:
-            faults.append(str(error))
-            continue
-        if found is not None:
-            if faults:
-                _log.warning("%s Looking in '%s' instead.", " ".join(faults), place)
-            return f"{place}/{found[0]}", found[1]
-    if faults:
-        raise CheckpointError(" ".join(faults))
-    return None
-
-
-def places_of(run_dir: str) -> list[tuple[str, str | None]]:
-    """List the stores of a run, each with the checkpoint to try first."""
-    here: list[tuple[str, str | None]] = [(run_dir, None)]
-    last = Path(run_dir) / LAST
-    if is_url(run_dir) or not last.is_file():
-        return here
-    place, _, name = last.read_text(encoding="utf-8", errors="replace").strip().rpartition("/")
-    return [(place, name), (run_dir, "")] if place else here

@@ -9,8 +9,8 @@ from tests.tiny import assert_same_bits
 from torch.utils.data import DataLoader, Dataset
 
 from hookloop.core.hook import Hook
-from hookloop.core.trainer import Trainer
 from hookloop.hooks import SaveCheckpoint, StepSchedules
+from hookloop.trainer.trainer import Trainer
 
 
 class Augmented(Dataset):

@@ -5,10 +5,10 @@ import uuid
 import pytest
 from tests.tiny import make_trainer, weights
 
-from hookloop.checkpoint.origin import Origin
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.errors import CheckpointError, HookloopError, RunExistsError
 from hookloop.hooks import SaveCheckpoint
+from hookloop.trainer.start import Start
 
 
 def train(run_dir, *, resume=None, epochs=2, **options):
@@ -19,41 +19,41 @@ def train(run_dir, *, resume=None, epochs=2, **options):
 
 
 def test_a_new_run_gets_its_directory_and_config(tmp_path):
-    origin = Origin(tmp_path / "run")
-    assert origin.open({"seed": 1}) == tmp_path / "run"
+    start = Start(tmp_path / "run")
+    assert start.open({"seed": 1}) == tmp_path / "run"
     assert (tmp_path / "run/config.yaml").read_text() == "seed: 1\n"
-    assert origin.take_checkpoint() is None
+    assert start.take_checkpoint() is None
 
 
 def test_a_directory_that_holds_a_run_is_refused(tmp_path):
     train(tmp_path / "run")
     with pytest.raises(RunExistsError):
-        Origin(tmp_path / "run").open({})
+        Start(tmp_path / "run").open({})
 
 
 def test_what_is_not_there_is_refused_at_once(tmp_path):
     with pytest.raises(CheckpointError, match="resume=True needs run_dir="):
-        Origin(resume=True)
+        Start(resume=True)
     with pytest.raises(CheckpointError, match="resume: there is no"):
-        Origin(resume=tmp_path / "nothing")
+        Start(resume=tmp_path / "nothing")
     with pytest.raises(CheckpointError, match="load_from: there is no checkpoint"):
-        Origin(load_from=tmp_path / "nothing.pth")
-    assert isinstance(Origin(load_from="memory://x/y.pth").weights, Pretrained)
+        Start(load_from=tmp_path / "nothing.pth")
+    assert isinstance(Start(load_from="memory://x/y.pth").weights, Pretrained)
 
 
 def test_a_run_without_a_checkpoint_starts_from_the_beginning_and_says_so(tmp_path, caplog):
     (tmp_path / "run").mkdir()
-    assert Origin(tmp_path / "run", resume=True).take_checkpoint() is None
+    assert Start(tmp_path / "run", resume=True).take_checkpoint() is None
     assert "has no checkpoint yet: the run starts from the beginning." in caplog.text
 
 
 def test_a_single_checkpoint_is_continued_in_its_directory(tmp_path):
     train(tmp_path / "run", epochs=3, keep=None)
-    origin = Origin(resume=tmp_path / "run/epoch_1.pth")
-    assert origin.open({}) == tmp_path / "run"
-    label, checkpoint = origin.take_checkpoint()
+    start = Start(resume=tmp_path / "run/epoch_1.pth")
+    assert start.open({}) == tmp_path / "run"
+    label, checkpoint = start.take_checkpoint()
     assert (label, checkpoint["progress"]["epoch"]) == (str(tmp_path / "run/epoch_1.pth"), 1)
-    assert origin.take_checkpoint() is None  # Only once.
+    assert start.take_checkpoint() is None  # Only once.
 
 
 def test_a_damaged_checkpoint_that_was_asked_for_is_refused(tmp_path):
@@ -64,17 +64,17 @@ def test_a_damaged_checkpoint_that_was_asked_for_is_refused(tmp_path):
     data[place] ^= 1
     path.write_bytes(data)
     with pytest.raises(CheckpointError, match="data.pkl' has changed"):
-        Origin(resume=path).take_checkpoint()
+        Start(resume=path).take_checkpoint()
 
 
 def test_what_a_killed_process_left_is_cleaned_when_training_goes_on(tmp_path):
     train(tmp_path / "run")
     (tmp_path / "run/.epoch_3.pth.staged").write_bytes(b"half")
-    origin = Origin(tmp_path / "run", resume=True)
-    origin.open({}, trains=False)  # It may be written to just now.
+    start = Start(tmp_path / "run", resume=True)
+    start.open({}, trains=False)  # It may be written to just now.
     assert (tmp_path / "run/.epoch_3.pth.staged").exists()
-    origin.open({})
-    origin.leave()
+    start.open({})
+    start.leave()
     assert not list((tmp_path / "run").glob(".*"))
 
 
@@ -88,7 +88,7 @@ def test_what_was_left_half_written_elsewhere_is_cleaned_too(tmp_path):
 def test_a_directory_that_cannot_be_made_is_refused_in_our_words(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(HookloopError, match="cannot be made .Not a directory."):
-        Origin(tmp_path / "file/run").open({})
+        Start(tmp_path / "file/run").open({})
 
 
 @pytest.mark.parametrize("transfer", [shutil.move, shutil.copytree])
@@ -111,7 +111,7 @@ def test_checkpoints_kept_elsewhere_are_found_again(tmp_path, kind, monkeypatch)
     train(tmp_path / "run", directory=elsewhere)
     assert not list((tmp_path / "run").glob("*.pth"))
     monkeypatch.chdir("/")
-    label, checkpoint = Origin(tmp_path / "run", resume=True).take_checkpoint()
+    label, checkpoint = Start(tmp_path / "run", resume=True).take_checkpoint()
     assert label.endswith("big_disk/run/epoch_2.pth" if kind != "memory" else "/run/epoch_2.pth")
     assert checkpoint["progress"]["epoch"] == 2
 
@@ -120,7 +120,7 @@ def test_two_runs_do_not_mix_in_one_directory_elsewhere(tmp_path):
     for name, epochs in (("one", 2), ("two", 1)):
         train(tmp_path / name, directory=tmp_path / "disk", epochs=epochs)
     assert {path.parent.name for path in (tmp_path / "disk").rglob("epoch_1.pth")} == {"one", "two"}
-    _, checkpoint = Origin(tmp_path / "one", resume=True).take_checkpoint()
+    _, checkpoint = Start(tmp_path / "one", resume=True).take_checkpoint()
     assert checkpoint["progress"]["epoch"] == 2
 
 
@@ -128,7 +128,7 @@ def test_if_the_place_elsewhere_is_gone_it_is_an_error_and_no_new_beginning(tmp_
     train(tmp_path / "run", directory=tmp_path / "disk")
     shutil.rmtree(tmp_path / "disk")
     with pytest.raises(CheckpointError, match=r"disk/run/epoch_2.pth' is missing"):
-        Origin(tmp_path / "run", resume=True).take_checkpoint()
+        Start(tmp_path / "run", resume=True).take_checkpoint()
 
 
 def test_if_the_place_elsewhere_is_damaged_those_beside_the_run_are_taken(tmp_path, caplog):
@@ -136,7 +136,7 @@ def test_if_the_place_elsewhere_is_damaged_those_beside_the_run_are_taken(tmp_pa
     make_trainer(hooks=hooks, run_dir=tmp_path / "run", max_epochs=2).train()
     shutil.rmtree(tmp_path / "disk")
     caplog.set_level(logging.WARNING)
-    label, _ = Origin(tmp_path / "run", resume=True).take_checkpoint()
+    label, _ = Start(tmp_path / "run", resume=True).take_checkpoint()
     assert label == str(tmp_path / "run/epoch_2.pth")
     assert "is missing" in caplog.text and "instead" in caplog.text
 

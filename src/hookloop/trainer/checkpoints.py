@@ -17,8 +17,8 @@ from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import LAST, CheckpointStore
 from hookloop.core.plan import fire
-from hookloop.core.state import gather
 from hookloop.runs.layout import write_text
+from hookloop.trainer.state import gather
 
 if TYPE_CHECKING:
     import torch
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hookloop.core.run import Requests, Run
 
 
-class Saver:
+class CheckpointSaver:
     """Makes the checkpoints of a run.
 
     Args:

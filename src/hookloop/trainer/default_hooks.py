@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
-from typing import Literal, cast
+from typing import Literal
 
-from hookloop.core.foreign import adapt, adapt_all
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError, nearest
+from hookloop.hooks.record_times import RecordTimes
+from hookloop.hooks.save_checkpoint import SaveCheckpoint
+from hookloop.hooks.set_sampler_epoch import SetSamplerEpoch
+from hookloop.hooks.show_progress import ShowProgress
+from hookloop.hooks.step_schedules import StepSchedules
+from hookloop.hooks.stop_on_signal import StopOnSignal
+from hookloop.hooks.write_metrics import WriteMetrics
+from hookloop.trainer.adapters import adapt, adapt_all
 
-# By path, because imports run from hooks to core and not back, and because a hook that a run
-# does not use should cost no import.
-DEFAULT_HOOKS: dict[str, str] = {
-    "timing": "hookloop.hooks.record_times:RecordTimes",
-    "console": "hookloop.hooks.show_progress:ShowProgress",
-    "metrics": "hookloop.hooks.write_metrics:WriteMetrics",
-    "schedule": "hookloop.hooks.step_schedules:StepSchedules",
-    "sampler": "hookloop.hooks.set_sampler_epoch:SetSamplerEpoch",
-    "checkpoint": "hookloop.hooks.save_checkpoint:SaveCheckpoint",
-    "signals": "hookloop.hooks.stop_on_signal:StopOnSignal",
+DEFAULT_HOOKS: dict[str, Callable[[], Hook]] = {
+    "timing": RecordTimes,
+    "console": ShowProgress,
+    "metrics": WriteMetrics,
+    "schedule": StepSchedules,
+    "sampler": SetSamplerEpoch,
+    "checkpoint": SaveCheckpoint,
+    "signals": StopOnSignal,
 }
 
 # What configs of MMEngine call the same hooks; an entry of theirs takes the place of ours.
@@ -37,8 +41,8 @@ def default_hooks(changes: Mapping[str, Hook | None] | Literal[False] | None) ->
         return []
     changes = {THEIR_NAMES.get(name, name): hook for name, hook in (changes or {}).items()}
     hooks: list[Hook] = []
-    for name, path in DEFAULT_HOOKS.items():
-        hook = changes.pop(name) if name in changes else _load(path)()
+    for name, make in DEFAULT_HOOKS.items():
+        hook = changes.pop(name) if name in changes else make()
         if hook is not None:
             hooks += _named(name, hook)
     for name, hook in changes.items():
@@ -63,8 +67,3 @@ def _named(name: str, hook: Hook) -> list[Hook]:
     """Name a hook; of several that stand for a foreign one, the first gets the name."""
     ours = adapt(hook)
     return [ours[0].named(name), *ours[1:]]
-
-
-def _load(path: str) -> Callable[[], Hook]:
-    module, name = path.split(":")
-    return cast("Callable[[], Hook]", getattr(import_module(module), name))

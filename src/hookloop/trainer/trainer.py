@@ -1,27 +1,35 @@
-"""`Trainer`: owns the parts of a run and drives the loop.
+"""`Trainer`: the public class. It takes the parts, checks them and puts the run together.
 
-prepare -> before_run -> restore -> loop -> after_run, whatever happened
+What happens between the first mount point and the last is in session.py and core/loop.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import Path
-from signal import SIGINT
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from hookloop.checkpoint.origin import Origin
 from hookloop.checkpoint.weights import Pretrained
-from hookloop.core.defaults import default_hooks as build_default_hooks
-from hookloop.core.defaults import own_hooks
 from hookloop.core.hook import FunctionHook, Hook
 from hookloop.core.loop import Loop
-from hookloop.core.plan import Plan, Row, fire, fire_all
+from hookloop.core.plan import Plan, Row
 from hookloop.core.points import Point, PointTable
-from hookloop.core.prepare import (
+from hookloop.core.priority import Priority
+from hookloop.core.run import Outcome, Run
+from hookloop.core.schedule import Schedule, named_schedules
+from hookloop.core.turn import Loss, Precision, Step, Turn, autocast, make_turns
+from hookloop.core.validation import Validation
+from hookloop.data.source import Batches, Source, open_streams
+from hookloop.every import Every
+from hookloop.metrics.meters import Metric
+from hookloop.metrics.store import MetricStore
+from hookloop.parallel.world import World, choose_device
+from hookloop.trainer.checkpoints import CheckpointSaver
+from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
+from hookloop.trainer.default_hooks import own_hooks
+from hookloop.trainer.inputs import (
     check_own_updates,
     check_trainable,
     check_updates,
@@ -31,19 +39,8 @@ from hookloop.core.prepare import (
     place_model,
     produced_names,
 )
-from hookloop.core.priority import Priority
-from hookloop.core.run import Interrupted, Outcome, Requests, Run, Status
-from hookloop.core.saving import Saver
-from hookloop.core.schedule import Schedule, named_schedules
-from hookloop.core.state import restore
-from hookloop.core.turn import Loss, Precision, Step, Turn, autocast, make_turns
-from hookloop.core.validation import Validation
-from hookloop.data.randomness import seed_all
-from hookloop.data.source import Batches, Source, open_streams
-from hookloop.every import Every
-from hookloop.metrics.meters import Metric
-from hookloop.metrics.store import MetricStore
-from hookloop.parallel.world import World, choose_device
+from hookloop.trainer.session import Session
+from hookloop.trainer.start import Start
 
 if TYPE_CHECKING:
     import torch
@@ -142,7 +139,7 @@ class Trainer:
     ) -> None:
         self._hooks = [*build_default_hooks(default_hooks), *own_hooks(hooks)]
         self._points = PointTable(points)
-        self._origin = Origin(run_dir, resume, load_from)
+        start = Start(run_dir, resume, load_from)
         where = choose_device(device)
         place_model(model, where, compile=compile)
         source = None
@@ -164,7 +161,8 @@ class Trainer:
             seed=seed,
             progress=make_progress(source, max_epochs, max_iters, epoch_iters, accumulate),
         )
-        self._scaler = scaler = make_scaler(precision, where)
+        scaler = make_scaler(precision, where)
+        saver = CheckpointSaver(scaler)
         self._loop = Loop(
             self.run,
             make_turns(loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=scaler),
@@ -175,8 +173,9 @@ class Trainer:
             accumulate=accumulate,
             epoch_iters=epoch_iters,
             autocast=autocast(precision, where),
-            saver=Saver(scaler),
+            saver=saver,
         )
+        self._session = Session(self.run, self._loop, start, saver, scaler)
 
     def train(self) -> Outcome:
         """Train until a limit, a request to stop, or a signal.
@@ -186,7 +185,8 @@ class Trainer:
         """
         self._compile()
         check_updates(self.run)
-        with self._training():
+        check_trainable(self.run)
+        with self._session.training():
             self._loop.train()
         return self.run.outcome
 
@@ -204,7 +204,8 @@ class Trainer:
         """
         self._compile(frozenset({"train/*"}))
         check_own_updates(self.run, self._loop.turns, self._loop.accumulate)
-        with self._training():
+        check_trainable(self.run)
+        with self._session.training():
             groups = self._loop.iterations()
             yield (group[0] for group in groups)
             if getgeneratorstate(groups) != GEN_CLOSED:
@@ -221,13 +222,13 @@ class Trainer:
     def validate(self) -> dict[str, float]:
         """Evaluate on the validation data, outside of any training."""
         self._compile()
-        with self._running():
+        with self._session.running():
             return self._loop.validate()
 
     def test(self) -> dict[str, float]:
         """Evaluate on the test data."""
         self._compile()
-        with self._running():
+        with self._session.running():
             return self._loop.evaluation.test()
 
     def check(self) -> None:
@@ -266,84 +267,3 @@ class Trainer:
         turns, metrics = self._loop.turns, self._loop.evaluation.metrics
         produced = produced_names(turns, metrics, streams) | besides
         self.run.plan = Plan(self._hooks, self._points, produced)
-
-    @contextmanager
-    def _training(self) -> Iterator[None]:
-        """Do a training, and say so if a signal cut it short."""
-        check_trainable(self.run)
-        with self._running(trains=True):
-            self._origin.keep_config(self.run.config)
-            if self.run.seed is not None and self.run.progress.iter == 0:
-                seed_all(self.run.seed)
-            yield
-        if self.run.outcome.status == "interrupted":
-            raise Interrupted(self.run.outcome)
-
-    def _load(self) -> None:
-        """Take the weights to begin with, or the run to go on with, if there are any."""
-        run, origin = self.run, self._origin
-        if origin.weights is not None:
-            origin.weights.load_into(run.model)
-            origin.weights = None
-        if (found := origin.take_checkpoint()) is not None:
-            label, checkpoint = found
-            fire(run.plan.after_load_checkpoint, run, checkpoint)
-            self._loop.randomness = restore(run, checkpoint, label, self._scaler)
-
-    @contextmanager
-    def _running(self, *, trains: bool = False) -> Iterator[None]:
-        """Do one piece of work between before_run and after_run."""
-        run = self.run
-        run.requests = Requests(validate=run.requests.validate, any=run.requests.validate)
-        run.outcome = Outcome("running")
-        if self._hooks or self._origin.is_given:  # A run without hooks leaves nothing on disk.
-            run.dir = self._origin.open(run.config, trains=trains)
-        failure: BaseException | None = None
-        try:
-            fire(run.plan.before_run, run)
-            self._load()
-            yield
-            self._loop.saver.close(run)
-            run.outcome = self._outcome()
-        except BaseException as error:
-            failure = error
-            run.outcome = self._outcome(error)
-            if run.phase != "train" and isinstance(error, Exception):
-                stream = "" if run.stream == run.phase else f"['{run.stream}']"
-                error.add_note(f"while evaluating {run.phase}_data{stream}")
-            _attend(error, fire, run.plan.on_exception, run, error)
-            _attend(error, self._loop.save_requested)
-            raise
-        finally:
-            try:
-                _attend(failure, fire_all, run.plan.after_run, run)
-            finally:
-                self._origin.leave()
-
-    def _outcome(self, error: BaseException | None = None) -> Outcome:
-        run = self.run
-        stop = run.requests.stop
-        if isinstance(error, KeyboardInterrupt):
-            ending = Outcome("interrupted", "KeyboardInterrupt", SIGINT)
-        elif error is not None:
-            ending = Outcome("failed", f"{type(error).__name__}: {error}")
-        elif stop is None:
-            ending = Outcome("completed")
-        else:
-            status: Status = "stopped" if stop.signal is None else "interrupted"
-            ending = Outcome(status, stop.reason, stop.signal)
-        problem = self._loop.saver.problem
-        return replace(ending, metrics=run.metrics.all_latest(), run_dir=run.dir, problem=problem)
-
-
-def _attend(failure: BaseException | None, action: Callable[..., None], *args: object) -> None:
-    """Do something at the end of a run; a fault of its own never hides why the run ended."""
-    try:
-        action(*args)
-    except Exception as error:
-        if failure is None:
-            raise
-        notes = "; ".join(getattr(error, "__notes__", []))
-        failure.add_note(
-            f"besides, while ending the run: {type(error).__name__}: {error} ({notes})"
-        )

@@ -1,0 +1,130 @@
+"""The life of a run: open its directory, load, run, save, close, and report how it ended.
+
+before_run -> load -> the work -> the last checkpoint -> after_run, whatever happened in between
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from signal import SIGINT
+from typing import TYPE_CHECKING
+
+from hookloop.core.loop import Loop
+from hookloop.core.plan import fire, fire_all
+from hookloop.core.run import Interrupted, Outcome, Requests, Run, Status
+from hookloop.data.randomness import seed_all
+from hookloop.trainer.checkpoints import CheckpointSaver
+from hookloop.trainer.start import Start
+from hookloop.trainer.state import restore
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Session:
+    """Runs pieces of work, each between before_run and after_run.
+
+    Args:
+        run: The run.
+        loop: What does the work.
+        start: Where the run begins: its directory, and what is loaded.
+        saver: Makes the checkpoints.
+        scaler: The loss scaler of half precision, if there is one.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        loop: Loop,
+        start: Start,
+        saver: CheckpointSaver,
+        scaler: torch.amp.GradScaler | None,
+    ) -> None:
+        self.run = run
+        self.start = start
+        self._loop = loop
+        self._saver = saver
+        self._scaler = scaler
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        """Train; raise `Interrupted` at the end if a signal cut the training short."""
+        run = self.run
+        with self.running(trains=True):
+            self.start.keep_config(run.config)
+            if run.seed is not None and run.progress.iter == 0:
+                seed_all(run.seed)
+            yield
+        if run.outcome.status == "interrupted":
+            raise Interrupted(run.outcome)
+
+    @contextmanager
+    def running(self, *, trains: bool = False) -> Iterator[None]:
+        """Do one piece of work between before_run and after_run."""
+        run = self.run
+        run.requests = Requests(validate=run.requests.validate, any=run.requests.validate)
+        run.outcome = Outcome("running")
+        if run.hooks or self.start.is_given:  # A run without hooks leaves nothing on disk.
+            run.dir = self.start.open(run.config, trains=trains)
+        failure: BaseException | None = None
+        try:
+            fire(run.plan.before_run, run)
+            self._load()
+            yield
+            self._saver.close(run)
+            run.outcome = self._outcome()
+        except BaseException as error:
+            failure = error
+            run.outcome = self._outcome(error)
+            if run.phase != "train" and isinstance(error, Exception):
+                stream = "" if run.stream == run.phase else f"['{run.stream}']"
+                error.add_note(f"while evaluating {run.phase}_data{stream}")
+            _do_at_end(error, fire, run.plan.on_exception, run, error)
+            _do_at_end(error, self._loop.save_requested)
+            raise
+        finally:
+            try:
+                _do_at_end(failure, fire_all, run.plan.after_run, run)
+            finally:
+                self.start.leave()
+
+    def _load(self) -> None:
+        """Load the weights to begin with, or the run to continue, if there are any."""
+        run, start = self.run, self.start
+        if start.weights is not None:
+            start.weights.load_into(run.model)
+            start.weights = None
+        if (found := start.take_checkpoint()) is not None:
+            label, checkpoint = found
+            fire(run.plan.after_load_checkpoint, run, checkpoint)
+            self._loop.randomness = restore(run, checkpoint, label, self._scaler)
+
+    def _outcome(self, error: BaseException | None = None) -> Outcome:
+        run = self.run
+        stop = run.requests.stop
+        if isinstance(error, KeyboardInterrupt):
+            ending = Outcome("interrupted", "KeyboardInterrupt", SIGINT)
+        elif error is not None:
+            ending = Outcome("failed", f"{type(error).__name__}: {error}")
+        elif stop is None:
+            ending = Outcome("completed")
+        else:
+            status: Status = "stopped" if stop.signal is None else "interrupted"
+            ending = Outcome(status, stop.reason, stop.signal)
+        problem = self._saver.problem
+        return replace(ending, metrics=run.metrics.all_latest(), run_dir=run.dir, problem=problem)
+
+
+def _do_at_end(failure: BaseException | None, action: Callable[..., None], *args: object) -> None:
+    """Do something at the end of a run; its own failure never hides why the run ended."""
+    try:
+        action(*args)
+    except Exception as error:
+        if failure is None:
+            raise
+        notes = "; ".join(getattr(error, "__notes__", []))
+        failure.add_note(
+            f"besides, while ending the run: {type(error).__name__}: {error} ({notes})"
+        )
