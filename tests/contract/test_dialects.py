@@ -94,12 +94,12 @@ IMPORTS = {
               "from vissl.hooks import SSLClassyHookFunctions, default_hook_generator"],
 }  # fmt: skip
 
-every_dialect = pytest.mark.parametrize("name", sorted(dialects.DIALECTS))
+every_dialect = pytest.mark.parametrize("name", sorted(dialects.installed()))
 
 
 def make_hooks(name, act, count=1):
     kind, others = MAKERS[name](act)
-    rows = dialects.DIALECTS[name].names()
+    rows = dialects.installed()[name].catalogue()
     return [kind() for _ in range(count)] + [_load(rows[other])() for other in others]
 
 
@@ -115,7 +115,7 @@ def train(tmp_path, hooks, **options):
 
 
 def test_every_dialect_is_held_to_the_contract():
-    assert set(MAKERS) == set(IMPORTS) == set(dialects.DIALECTS)
+    assert set(MAKERS) == set(IMPORTS) == set(dialects.installed())
 
 
 @every_dialect
@@ -163,7 +163,7 @@ def test_two_hooks_of_one_class_get_names_of_their_own(name, tmp_path):
 
 @every_dialect
 def test_files_import_it_while_it_is_aliased(name):
-    package = next(iter(dialects.DIALECTS[name].packages))
+    package = next(iter(dialects.installed()[name].packages))
     with dialects.alias(name):
         names = {}
         for line in IMPORTS[name]:
@@ -175,7 +175,7 @@ def test_files_import_it_while_it_is_aliased(name):
 
 @every_dialect
 def test_its_catalogue_leads_to_classes_that_it_recognises(name):
-    for row, path in dialects.DIALECTS[name].names().items():
+    for row, path in dialects.installed()[name].catalogue().items():
         kind = _load(path)
         assert isinstance(kind, type), row
         assert inspect.getdoc(kind), row
@@ -186,7 +186,7 @@ def test_its_catalogue_leads_to_classes_that_it_recognises(name):
 
 @every_dialect
 def test_the_constructors_of_its_catalogue_are_documented(name):
-    for row, path in dialects.DIALECTS[name].names().items():
+    for row, path in dialects.installed()[name].catalogue().items():
         kind = _load(path)
         if "__init__" not in kind.__dict__ or name == "mmengine":
             continue
@@ -199,7 +199,7 @@ def test_the_constructors_of_its_catalogue_are_documented(name):
 def test_its_page_names_every_hook_of_its_catalogue_and_its_code_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = page.read_text(encoding="utf-8")
-    for row in dialects.DIALECTS[page.stem].names():
+    for row in dialects.installed()[page.stem].catalogue():
         assert f"`{row}" in text, row
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         exec(compile(block, page.name, "exec"), {"__name__": "page"})
@@ -278,9 +278,9 @@ LEFT_OUT = {"EveryNEpoch", "OnPlateau", "VisdomHook", "Fp16OptimizerHook", "LRSc
 
 ROWS = [
     (name, row)
-    for name, one in sorted(dialects.DIALECTS.items())
+    for name, one in sorted(dialects.installed().items())
     if name != "mmengine"  # It has tests of its own.
-    for row in one.names()
+    for row in one.catalogue()
     if row not in LEFT_OUT
 ]
 
@@ -303,7 +303,7 @@ def classes(count):
 
 
 def make_row(name, row):
-    kind = _load(dialects.DIALECTS[name].names()[row])
+    kind = _load(dialects.installed()[name].catalogue()[row])
     return kind(**ARGUMENTS[row]()) if row in ARGUMENTS else kind()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 
 from hookloop.config.locate import locate
-from hookloop.dialects import DIALECTS, registered
+from hookloop.dialects import installed, registered
 from hookloop.errors import HookError
 
 
@@ -41,7 +41,8 @@ class HookNames(LazyNames):
             return super().__getitem__(name)
         if (own := registered(name)) is not None:
             return own
-        found = {one.name: one.names()[name] for one in DIALECTS.values() if name in one.names()}
+        catalogues = {dialect.name: dialect.catalogue() for dialect in installed().values()}
+        found = {system: names[name] for system, names in catalogues.items() if name in names}
         if len(found) > 1:
             raise HookError(
                 f"'{name}' is a hook of {' and of '.join(found)}: say which is meant, with "

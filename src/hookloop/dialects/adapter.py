@@ -12,7 +12,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from hookloop.core.acting import Call
@@ -160,16 +159,8 @@ class Catalogued:
     """A row of a catalogue: a foreign name with its parameters, which stands for native hooks."""
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the native hooks that do the work; `native` finds their classes."""
+        """Return the native hooks that do the work."""
         raise NotImplementedError
-
-
-def native(name: str) -> Callable[..., Hook]:
-    """Find a native hook's class by its name, when it is needed.
-
-    By name, because dialects and hooks do not import each other.
-    """
-    return cast("Callable[..., Hook]", getattr(import_module("hookloop.hooks"), name))
 
 
 def overridden(foreign: object, name: str, base: type | None = None) -> Method | None:

@@ -1,32 +1,138 @@
-"""Hooks written for another system: what is no hook of ours is shown to the dialects.
+"""Hooks written for another system: a dialect turns them into ours.
 
-They are named by path, because imports run from dialects to core and not back, and because a run
-without foreign hooks should not import them.
+Dialects are plug-ins. Each is a `Dialect`, found through the entry-point group
+``hookloop.dialects``; the engine knows none of them by name, and a run without foreign hooks
+imports none.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
-from importlib import import_module
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
 from typing import cast
 
 from hookloop.core.hook import Hook
+from hookloop.errors import HookError, nearest
 
-DIALECTS = "hookloop.dialects"
+GROUP = "hookloop.dialects"
 
-Adapt = Callable[[object], "list[Hook]"]
+_log = logging.getLogger("hookloop")
+
+
+def _no_names() -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """One foreign hook system, as a plug-in describes it.
+
+    Attributes:
+        name: As configs and the command line write it.
+        bases: Base classes of its hooks: the package, and the name of the class.
+        adapt: Makes native hooks of a foreign one. It is called only for hooks of this dialect, so
+            it is the place for imports.
+        catalogue: Returns the system's own hooks by the names that configs use, and the path of
+            each: ``module:Class``.
+        packages: Foreign packages, and which of the dialect's stands for each in the alias mode.
+        registries: Where the system keeps what its decorators registered: the module, the registry
+            in it, and the attribute that maps names to classes.
+        settings: Keys besides a hook's arguments that a config may give, and that are set on it.
+        gives_all: Whether a hook with ``**kwargs`` is given model, data set and directory.
+        default_hooks: What the system calls our default hooks; an entry under its name replaces
+            ours.
+    """
+
+    name: str
+    bases: tuple[tuple[str, str], ...]
+    adapt: Callable[[object], list[Hook]]
+    catalogue: Callable[[], Mapping[str, str]] = _no_names
+    packages: Mapping[str, str] = field(default_factory=dict)
+    registries: tuple[tuple[str, str, str], ...] = ()
+    settings: tuple[str, ...] = ()
+    gives_all: bool = False
+    default_hooks: Mapping[str, str] = field(default_factory=dict)
+
+
+@cache
+def dialects() -> Mapping[str, Dialect]:
+    """Find the installed dialects by name; what is installed does not change within a process."""
+    found: dict[str, Dialect] = {}
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        dialect = _load(entry)
+        if dialect is not None and found.setdefault(dialect.name, dialect) is not dialect:
+            _log.warning("Two packages bring a dialect '%s': the first is used.", dialect.name)
+    return MappingProxyType(found)
+
+
+def _load(entry: EntryPoint) -> Dialect | None:
+    """Load one plug-in; a broken one is reported and does not take the others with it."""
+    source = entry.dist.name if entry.dist is not None else "an unknown package"
+    try:
+        dialect = entry.load()
+    except Exception as error:  # noqa: BLE001 - code of another package, reported here
+        _log.warning(
+            "The dialect '%s' of %s cannot be loaded: %s: %s",
+            entry.name,
+            source,
+            type(error).__name__,
+            error,
+        )
+        return None
+    if not isinstance(dialect, Dialect):
+        _log.warning(
+            "The dialect '%s' of %s is ignored: '%s' is a %s, not a hookloop.dialects.Dialect.",
+            entry.name,
+            source,
+            entry.value,
+            type(dialect).__name__,
+        )
+        return None
+    return dialect
+
+
+def named(name: str) -> Dialect:
+    """Return a dialect by its name."""
+    known = dialects()
+    if name not in known:
+        listed = ", ".join(known) or "none"
+        raise HookError(f"'{name}' is not a dialect.{nearest(name, known)} There are: {listed}.")
+    return known[name]
+
+
+def dialect_of(foreign: object) -> Dialect | None:
+    """Return the dialect of a hook: by its attribute ``dialect``, or by its base class."""
+    given = getattr(foreign, "dialect", None)
+    return named(given) if isinstance(given, str) else dialect_of_class(type(foreign))
+
+
+def dialect_of_class(hook: type) -> Dialect | None:
+    """Return the dialect that a class of hooks was written for."""
+    given = getattr(hook, "dialect", None)
+    if isinstance(given, str):
+        return named(given)
+    for kind in hook.__mro__:
+        for dialect in dialects().values():
+            for package, name in dialect.bases:
+                if kind.__name__ == name and f"{kind.__module__}.".startswith(f"{package}."):
+                    return dialect
+    return None
 
 
 def adapt(hook: object) -> list[Hook]:
     """Return a hook as it is, or those that stand for a foreign one.
 
-    What nobody knows is returned too; the plan refuses it, with all it has to say about that.
+    What no dialect knows is returned too: the plan rejects it, with an explanation.
     """
     if isinstance(hook, Hook | type):
         return [cast("Hook", hook)]
-    found = cast("Adapt", import_module(DIALECTS).adapt)(hook)
-    return found or [cast("Hook", hook)]
+    dialect = dialect_of(hook)
+    return [cast("Hook", hook)] if dialect is None else dialect.adapt(hook)
 
 
 def adapt_all(hooks: Iterable[object]) -> list[Hook]:

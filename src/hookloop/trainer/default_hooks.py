@@ -14,7 +14,7 @@ from hookloop.hooks.show_progress import ShowProgress
 from hookloop.hooks.step_schedules import StepSchedules
 from hookloop.hooks.stop_on_signal import StopOnSignal
 from hookloop.hooks.write_metrics import WriteMetrics
-from hookloop.trainer.adapters import adapt, adapt_all
+from hookloop.trainer.adapters import adapt, adapt_all, dialects
 
 DEFAULT_HOOKS: dict[str, Callable[[], Hook]] = {
     "timing": RecordTimes,
@@ -26,20 +26,12 @@ DEFAULT_HOOKS: dict[str, Callable[[], Hook]] = {
     "signals": StopOnSignal,
 }
 
-# What configs of MMEngine call the same hooks; an entry of theirs takes the place of ours.
-THEIR_NAMES = {
-    "logger": "console",
-    "param_scheduler": "schedule",
-    "sampler_seed": "sampler",
-    "timer": "timing",
-}
-
 
 def default_hooks(changes: Mapping[str, Hook | None] | Literal[False] | None) -> list[Hook]:
     """Build the standard set: an entry replaces the hook of its name, None removes it."""
     if changes is False:
         return []
-    changes = {THEIR_NAMES.get(name, name): hook for name, hook in (changes or {}).items()}
+    changes = {our_name(name): hook for name, hook in (changes or {}).items()}
     hooks: list[Hook] = []
     for name, make in DEFAULT_HOOKS.items():
         hook = changes.pop(name) if name in changes else make()
@@ -53,6 +45,15 @@ def default_hooks(changes: Mapping[str, Hook | None] | Literal[False] | None) ->
             )
         hooks += _named(name, hook)
     return hooks
+
+
+def our_name(name: str) -> str:
+    """Return our name of a default hook where a dialect has another for it."""
+    if name in DEFAULT_HOOKS:
+        return name
+    return next(
+        (theirs[name] for one in dialects().values() if name in (theirs := one.default_hooks)), name
+    )
 
 
 def own_hooks(hooks: Iterable[Hook] | Mapping[str, Hook | None]) -> list[Hook]:

@@ -97,8 +97,8 @@ def test_a_wrong_argument_of_a_catalogued_hook_is_refused(tmp_path):
 
 
 def test_every_name_of_a_catalogue_is_there():
-    for dialect in dialects.DIALECTS.values():
-        for name, path in dialect.names().items():
+    for dialect in dialects.installed().values():
+        for name, path in dialect.catalogue().items():
             assert HOOKS.get(path) is not None, name
 
 

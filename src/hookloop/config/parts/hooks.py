@@ -15,7 +15,7 @@ from hookloop.config.tree import Key
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
-from hookloop.trainer.default_hooks import DEFAULT_HOOKS, THEIR_NAMES
+from hookloop.trainer.default_hooks import DEFAULT_HOOKS, our_name
 
 INJECTED = ("model", "dataset", "output_dir")
 """What a hook gets when its constructor asks for it and the config does not say it."""
@@ -55,7 +55,7 @@ def read_default_hooks(
         return None
     changes: dict[str, object] = {}
     for said, item in value.items():
-        at, name = (*key, said), str(THEIR_NAMES.get(said, said))
+        at, name = (*key, said), our_name(str(said))
         if item is None and name not in DEFAULT_HOOKS:
             known = ", ".join(DEFAULT_HOOKS)
             hint = nearest(name, DEFAULT_HOOKS)
@@ -72,14 +72,15 @@ def read_default_hooks(
 
 
 def _theirs(item: object) -> object:
-    """Let a name that several dialects have mean MMEngine's: no other has default hooks."""
+    """Let a name that several dialects have mean that of the one that has default hooks."""
     if not isinstance(item, dict) or not isinstance(item[TYPE], str) or "dialect" in item:
         return item
     try:
         HOOKS.get(item[TYPE])
     except HookError:
-        names = dialects.named("mmengine").names()
-        return {**item, TYPE: names.get(item[TYPE], item[TYPE])}
+        for dialect in dialects.installed().values():
+            if dialect.default_hooks and item[TYPE] in (names := dialect.catalogue()):
+                return {**item, TYPE: names[item[TYPE]]}
     return item
 
 
@@ -137,7 +138,7 @@ def _read(reader: PartReader, written: Description) -> Part | None:
 def _look_in_dialect(reader: PartReader, written: Description) -> None:
     """Let a name mean the hook of the dialect that is given with it."""
     try:
-        names = dialects.named(str(written.arguments["dialect"])).names()
+        names = dialects.named(str(written.arguments["dialect"])).catalogue()
     except HookError as error:
         reader.fault((*written.arguments_key, "dialect"), str(error))
         return

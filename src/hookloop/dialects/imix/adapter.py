@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, cast
 from hookloop.core.acting import Call
 from hookloop.core.hook import Hook
 from hookloop.core.priority import Priority
-from hookloop.dialects import DIALECTS
 from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of
+from hookloop.dialects.built_in import IMIX
 from hookloop.dialects.imix.engine.hooks.base_hook import read_level
 from hookloop.dialects.imix.trainer import EngineFacade
 
@@ -68,7 +68,7 @@ class ImixAdapter(Adapter):
         self.has_begun = False
         early = level_of(foreign) in BEFORE_UPDATE
         mounts = [*MOUNTS, BEFORE_BACKWARD if early else AFTER_UPDATE]
-        base = base_of(foreign, DIALECTS["imix"].bases)
+        base = base_of(foreign, IMIX.bases)
         super().__init__(
             foreign, mounts, facade=EngineFacade, base=base, priority=priority_of(foreign)
         )

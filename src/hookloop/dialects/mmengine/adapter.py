@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal, cast
 from hookloop.core.acting import Call
 from hookloop.core.hook import Hook
 from hookloop.core.priority import Priority
-from hookloop.dialects import DIALECTS
 from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of, overridden
+from hookloop.dialects.built_in import MMENGINE
 from hookloop.dialects.mmengine.checkpoint_view import checkpoint_view
 from hookloop.dialects.mmengine.facade import RunnerFacade
 from hookloop.dialects.mmengine.hooks.replaceable import Replaceable
@@ -31,7 +31,7 @@ class MMEngineAdapter(Adapter):
     facade: RunnerFacade
 
     def __init__(self, foreign: object, without: Sequence[str] = ()) -> None:
-        base = base_of(foreign, DIALECTS["mmengine"].bases)
+        base = base_of(foreign, MMENGINE.bases)
         mounts = [mount for mount in MOUNTS if mount.method not in without]
         super().__init__(
             foreign, mounts, facade=RunnerFacade, base=base, priority=priority_of(foreign)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, cast
 
 from hookloop.core.acting import Call
 from hookloop.core.hook import Hook
-from hookloop.dialects import DIALECTS
 from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of
+from hookloop.dialects.built_in import POINTRIX
 from hookloop.dialects.pointrix.trainer import TrainerFacade
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class PointrixAdapter(Adapter):
     facade: TrainerFacade
 
     def __init__(self, foreign: object) -> None:
-        base = base_of(foreign, DIALECTS["pointrix"].bases)
+        base = base_of(foreign, POINTRIX.bases)
         super().__init__(foreign, MOUNTS, facade=TrainerFacade, base=base)
 
 

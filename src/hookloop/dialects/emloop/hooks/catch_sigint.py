@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hookloop import hooks as native
 from hookloop.core.hook import Hook
 from hookloop.core.priority import Priority
 from hookloop.core.run import Run
-from hookloop.dialects.adapter import Catalogued, native
+from hookloop.dialects.adapter import Catalogued
 
 
 class CatchSigint(Catalogued):
@@ -41,7 +42,7 @@ class ObeySigint(Hook):
         self._obeys: Hook | None = None
 
     def before_run(self, run: Run) -> None:
-        kind = native("StopOnSignal")
+        kind = native.StopOnSignal
         if not any(type(hook) is kind for hook in run.hooks):
             self._obeys = kind(signals=("SIGINT",))
             self._obeys.before_run(run)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from hookloop.dialects.adapter import native
+from hookloop import hooks as native
 from hookloop.dialects.mmengine.hooks.hook import DATA_BATCH, Hook
 from hookloop.dialects.mmengine.hooks.replaceable import Replaceable
 from hookloop.dialects.mmengine.model.averaged_model import BaseAveragedModel
@@ -84,12 +84,12 @@ class EMAHook(Hook, Replaceable):
         return self._kind is None or super().acts_itself
 
     def native_hooks(self) -> list[NativeHook]:
-        options = dict(self._options)
+        options: dict[str, Any] = dict(self._options)
         if "update_buffers" in options:
             options["buffers"] = options.pop("update_buffers")
         # Theirs is the number of the first averaged epoch, ours of the last that is not.
         begin = f"{self.begin_epoch - 1} epochs" if self.begin_epoch > 1 else self.begin_iter
-        return [native("AverageWeights")(self._kind, begin=begin, **options)]
+        return [native.AverageWeights(cast("Any", self._kind), begin=begin, **options)]
 
     def before_train(self, runner: RunnerFacade) -> None:
         if self.begin_iter > runner.max_iters or self.begin_epoch > runner.max_epochs:

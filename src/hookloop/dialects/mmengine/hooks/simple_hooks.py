@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from hookloop.dialects.adapter import Catalogued, native
+from hookloop import hooks as native
+from hookloop.dialects.adapter import Catalogued
 from hookloop.dialects.mmengine.hooks.hook import DATA_BATCH, Hook
 from hookloop.dialects.mmengine.hooks.replaceable import Replaceable
 
@@ -46,21 +47,21 @@ class ParamSchedulerHook(Hook, Replaceable):
                 scheduler.step(metrics)  # type: ignore[call-arg]
 
     def native_hooks(self) -> list[NativeHook]:
-        return [native("StepSchedules")()]
+        return [native.StepSchedules()]
 
 
 class DistSamplerSeedHook(Hook, Catalogued):
     """Tell samplers which epoch begins, so that they shuffle anew."""
 
     def native_hooks(self) -> list[NativeHook]:
-        return [native("SetSamplerEpoch")()]
+        return [native.SetSamplerEpoch()]
 
 
 class SyncBuffersHook(Hook, Catalogued):
     """Average the buffers over all processes after each epoch."""
 
     def native_hooks(self) -> list[NativeHook]:
-        return [native("SyncBuffers")()]
+        return [native.SyncBuffers()]
 
 
 class EmptyCacheHook(Hook, Catalogued):
@@ -82,7 +83,7 @@ class EmptyCacheHook(Hook, Catalogued):
         }
 
     def native_hooks(self) -> list[NativeHook]:
-        return [native("EmptyCache")(**self._when)] if any(self._when.values()) else []
+        return [native.EmptyCache(**self._when)] if any(self._when.values()) else []
 
 
 def _schedulers(runner: RunnerFacade) -> list[_ParamScheduler]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from torch import nn
 from torch.utils.data import DataLoader
 
-from hookloop.dialects.adapter import native
+from hookloop import hooks as native
 from hookloop.dialects.mmengine.config import Config
 from hookloop.dialects.mmengine.evaluator import Evaluator
 from hookloop.dialects.mmengine.facade import RunnerFacade
@@ -184,7 +184,7 @@ class RunnerSetup(RunnerFacade):
         runner = cast("Runner", self)
         prepare = PrepareRun(runner, settings.dynamic_intervals)
         start, resume = self._start_hooks()
-        hooks = [prepare, *self._native, *start, AddForeignKeys(runner), native("StopOnSignal")()]
+        hooks = [prepare, *self._native, *start, AddForeignKeys(runner), native.StopOnSignal()]
         steps = any("lr" in hook.writes for hook in hooks)
         unit = "epochs" if settings.by_epoch else "iters"
         limits = {"max_epochs": settings.limit} if settings.by_epoch else {

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
+from hookloop import hooks as native
 from hookloop.core.hook import Hook
-from hookloop.dialects.adapter import Catalogued, native
+from hookloop.dialects.adapter import Catalogued
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import ClassyHook, QuietHook
 from hookloop.dialects.vissl.hooks.log_hooks import keep_output_that_is_not_finite
 from hookloop.errors import HookError
@@ -35,7 +36,7 @@ class GradClipHook(Catalogued):
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the clipping hook."""
-        return [native("ClipGradients")(self.max_norm, norm_type=float(self.norm_type))]
+        return [native.ClipGradients(self.max_norm, norm_type=float(self.norm_type))]
 
 
 class CheckNanLossHook(Catalogued):
@@ -45,7 +46,7 @@ class CheckNanLossHook(Catalogued):
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the checking hook."""
-        return [native("StopOnNaN")(every=1, phases=("train", "val", "test"))]
+        return [native.StopOnNaN(every=1, phases=("train", "val", "test"))]
 
 
 class CheckNanModelOutputHook(QuietHook):
@@ -70,7 +71,7 @@ class CudaSynchronizeHook(Catalogued):
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the synchronising hook."""
-        return [native("SynchronizeCuda")()]
+        return [native.SynchronizeCuda()]
 
 
 class SSLModelComplexityHook(QuietHook):
@@ -78,7 +79,7 @@ class SSLModelComplexityHook(QuietHook):
 
     def on_start(self, task: Task) -> None:
         shape = task.config.find("MODEL.MODEL_COMPLEXITY.INPUT_SHAPE")
-        counting = native("CountComplexity")(cast("Sequence[int] | None", shape))
+        counting = native.CountComplexity(cast("Sequence[int] | None", shape))
         if shape is None:
             raise HookError(
                 "SSLModelComplexityHook: the config has no MODEL.MODEL_COMPLEXITY.INPUT_SHAPE: "
@@ -104,7 +105,7 @@ class ProfilingHook(Catalogued):
         """Return the profiling hook."""
         config = self.profiling_config
         return [
-            native("ProfileOperators")(
+            native.ProfileOperators(
                 wait=int(config.get("START_ITERATION", 0)),
                 warmup=int(config.get("WARMUP_ITERATIONS", 0)),
                 active=int(config.get("NUM_ITERATIONS", 10)),

@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
+from hookloop import hooks as native
 from hookloop.core.hook import Hook
 from hookloop.core.run import Run
-from hookloop.dialects.adapter import Catalogued, native
+from hookloop.dialects.adapter import Catalogued
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase, PriorityStatus
 from hookloop.errors import HookError
 
@@ -47,7 +48,7 @@ class OptimizerHook(HookBase, Catalogued):
             limit, kind = self.grad_clip.get("max_norm"), self.grad_clip.get("norm_type", 2)
         else:
             limit, kind = getattr(self.grad_clip, "max_grad_l2_norm", None), 2
-        return [native("ClipGradients")(limit, norm_type=float(kind)).named("optimizer_hook")]
+        return [native.ClipGradients(limit, norm_type=float(kind)).named("optimizer_hook")]
 
 
 class Fp16OptimizerHook(OptimizerHook):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from hookloop import hooks as native
 from hookloop.core.hook import Hook
-from hookloop.dialects.adapter import Catalogued, native
+from hookloop.dialects.adapter import Catalogued
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase
 
 _log = logging.getLogger("imix")
@@ -19,7 +20,7 @@ class AutogradAnomalyDetectHook(HookBase, Catalogued):
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the finding hook."""
-        return [native("DetectAnomaly")()]
+        return [native.DetectAnomaly()]
 
 
 class AutogradProfilerHook(HookBase, Catalogued):
@@ -39,7 +40,7 @@ class AutogradProfilerHook(HookBase, Catalogued):
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the profiling hook."""
-        return [native("ProfileOperators")(wait=self.wait, active=self.active)]
+        return [native.ProfileOperators(wait=self.wait, active=self.active)]
 
 
 class MomentumSchedulerHook(HookBase):

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from hookloop import hooks as native
 from hookloop.core.hook import Hook
 from hookloop.core.run import Run
-from hookloop.dialects.adapter import Catalogued, native
+from hookloop.dialects.adapter import Catalogued
 from hookloop.dialects.vissl.views import LastBatch
 from hookloop.errors import HookError
 
@@ -39,12 +40,12 @@ class ExponentialMovingAverageModelHook(Catalogued):
     def native_hooks(self) -> Sequence[Hook]:
         """Return the averaging hook, which begins with the weights before the first update."""
         share = 1 - self.decay
-        hook = native("AverageWeights")(
+        hook = native.AverageWeights(
             momentum=min(max(share, 1e-12), 1 - 1e-12),
             buffers=self.consider_bn_buffers,
             device="cpu" if self.device == "cpu" else None,
         )
-        hook.share = lambda updates: share  # type: ignore[attr-defined]
+        hook.share = lambda updates: share  # type: ignore[method-assign]
         return [hook]
 
 
@@ -55,7 +56,7 @@ class ModelComplexityHook(Catalogued):
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the counting hook."""
-        return [native("CountComplexity")()]
+        return [native.CountComplexity()]
 
 
 class PreciseBatchNormHook(Catalogued):
@@ -74,7 +75,7 @@ class PreciseBatchNormHook(Catalogued):
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the recomputing hook."""
-        return [native("RecomputeBatchNorm")(samples=self.num_samples)]
+        return [native.RecomputeBatchNorm(samples=self.num_samples)]
 
 
 class ProfilerHook(Catalogued):
@@ -84,7 +85,7 @@ class ProfilerHook(Catalogued):
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the profiling hook."""
-        return [native("ProfileOperators")(wait=0, warmup=0, active=1)]
+        return [native.ProfileOperators(wait=0, warmup=0, active=1)]
 
 
 class ProgressBarHook(Catalogued):
@@ -94,7 +95,7 @@ class ProgressBarHook(Catalogued):
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the showing hook."""
-        return [native("ShowProgress")()]
+        return [native.ShowProgress()]
 
 
 class TorchscriptHook(Catalogued):
@@ -127,7 +128,7 @@ class TorchscriptHook(Catalogued):
     def native_hooks(self) -> Sequence[Hook]:
         """Return the exporting hook."""
         file = Path(self.torchscript_folder).resolve() / "torchscript.pt"
-        return [native("ExportModel")("torchscript", file=str(file), inputs=_inputs_of)]
+        return [native.ExportModel("torchscript", file=str(file), inputs=_inputs_of)]
 
 
 def _inputs_of(run: Run) -> object:
