@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal
 
-from hookloop.checkpoint.storage import Storage, put
+from hookloop.checkpoint.storage import Storage, is_file_name, put
 from hookloop.runs.records import to_json, to_number
 
 Kind = Literal["periodic", "best", "exception", "other"]
@@ -125,6 +125,9 @@ class Index:
         values = {name: value for name, value in entry.items() if name in known}
         for name in ("owners", "left_out"):
             values[name] = tuple(values.get(name) or ())  # type: ignore[arg-type]
+        if not is_file_name(str(values["name"])):
+            # A name that leads elsewhere would let retention delete any file.
+            raise ValueError(f"{values['name']!r} is not the name of a file in it")
         metrics = values.get("metrics") or {}
         values["metrics"] = {n: to_number(v) for n, v in metrics.items()}  # type: ignore[attr-defined]
         return Saved(place=self._place, **values)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from hookloop.checkpoint.index import Kind
+from hookloop.checkpoint.storage import is_file_name
 from hookloop.errors import CheckpointError
 
 
@@ -42,7 +43,7 @@ class Save:
     lost: Callable[[], None] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if "/" in self.name or self.name.startswith(".") or not self.name:
+        if not is_file_name(self.name):
             raise CheckpointError(
                 f"'{self.name}' is no name for a checkpoint: give a file name; where to is said "
                 "with place=."

@@ -8,9 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
-from hookloop.errors import CheckpointError
+from hookloop.errors import CheckpointError, nearest
 
 Write = Callable[[BinaryIO], None]
+
+PROTOCOLS = frozenset(
+    {
+        *("file", "local", "memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl"),
+        *("oci", "oss", "hf", "hdfs", "webhdfs", "webdav", "sftp", "ssh", "ftp", "smb"),
+        *("http", "https", "box", "gdrive", "dbfs", "wandb"),
+    }
+)
+"""What a place may begin with: file systems that hold files and nothing else.
+
+fsspec knows others that compute what they show, or chain one system over another with ``::``; some
+of its versions run code that is written in such a URL.
+"""
 
 
 class Storage(Protocol):
@@ -55,6 +68,15 @@ def open_storage(place: str | Path) -> Storage:
 def is_url(place: str | Path) -> bool:
     """Tell whether a place is reached through fsspec."""
     return "://" in str(place)
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether a text names a file of a store, and nothing beside, above or hidden in it.
+
+    >>> is_file_name("epoch_1.pth"), is_file_name("../epoch_1.pth"), is_file_name(".lock")
+    (True, False, False)
+    """
+    return bool(name) and name[0] != "." and not set(name) & set("/\\\0")
 
 
 def put(file: BinaryIO, data: bytes | bytearray | memoryview) -> None:
@@ -158,6 +180,25 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def _check_protocol(url: str) -> None:
+    """Reject a URL that is not a plain store, before fsspec looks at it."""
+    from fsspec.registry import registry
+
+    protocol = url.partition("://")[0]
+    if "::" in url:
+        raise CheckpointError(
+            f"'{url}' cannot be opened: chained URLs, with '::', are not accepted. Name the store "
+            "itself."
+        )
+    # What the program has registered with fsspec by itself is the user's own choice.
+    if protocol not in PROTOCOLS and protocol not in registry:
+        raise CheckpointError(
+            f"'{url}' cannot be opened: '{protocol}' is not among the protocols that are accepted."
+            f"{nearest(protocol, PROTOCOLS)} If you trust it, call "
+            f"fsspec.get_filesystem_class('{protocol}') first."
+        )
+
+
 class RemoteStorage:
     """A directory of any file system of fsspec, whose files appear when they are complete."""
 
@@ -168,6 +209,7 @@ class RemoteStorage:
             raise CheckpointError(
                 f"'{url}' needs fsspec: pip install 'hookloop[fsspec]'."
             ) from error
+        _check_protocol(url)
         self.url = url.rstrip("/")
         try:
             self._files, self._path = url_to_fs(url)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from hookloop.cli.arguments import run_directory_of
+from hookloop.errors import CheckpointError
 from hookloop.runs.layout import RunDir
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def evaluate(
     home = run_directory_of(config)
     given = _given(loaded, checkpoint)
     if given is None and home is not None:
-        resume, chosen = str(home), RunDir(home).last_checkpoint
+        resume, chosen = str(home), _last_of(home)
     elif given is not None and home is not None and _is_of_run(given, home):
         resume = chosen = given
     else:
@@ -49,15 +50,33 @@ def evaluate(
     return 0
 
 
+def _last_of(home: Path) -> str | None:
+    """Return what a run says is its newest checkpoint, to be shown."""
+    run = RunDir(home)
+    return str(run.last_checkpoint or run.last_pointer or "") or None
+
+
 def _given(config: Config, checkpoint: Path | None) -> str | None:
     """Return the file that the command line names; of a directory, its newest checkpoint."""
     if checkpoint is not None and checkpoint.is_dir():
-        return RunDir(checkpoint).last_checkpoint
+        return _newest_in(checkpoint)
     if checkpoint is not None:
         return str(checkpoint)
     said = config.tree.get("load_from")
     is_override = (config.where(("load_from",)) or "").startswith("command line")
     return said if is_override and isinstance(said, str) else None
+
+
+def _newest_in(directory: Path) -> str | None:
+    """Return the newest checkpoint in a directory; what lies elsewhere has to be named."""
+    run = RunDir(directory)
+    pointer = run.last_pointer
+    if pointer is not None and pointer.place is not None:
+        raise CheckpointError(
+            f"'{directory}' says that its newest checkpoint is '{pointer}', outside of it. If you "
+            "trust that, name the file itself: load_from=..."
+        )
+    return None if run.last_checkpoint is None else str(run.last_checkpoint)
 
 
 def _is_of_run(checkpoint: str, home: Path) -> bool:

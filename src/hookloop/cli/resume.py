@@ -16,21 +16,36 @@ from hookloop.errors import CheckpointError
 @aliases
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option(
+    "--config",
+    "config",
+    type=click.Path(path_type=Path),
+    help="Your own config, so that nothing but weights and state is taken from RUN.",
+)
+@click.option(
+    "--checkpoint",
+    metavar="PATH_OR_URL",
+    help="Continue from this checkpoint; needed when RUN names one in a store of its own.",
+)
 @reporting
-def command(run: Path, overrides: tuple[str, ...]) -> int:
+def command(
+    run: Path, overrides: tuple[str, ...], config: Path | None, checkpoint: str | None
+) -> int:
     """Go on with RUN, the directory of a run, from its newest checkpoint that is whole.
 
-    The run's own config is used. Values of it can be changed: max_epochs=40 makes the run longer,
-    and schedules with it. RUN can also be a single checkpoint in the directory of a run.
+    The run's own config is used, which is code: what it names is imported and built. For a
+    directory of somebody else, give --config. Values can be changed: max_epochs=40 makes the run
+    longer, and schedules with it. RUN can also be a single checkpoint in the directory of a run.
     """
     from hookloop.config.load import load
     from hookloop.runs.layout import RunDir
 
     home = run.parent if run.suffix == ".pth" and run.is_file() else run
-    if not RunDir(home).config_file.is_file():
+    if config is None and not RunDir(home).config_file.is_file():
         raise CheckpointError(
-            f"'{run}' is no run to resume: give the directory of a run, with its config.yaml. "
+            f"'{run}' is not a run to resume: give the directory of a run, with its config.yaml. "
             "A run that a script made is resumed by the script, with Trainer(resume=...)."
         )
-    loaded = load(home, overrides)
-    return train(loaded, home, resume=True if home == run else str(run))
+    loaded = load(config or home, overrides)
+    named = checkpoint or (None if home == run else str(run))
+    return train(loaded, home, resume=named or True)

@@ -15,6 +15,8 @@ from hookloop.errors import HookError
 from hookloop.every import Every
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hookloop.checkpoint.index import Saved
     from hookloop.core.run import Run
 
@@ -80,6 +82,13 @@ class Hook:
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Take back what `state_dict` returned."""
+
+    def stores(self, run_dir: Path) -> Sequence[str]:
+        """List the places besides the run's directory in which the hook keeps checkpoints.
+
+        A resume looks there, and nowhere else: what a file of a run directory names is not opened.
+        """
+        return ()
 
     # The mount points, in the order of the table in points.py.
 

@@ -20,6 +20,8 @@ from hookloop.core.priority import Priority
 from hookloop.errors import HookError, nearest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hookloop.core.run import Run
 
 Method = Callable[..., object]
@@ -144,6 +146,10 @@ class Adapter(Hook):
         if key not in run.facades:
             run.facades[key] = self._make_facade(run)
         self.facade = cast("Facade", run.facades[key])
+
+    def stores(self, run_dir: Path) -> Sequence[str]:
+        folder = _instance_text(self.foreign, "checkpoint_folder")  # Classy Vision's word.
+        return () if folder is None else (folder,)
 
     def state_dict(self) -> dict[str, object]:
         save = getattr(self.foreign, "state_dict", None)

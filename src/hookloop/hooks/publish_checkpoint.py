@@ -74,7 +74,8 @@ class PublishCheckpoint(Hook):
         if not self._trained or run.outcome.status not in ("completed", "stopped"):
             return
         if run.world.is_main:
-            for place, last in places_of(str(run.dir)):
+            stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
+            for place, last in places_of(str(run.dir), stores):
                 store = CheckpointStore(place)
                 for name in self._chosen(store, last):
                     written = publish(store, name, self.keys, self.formats)

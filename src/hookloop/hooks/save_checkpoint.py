@@ -122,6 +122,9 @@ class SaveCheckpoint(Hook):
         self._best.scores = dict(cast("Mapping[str, float]", state["best"]))
         self._best.metrics = list(cast("list[str]", state["auto"]))
 
+    def stores(self, run_dir: Path) -> Sequence[str]:
+        return () if self.directory is None else (_store(self.directory, run_dir),)
+
     def before_train(self, run: Run) -> None:
         self._is_training = True
         storage = open_storage(self._place(run) or run.dir)  # Refuses what nothing can open.
@@ -183,7 +186,7 @@ class SaveCheckpoint(Hook):
         return f"epoch_{number}.pth" if self._counts_epochs(run) else f"iter_{number}.pth"
 
     def _place(self, run: Run) -> str | None:
-        return f"{self.directory.rstrip('/')}/{run.dir.name}" if self.directory else None
+        return _store(self.directory, run.dir) if self.directory else None
 
     def _ask(self, run: Run, *, regular: bool = False) -> None:
         self._saved_at = run.progress.iter
@@ -217,3 +220,7 @@ class SaveCheckpoint(Hook):
                 lost=partial(self._best.forget, metric, metrics[metric], before),
             )
         )
+
+
+def _store(directory: str, run_dir: Path) -> str:
+    return f"{directory.rstrip('/')}/{run_dir.name}"

@@ -24,10 +24,30 @@ from pathlib import Path
 from hookloop.errors import HookloopError, RunExistsError
 from hookloop.runs.records import to_json, to_number
 
-__all__ = ["TIME", "RunDir", "default_path", "to_json", "write_text"]
+__all__ = ["TIME", "Pointer", "RunDir", "default_path", "to_json", "write_text"]
 
 TIME = "{time}"
 """Stands for the time in the path of a run that is to be made."""
+
+
+LONGEST_POINTER = 4096
+"""Bytes of ``last_checkpoint`` that are read."""
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """What ``last_checkpoint`` names.
+
+    Attributes:
+        name: The file.
+        place: Directory or URL of another store; None for the run's own directory.
+    """
+
+    name: str
+    place: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.place is None else f"{self.place}/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -92,13 +112,20 @@ class RunDir:
         return self.path / "last_checkpoint"
 
     @property
-    def last_checkpoint(self) -> str | None:
-        """Path or URL of the newest checkpoint, or None when there is none yet."""
+    def last_pointer(self) -> Pointer | None:
+        """What ``last_checkpoint`` says, as text that is not to be trusted; None without one."""
         if not self.last_checkpoint_file.is_file():
             return None
-        written = self.last_checkpoint_file.read_text(encoding="utf-8").strip()
-        # A bare name lies in the run; a run that keeps its checkpoints elsewhere says where.
-        return written if "/" in written else str(self.path / written)
+        with self.last_checkpoint_file.open("rb") as file:
+            text = file.read(LONGEST_POINTER).decode("utf-8", "replace").strip()
+        place, slash, name = text.rpartition("/")
+        return Pointer(name, place if slash else None)
+
+    @property
+    def last_checkpoint(self) -> Path | None:
+        """The newest checkpoint in this directory, or None when there is none yet."""
+        pointer = self.last_pointer
+        return None if pointer is None or pointer.place else self.path / pointer.name
 
     def holds_run(self) -> bool:
         """Tell whether a run has left records or checkpoints here."""

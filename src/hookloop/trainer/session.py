@@ -96,7 +96,8 @@ class Session:
         if start.weights is not None:
             start.weights.load_into(run.model)
             start.weights = None
-        if (found := start.take_checkpoint()) is not None:
+        stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
+        if (found := start.take_checkpoint(stores)) is not None:
             label, checkpoint = found
             fire(run.plan.after_load_checkpoint, run, checkpoint)
             self._loop.randomness = restore(run, checkpoint, label, self._scaler)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hookloop.checkpoint.newest import newest_checkpoint
+from hookloop.checkpoint.newest import is_same_place, newest_checkpoint
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.weights import Pretrained
@@ -53,6 +53,8 @@ class Start:
             home = path.parent if path.is_file() else path
             self._dir = self._dir or home
             self._continues = self._dir == home
+        if self._resume is not None and self._dir is not None and not self._continues:
+            self._continues = _keeps_in(self._dir, self._resume)
         wanted = str(self.weights.path) if self.weights is not None else ""
         if wanted and not is_url(wanted) and not Path(wanted).is_file():
             raise CheckpointError(f"load_from: there is no checkpoint '{wanted}'.")
@@ -97,15 +99,28 @@ class Start:
         if config and self._dir is not None:
             RunDir(self._dir).write_config(config)
 
-    def take_checkpoint(self) -> tuple[str, dict[str, object]] | None:
-        """Load the checkpoint to continue from, once; later calls go on from what was trained."""
+    def take_checkpoint(self, stores: Sequence[str] = ()) -> tuple[str, dict[str, object]] | None:
+        """Load the checkpoint to continue from, once; later calls continue what was trained.
+
+        Args:
+            stores: Places besides the run's directory in which the run keeps checkpoints.
+        """
         path, self._resume = self._resume, None
         if path is None:
             return None
         place, _, name = path.rpartition("/")
         if Path(path).is_file() or (is_url(path) and name.endswith(".pth")):
             return path, CheckpointStore(place or ".").load(name)
-        found = newest_checkpoint(path)
+        found = newest_checkpoint(path, stores)
         if found is None:
             _log.warning("'%s' has no checkpoint yet: the run starts from the beginning.", path)
         return found
+
+
+def _keeps_in(run_dir: Path, checkpoint: str) -> bool:
+    """Return whether a run's directory claims the checkpoint that the user named as its own."""
+    pointer = RunDir(run_dir).last_pointer
+    if pointer is None or pointer.place is None:
+        return False
+    given = (checkpoint, checkpoint.rpartition("/")[0])
+    return any(is_same_place(place, pointer.place) for place in given)

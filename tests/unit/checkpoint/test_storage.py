@@ -126,5 +126,38 @@ def test_data_is_written_whole_where_a_file_takes_a_part_at_a_time():
 
 def test_a_url_that_nothing_can_open_is_refused():
     assert isinstance(open_storage("memory://x"), RemoteStorage)
-    with pytest.raises(CheckpointError, match="'nosuch://x' cannot be opened: Protocol not known"):
+    with pytest.raises(CheckpointError, match="'nosuch' is not among the protocols"):
         open_storage("nosuch://x")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "reference://::data:application/json;base64,e30=",
+        "simplecache::memory://x",
+        "zip://x.pth::memory://y.zip",
+        "reference://x",
+        "github://someone:repo@main/x",
+        "jupyter://x",
+    ],
+)
+def test_a_url_that_is_not_a_plain_store_never_reaches_fsspec(url, monkeypatch):
+    opened = []
+    monkeypatch.setattr("fsspec.core.url_to_fs", opened.append)
+    with pytest.raises(CheckpointError, match="cannot be opened"):
+        open_storage(url)
+    assert opened == []
+
+
+def test_a_protocol_that_the_program_registered_itself_is_accepted():
+    from fsspec.implementations.memory import MemoryFileSystem
+    from fsspec.registry import _registry, register_implementation
+
+    class Mine(MemoryFileSystem):
+        protocol = "mine"
+
+    register_implementation("mine", Mine)
+    try:
+        assert isinstance(open_storage("mine://x"), RemoteStorage)
+    finally:
+        _registry.pop("mine")

@@ -322,3 +322,19 @@ def test_a_fault_of_the_disk_is_told_in_its_own_words(tmp_path, monkeypatch):
     monkeypatch.setattr(store.storage, "write", write)
     with pytest.raises(OSError, match="No space left on device"):
         save(store, 1)
+
+
+@pytest.mark.parametrize("name", ["../precious.txt", "/precious.txt", ".lock", "", "a\\b", "a/b"])
+def test_an_index_that_names_files_outside_of_the_store_deletes_none_of_them(tmp_path, name):
+    precious = tmp_path / "precious.txt"
+    precious.write_text("mine")
+    store = CheckpointStore(tmp_path / "run")
+    save(store, 1)
+    written = json.loads((tmp_path / "run" / INDEX).read_text())
+    entry = {**written["checkpoints"][0], "name": name if name[:1] != "/" else str(precious)}
+    (tmp_path / "run" / INDEX).write_text(json.dumps({"checkpoints": [entry, entry]}))
+    again = CheckpointStore(tmp_path / "run")
+    save(again, 2)
+    again.prune("a", "periodic", 1)
+    assert precious.read_text() == "mine"
+    assert iteration_of(again.newest()) == 2

@@ -51,7 +51,7 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
     }
     assert options == {
         "train": ["--alias", "--resume", "--run-dir", "--traceback"],
-        "resume": ["--alias", "--traceback"],
+        "resume": ["--alias", "--checkpoint", "--config", "--traceback"],
         "run": ["--alias", "--traceback"],
         "validate": ["--alias", "--checkpoint", "--traceback"],
         "test": ["--alias", "--checkpoint", "--traceback"],

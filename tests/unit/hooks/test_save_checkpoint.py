@@ -326,7 +326,7 @@ def test_checkpoints_go_to_a_directory_elsewhere(tmp_path, kind):
 
 
 def test_a_url_that_nothing_opens_is_refused_before_training(tmp_path):
-    with pytest.raises(CheckpointError, match="Protocol not known: nosuch"):
+    with pytest.raises(CheckpointError, match="'nosuch' is not among the protocols"):
         train(tmp_path, SaveCheckpoint(directory="nosuch://x"), epochs=1)
 
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from hookloop.errors import HookloopError, RunExistsError
-from hookloop.runs.layout import RunDir, write_text
+from hookloop.runs.layout import Pointer, RunDir, write_text
 
 
 def test_a_run_without_a_path_is_named_after_the_time(tmp_path: Path) -> None:
@@ -77,9 +77,10 @@ def test_the_last_checkpoint_is_found_by_its_name(tmp_path: Path) -> None:
     run = RunDir.create(tmp_path)
     assert run.last_checkpoint is None
     run.last_checkpoint_file.write_text("epoch_2.pth\n")
-    assert run.last_checkpoint == str(tmp_path / "epoch_2.pth")
+    assert run.last_checkpoint == tmp_path / "epoch_2.pth"
     run.last_checkpoint_file.write_text("s3://bucket/run/epoch_2.pth\n")
-    assert run.last_checkpoint == "s3://bucket/run/epoch_2.pth"
+    assert run.last_checkpoint is None
+    assert run.last_pointer == Pointer("epoch_2.pth", "s3://bucket/run")
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_draft(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+import base64
+import json
 import logging
 import shutil
 import uuid
@@ -5,6 +7,7 @@ import uuid
 import pytest
 from tests.tiny import make_trainer, weights
 
+from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.errors import CheckpointError, HookloopError, RunExistsError
 from hookloop.hooks import SaveCheckpoint
@@ -102,7 +105,7 @@ def test_a_moved_or_copied_run_is_resumed(tmp_path, transfer):
 
 
 @pytest.mark.parametrize("kind", ["local", "relative", "memory"])
-def test_checkpoints_kept_elsewhere_are_found_again(tmp_path, kind, monkeypatch):
+def test_checkpoints_kept_elsewhere_are_found_again(tmp_path, kind):
     elsewhere = {
         "local": str(tmp_path / "big_disk"),
         "relative": "big_disk",
@@ -110,9 +113,9 @@ def test_checkpoints_kept_elsewhere_are_found_again(tmp_path, kind, monkeypatch)
     }[kind]
     train(tmp_path / "run", directory=elsewhere)
     assert not list((tmp_path / "run").glob("*.pth"))
-    monkeypatch.chdir("/")
-    label, checkpoint = Start(tmp_path / "run", resume=True).take_checkpoint()
-    assert label.endswith("big_disk/run/epoch_2.pth" if kind != "memory" else "/run/epoch_2.pth")
+    stores = [f"{elsewhere}/run"]
+    label, checkpoint = Start(tmp_path / "run", resume=True).take_checkpoint(stores)
+    assert label == f"{elsewhere}/run/epoch_2.pth"
     assert checkpoint["progress"]["epoch"] == 2
 
 
@@ -120,7 +123,9 @@ def test_two_runs_do_not_mix_in_one_directory_elsewhere(tmp_path):
     for name, epochs in (("one", 2), ("two", 1)):
         train(tmp_path / name, directory=tmp_path / "disk", epochs=epochs)
     assert {path.parent.name for path in (tmp_path / "disk").rglob("epoch_1.pth")} == {"one", "two"}
-    _, checkpoint = Start(tmp_path / "one", resume=True).take_checkpoint()
+    _, checkpoint = Start(tmp_path / "one", resume=True).take_checkpoint(
+        [str(tmp_path / "disk/one")]
+    )
     assert checkpoint["progress"]["epoch"] == 2
 
 
@@ -128,7 +133,7 @@ def test_if_the_place_elsewhere_is_gone_it_is_an_error_and_no_new_beginning(tmp_
     train(tmp_path / "run", directory=tmp_path / "disk")
     shutil.rmtree(tmp_path / "disk")
     with pytest.raises(CheckpointError, match=r"disk/run/epoch_2.pth' is missing"):
-        Start(tmp_path / "run", resume=True).take_checkpoint()
+        Start(tmp_path / "run", resume=True).take_checkpoint([str(tmp_path / "disk/run")])
 
 
 def test_if_the_place_elsewhere_is_damaged_those_beside_the_run_are_taken(tmp_path, caplog):
@@ -136,7 +141,8 @@ def test_if_the_place_elsewhere_is_damaged_those_beside_the_run_are_taken(tmp_pa
     make_trainer(hooks=hooks, run_dir=tmp_path / "run", max_epochs=2).train()
     shutil.rmtree(tmp_path / "disk")
     caplog.set_level(logging.WARNING)
-    label, _ = Start(tmp_path / "run", resume=True).take_checkpoint()
+    start = Start(tmp_path / "run", resume=True)
+    label, _ = start.take_checkpoint([str(tmp_path / "disk/run")])
     assert label == str(tmp_path / "run/epoch_2.pth")
     assert "is missing" in caplog.text and "instead" in caplog.text
 
@@ -147,3 +153,63 @@ def test_a_url_can_be_resumed_from(tmp_path):
     for resume in (f"{url}/run", f"{url}/run/epoch_2.pth"):
         trainer = train(tmp_path / f"new{len(resume)}", resume=resume, epochs=3)
         assert trainer.run.progress.iter == 9
+
+
+HOSTILE = "reference://::data:application/json;base64,eyJ2ZXJzaW9uIjogMX0=/epoch_9.pth"
+
+
+@pytest.mark.parametrize(
+    "pointer", [HOSTILE, "memory://strange/run/epoch_9.pth", "/etc/epoch_9.pth", "../x/epoch_9.pth"]
+)
+@pytest.mark.parametrize("stores", [(), ("memory://mine/run",)])
+def test_a_pointer_of_a_stranger_opens_nothing(tmp_path, pointer, stores, monkeypatch):
+    train(tmp_path / "run")
+    (tmp_path / "run/last_checkpoint").write_text(pointer)
+    opened = []
+    real = CheckpointStore.__init__
+    monkeypatch.setattr(
+        CheckpointStore,
+        "__init__",
+        lambda self, place: (opened.append(place), real(self, place))[1],
+    )
+    with pytest.raises(CheckpointError, match="is not a store of this run, so it is not opened"):
+        Start(tmp_path / "run", resume=True).take_checkpoint(stores)
+    assert set(opened) <= set(stores)
+
+
+def test_the_exploit_of_a_template_in_a_url_runs_nothing(tmp_path, monkeypatch):
+    """fsspec before 2026.6 rendered this template without a sandbox."""
+    trace = tmp_path / "trace"
+    code = f"{{{{ cycler.__init__.__globals__.os.system('touch {trace}') }}}}"
+    refs = {"version": 1, "templates": {"u": code}, "refs": {"run/epoch_1.pth": ["{{u}}"]}}
+    data = base64.b64encode(json.dumps(refs).encode()).decode()
+    train(tmp_path / "run")
+    url = f"reference://::data:application/json;base64,{data}"
+    (tmp_path / "run/last_checkpoint").write_text(f"{url}/run/epoch_1.pth")
+    monkeypatch.setattr("fsspec.core.url_to_fs", lambda *_: trace.touch())
+    with pytest.raises(CheckpointError, match="so it is not opened"):
+        train(tmp_path / "run", resume=True)
+    with pytest.raises(CheckpointError, match="chained URLs"):  # Not even if the user names it.
+        train(tmp_path / "new", resume=f"{url}/run/epoch_1.pth")
+    assert not trace.exists()
+
+
+def test_a_run_that_keeps_its_checkpoints_elsewhere_is_resumed_by_its_hook(tmp_path):
+    url = f"memory://{uuid.uuid4().hex}"
+    train(tmp_path / "run", directory=url)
+    trainer = train(tmp_path / "run", resume=True, directory=url, epochs=3)
+    assert trainer.run.progress.epoch == 3
+
+
+def test_a_store_that_was_moved_is_found_where_the_user_says_it_is(tmp_path):
+    train(tmp_path / "run", directory=tmp_path / "disk")
+    shutil.move(tmp_path / "disk", tmp_path / "disk2")
+    trainer = train(tmp_path / "run", resume=True, directory=tmp_path / "disk2", epochs=3)
+    assert trainer.run.progress.epoch == 3
+
+
+def test_a_checkpoint_elsewhere_that_the_user_names_continues_the_run(tmp_path):
+    url = f"memory://{uuid.uuid4().hex}"
+    train(tmp_path / "run", directory=url)
+    trainer = train(tmp_path / "run", resume=f"{url}/run/epoch_2.pth", epochs=3)
+    assert (trainer.run.dir, trainer.run.progress.epoch) == (tmp_path / "run", 3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -51,6 +51,10 @@ class KeepCheckpoints(Hook):
         self._scores = dict(cast("Mapping[str, float]", state["scores"]))
         self._metrics = list(cast("list[str]", state["metrics"]))
         self.best = dict(cast("Mapping[str, str]", state["best"]))
+
+    def stores(self, run_dir: Path) -> Sequence[str]:
+        out_dir = self._said.out_dir
+        return () if out_dir is None else (f"{out_dir}/{Path(run_dir).absolute().name}",)
 
     def after_train_iter(self, run: Run) -> None:
         said, done = self._said, run.progress.iter
@@ -142,8 +146,7 @@ class KeepCheckpoints(Hook):
         self._tell(run, f"best_ckpt{suffix}", name)
 
     def place(self, run: Run) -> str | None:
-        out_dir = self._said.out_dir
-        return None if out_dir is None else f"{out_dir}/{Path(run.dir).absolute().name}"
+        return next(iter(self.stores(run.dir)), None)
 
     def _tell(self, run: Run, key: str, value: object) -> None:
         facade = run.facades.get(FACADE)

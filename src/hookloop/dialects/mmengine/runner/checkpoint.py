@@ -10,15 +10,17 @@ from __future__ import annotations
 import logging
 import pickle
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from hookloop.checkpoint.newest import trusted_place
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.errors import CheckpointError
+from hookloop.runs.layout import RunDir
 
 _log = logging.getLogger("hookloop")
 
@@ -122,10 +124,18 @@ def get_state_dict(module: nn.Module, **kwargs: object) -> dict[str, object]:
     return dict(module.state_dict())
 
 
-def find_latest_checkpoint(path: str | Path) -> str | None:
-    """Return the file that ``last_checkpoint`` in a directory names."""
-    last = Path(path) / "last_checkpoint"
-    if not last.is_file():
+def find_latest_checkpoint(path: str | Path, stores: Sequence[str] = ()) -> str | None:
+    """Return the file that ``last_checkpoint`` in a directory names.
+
+    Args:
+        path: The directory.
+        stores: Other places that the user keeps checkpoints in; the file may lead to no other.
+    """
+    pointer = RunDir(Path(path)).last_pointer
+    if pointer is None:
         return None
-    name = last.read_text(encoding="utf-8").strip()
-    return name if "/" in name else str(Path(path) / name)
+    here = Path(path) / pointer.name
+    # MMEngine writes absolute paths; after a move the file lies beside `last_checkpoint`.
+    if pointer.place is None or (here.is_file() and not stores):
+        return str(here)
+    return f"{trusted_place(pointer, str(path), stores)}/{pointer.name}"

@@ -279,7 +279,8 @@ class RunnerSetup(RunnerFacade):
         """Decide what is loaded: our own checkpoints are resumed exactly, others as far as told."""
         path = self._load_from
         if self._resume and path is None:
-            path = find_latest_checkpoint(self._work_dir)
+            stores = [one for hook in self._native for one in hook.stores(self._work_dir)]
+            path = find_latest_checkpoint(self._work_dir, stores)
             if path is None:
                 self._logger.warning("There is no checkpoint in %s to resume.", self._work_dir)
         if path is None:

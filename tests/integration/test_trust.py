@@ -1,0 +1,90 @@
+"""Directories that somebody else made: what is taken from them, and what is not."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+NET = """
+import torch
+
+
+def net():
+    return torch.nn.Linear(2, 2)
+
+
+def data():
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(32, 2, generator=generator)
+    return torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(inputs, (inputs[:, 0] > 0).long()), batch_size=16
+    )
+"""
+
+CONFIG = """
+model: net.net
+train_data: net.data
+loss: CrossEntropyLoss
+optimizer: {type: SGD, lr: 0.1}
+max_epochs: 1
+seed: 1
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "net.py").write_text(NET)
+    (tmp_path / "mine.yaml").write_text(CONFIG)
+    return tmp_path
+
+
+def hookloop(project: Path, *arguments: str, code: int = 0, **variables: str) -> str:
+    environment = {**os.environ, "NO_COLOR": "1", **variables}
+    done = subprocess.run(
+        [sys.executable, "-m", "hookloop", *arguments],
+        cwd=project,
+        env=environment,
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == code, done.stdout
+    return done.stdout
+
+
+def plant_code(run: Path) -> Path:
+    """Make a directory whose config runs code as soon as it is built, or its base is read."""
+    trace = run / "trace"
+    code = f"open({str(trace)!r}, 'a').write('ran')\n"
+    (run / "evil.py").write_text(code + "model = None\n")
+    (run / "config.yaml").write_text(
+        CONFIG + "imports: evil\nimport_path: [.]\n_base_: [evil.py]\n"
+    )
+    return trace
+
+
+def test_a_config_of_ones_own_takes_only_weights_and_state_from_a_directory(project: Path) -> None:
+    hookloop(project, "train", "mine.yaml", "--run-dir", "run")
+    trace = plant_code(project / "run")
+    output = hookloop(project, "resume", "--config", "mine.yaml", "run", "max_epochs=2")
+    assert "completed: run" in output
+    assert json.loads((project / "run/summary.json").read_text())["epoch"] == 2
+    assert not trace.exists()
+
+
+def test_a_checkpoint_in_another_store_has_to_be_named(project: Path) -> None:
+    hooks = "default_hooks.checkpoint={type: SaveCheckpoint, directory: big}"
+    hookloop(project, "train", "mine.yaml", hooks, "--run-dir", "run")
+    output = hookloop(project, "resume", "--config", "mine.yaml", "run", code=2)
+    assert "is not a store of this run, so it is not opened" in output
+    named = "big/run/epoch_1.pth"
+    arguments = ("--config", "mine.yaml", "--checkpoint", named, "run", "max_epochs=2")
+    assert "completed: run" in hookloop(project, "resume", *arguments)
+    assert "completed: run" in hookloop(project, "resume", "run", "max_epochs=3")
