@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.tiny import Record, assert_same_bits
+from tests.tiny import Record
 from torch.utils.data import DataLoader, TensorDataset
 
 import hookloop.hooks
 from hookloop import Trainer
 from hookloop.core.acting import acts_at
-from hookloop.core.hook import Hook
 from hookloop.core.plan import Plan
 from hookloop.core.points import PointTable
 from hookloop.parallel.world import World
+from hookloop.testing import assert_hook_contract
 from hookloop.writers.jsonl import JsonLines
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -48,8 +48,8 @@ EXAMPLES = {
 }
 # Hooks whose business it is to change what is trained; all others must not.
 CHANGING = {"ClipGradients", "FreezeParameters", "ScheduleParameter", "StepSchedules"}
-# Parts of a state that count time, and so differ from one moment to the next.
-CLOCKS = {"ShowProgress": {"seconds"}, "StopAfter": {"seconds"}}
+# Parts of a state that count time or name the run, and so differ from one run to the next.
+CLOCKS = {"ShowProgress": {"seconds"}, "StopAfter": {"seconds"}, "WriteTrackio": {"run_name"}}
 # What the engine itself writes when a hook asks for it.
 ENGINE_FILES = {"checkpoints.json", "config.yaml", "last_checkpoint"}
 
@@ -99,39 +99,11 @@ def files_in(directory):
     }
 
 
-def assert_same_state(one, other, clocks=frozenset()):
-    assert one.keys() == other.keys()
-    for key, value in one.items():
-        theirs = other[key]
-        if isinstance(value, dict):
-            assert_same_state(value, theirs, clocks)
-        elif isinstance(value, torch.Tensor):
-            assert torch.equal(value, theirs), key
-        elif key not in clocks:
-            assert value == theirs, key
-
-
 @every_hook
-def test_it_is_harmless_in_a_plain_training_and_its_state_survives_a_file(name, tmp_path):
-    hook = make_hook(name)
-    trainer = make_trainer(tmp_path / "with", hook)
-    assert trainer.train().status == "completed"
-    trainer.test()
-    torch.save(hook.state_dict(), tmp_path / "state.pth")
-    state = torch.load(tmp_path / "state.pth", weights_only=True)
-    again = make_hook(name)
-    again.load_state_dict(state)
-    assert_same_state(hook.state_dict(), again.state_dict(), CLOCKS.get(name, frozenset()))
-
-
-@every_hook
-def test_an_observer_leaves_the_training_as_it_is(name, tmp_path):
-    if name in CHANGING:
-        return
-    plain, observed = make_trainer(tmp_path / "a"), make_trainer(tmp_path / "b", make_hook(name))
-    plain.train()
-    observed.train()
-    assert_same_bits(plain.run.model, observed.run.model)
+def test_it_keeps_the_contract_of_a_hook(name, tmp_path):
+    assert_hook_contract(
+        lambda: make_hook(name), changes_training=name in CHANGING, clocks=CLOCKS.get(name, ())
+    )
 
 
 @every_hook
@@ -141,30 +113,6 @@ def test_a_process_that_is_not_the_main_one_writes_and_says_nothing(name, tmp_pa
     trainer.test()
     assert files_in(tmp_path / "run") == set()
     assert capsys.readouterr().out == ""
-
-
-@every_hook
-def test_a_failing_run_still_fails_with_its_own_error(name, tmp_path):
-    class Fail(Hook):
-        def after_train_iter(self, run):
-            if run.progress.iter == 4:
-                raise RuntimeError("the user's own fault")
-
-    trainer = make_trainer(tmp_path / "run", make_hook(name), Fail())
-    with pytest.raises(RuntimeError, match="the user's own fault") as caught:
-        trainer.train()
-    assert not [note for note in caught.value.__notes__ if note.startswith("besides")]
-
-
-@every_hook
-def test_a_run_goes_on_with_it_from_a_checkpoint(name, tmp_path):
-    def save_hooks():
-        return () if name == "SaveCheckpoint" else (hookloop.hooks.SaveCheckpoint(every="2 iters"),)
-
-    make_trainer(tmp_path / "run", make_hook(name), *save_hooks(), max_epochs=1).train()
-    trainer = make_trainer(tmp_path / "run", make_hook(name), *save_hooks(), resume=True)
-    trainer.train()
-    assert trainer.run.progress.epoch == 2
 
 
 @every_hook

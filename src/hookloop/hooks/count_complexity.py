@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -51,6 +51,14 @@ class CountComplexity(Hook):
         self.file = file
         self._is_done = False
         self._counter: Counter | None = None
+
+    def state_dict(self) -> dict[str, object]:
+        """Keep whether it has counted, so that a resume does not count a second time."""
+        return {"is_done": self._is_done}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Take back what `state_dict` returned."""
+        self._is_done = bool(state["is_done"])
 
     def before_train(self, run: Run) -> None:
         if self.input_shape is None or self._is_done:
