@@ -34,7 +34,7 @@ class Job:
     Attributes:
         label: What messages call it.
         place: The store; the jobs of one are done in the order given.
-        work: Does it and returns what was saved; after a failure it is called again.
+        work: Does it and returns what was saved, if anything; after a failure it is called again.
         is_write: Whether it writes the snapshot, whose memory the next one needs.
         needs: Label of the job without which it is pointless.
         lost: Called by whoever asks for news if it was given up.
@@ -44,7 +44,7 @@ class Job:
 
     label: str
     place: str
-    work: Callable[[], Saved]
+    work: Callable[[], Saved | None]
     is_write: bool = False
     needs: str | None = None
     lost: Callable[[], None] | None = None
@@ -186,10 +186,11 @@ class BackgroundSaver:
             if isinstance(error, CheckpointError):  # Trying again would not help.
                 self._give_up(job)
 
-    def _finish(self, job: Job, saved: Saved) -> None:
+    def _finish(self, job: Job, saved: Saved | None) -> None:
         with self._changed:
             self._jobs.remove(job)
-            self._finished.append(saved)
+            if saved is not None:
+                self._finished.append(saved)
             if self._problems.pop(job.place, None) is not None:
                 _log.warning("'%s' is saved: the fault is over.", job.label)
             self._changed.notify_all()

@@ -33,7 +33,9 @@ class Saved:
         owners: The hooks that asked for it; it goes when none of them wants it any more.
         forever: Whether retention passes it over.
         left_out: Parts that it does not hold; if there are any, it cannot be resumed from.
-        metrics: What was known of it, for example its score.
+        metrics: The metrics of its own iteration, by their full names; those of the validation
+            are added once it is done.
+        validated: Whether the validation of its own iteration is among them.
         time: When it was saved.
     """
 
@@ -50,6 +52,7 @@ class Saved:
     forever: bool = False
     left_out: tuple[str, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
+    validated: bool = False
     time: float = 0.0
 
     @property
@@ -61,6 +64,10 @@ class Saved:
     def is_resumable(self) -> bool:
         """Whether a resume may choose it by itself."""
         return self.kind != "exception" and not self.left_out
+
+    def amended(self, validation: Mapping[str, float]) -> Saved:
+        """Return the entry with the results of its own validation."""
+        return replace(self, metrics={**self.metrics, **validation}, validated=True)
 
 
 class Index:

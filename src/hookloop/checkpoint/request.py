@@ -23,7 +23,7 @@ class Save:
         forever: Whether this one stays in any case.
         leave_out: Parts that the file does not hold, for example ``("optimizers",)``.
         of: A file of this very iteration to keep under the new name, instead of writing again.
-        metrics: What is known of the checkpoint, for the index; else the newest of all metrics.
+        metrics: Numbers for the index besides the metrics of the iteration, by their full names.
         lost: Called if it could not be saved and was given up.
 
     >>> Save("../epoch_1.pth")
@@ -39,7 +39,7 @@ class Save:
     forever: bool = False
     leave_out: tuple[str, ...] = ()
     of: str | None = None
-    metrics: Mapping[str, float] | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
     lost: Callable[[], None] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:

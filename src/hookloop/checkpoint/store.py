@@ -53,6 +53,12 @@ class CheckpointStore:
         left = {"left_out": source.left_out, "size": source.size, "crc32": source.crc32}
         return self.index.add(replace(saved, time=time.time(), **left))  # type: ignore[arg-type]
 
+    def amend(self, name: str, iteration: int, metrics: Mapping[str, float]) -> None:
+        """Add the metrics of its validation to a checkpoint of this very iteration."""
+        listed = self.index.entries.get(name)
+        if listed is not None and listed.iter == iteration:
+            self.index.change(lambda one: one.amended(metrics) if one.name == name else one)
+
     def holds(self, name: str, iteration: int) -> bool:
         """Tell whether a checkpoint of this very iteration is here under this name."""
         listed = self.index.entries.get(name)

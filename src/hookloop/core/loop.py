@@ -34,6 +34,9 @@ class Saver(Protocol):
     def report(self, run: Run) -> None:
         """Let hooks know what has become durable."""
 
+    def amend(self, run: Run, metrics: Mapping[str, float]) -> None:
+        """Add the results of the validation to the checkpoints of its iteration."""
+
     def close(self, run: Run) -> None:
         """Wait until everything that can be saved is durable."""
 
@@ -182,6 +185,7 @@ class Loop:
         else:
             run.requests.validate = False
             self.validation.note(run.progress)
+            self.saver.amend(run, metrics)
         return metrics
 
     def _take_up_randomness(self) -> None:

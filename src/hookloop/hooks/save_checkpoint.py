@@ -216,7 +216,7 @@ class SaveCheckpoint(Hook):
                 keep=1,
                 leave_out=self.leave_out,
                 of=self._name(run) if self._saved_at == run.progress.iter else None,
-                metrics=dict(metrics),
+                metrics={f"val/{name}": value for name, value in metrics.items()},
                 lost=partial(self._best.forget, metric, metrics[metric], before),
             )
         )

@@ -6,19 +6,22 @@ its next safe place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hookloop.checkpoint.background import BackgroundSaver, Job
 from hookloop.checkpoint.index import Saved
+from hookloop.checkpoint.newest import places_of
 from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import LAST, CheckpointStore
 from hookloop.core.plan import fire
 from hookloop.runs.layout import write_text
-from hookloop.trainer.state import gather
+from hookloop.trainer.state import current_metrics, gather
 
 if TYPE_CHECKING:
     import torch
@@ -38,6 +41,9 @@ class CheckpointSaver:
         self._snapshot = Snapshot()
         self._stores: dict[str, CheckpointStore] = {}
         self._requests: Requests | None = None
+        self._current = Current()
+        self._held: list[Saved] = []
+        self._validations: dict[tuple[str, int], dict[str, float]] = {}
         self._background = BackgroundSaver(self._announce)
 
     @property
@@ -53,12 +59,12 @@ class CheckpointSaver:
         taken: dict[str, object] | None = None
         asked: set[tuple[object, ...]] = set()
         for save in saves:
-            store = self._store(run, save)
+            store = self._store(save.place or str(run.dir))
             file = (store.place, save.name, save.leave_out)
             # Two hooks may want the same file; it is written once and belongs to both.
             of = save.name if file in asked else self._source(run, store, save)
             asked.add(file)
-            saved = _describe(run, save, store.place)
+            saved = self._describe(run, save, store.place)
             if of is not None:
                 self._submit(run, save, saved, _promoting(store, of, saved), of)
                 continue
@@ -67,20 +73,67 @@ class CheckpointSaver:
             self._submit(run, save, saved, _writing(store, parts, saved, self._snapshot.nbytes))
 
     def report(self, run: Run) -> None:
-        """Tell hooks what has become durable."""
-        for saved in self._background.news():
-            fire(run.plan.after_save_checkpoint, run, saved)
+        """Let hooks know what has become durable, with the metrics of its own iteration."""
+        news, self._held = [*self._held, *self._background.news()], []
+        if run.requests.validate and not run.is_interrupted:  # That of this iteration comes next.
+            self._held = [saved for saved in news if saved.iter == run.progress.iter]
+        self._tell(run, [saved for saved in news if saved not in self._held])
+
+    def amend(self, run: Run, metrics: Mapping[str, float]) -> None:
+        """Add the results of the validation to the checkpoints of its iteration."""
+        current, iteration = self._current.at(run.progress.iter), run.progress.iter
+        current.validation = {f"val/{name}": value for name, value in metrics.items()}
+        for store, name in current.files:
+            work = partial(store.amend, name, iteration, current.validation)
+            label = f"{store.place}/{name}"
+            self._background.submit(Job(f"{label} (metrics)", store.place, work, needs=label))
+            self._validations[store.place, iteration] = current.validation
+        if self._held:
+            run.requests.any = True
+
+    def resumed(self, run: Run, label: str) -> None:
+        """Note the checkpoint that a run continues from: a validation that is due amends it."""
+        place, _, name = label.rpartition("/")
+        own = {_key(one) for one, _ in places_of(str(run.dir))}
+        if run.world.is_main and _key(place) in own:
+            self._current.at(run.progress.iter).files.append((self._store(place), name))
 
     def close(self, run: Run) -> None:
         """Wait until everything that can be saved is durable."""
         self._background.close()
-        self.report(run)
+        self._tell(run, [*self._held, *self._background.news()])
+        self._held, self._current, self._validations = [], Current(), {}
 
-    def _store(self, run: Run, save: Save) -> CheckpointStore:
-        place = save.place or str(run.dir)
-        if place not in self._stores:
-            self._stores[place] = CheckpointStore(place)
-        return self._stores[place]
+    def _tell(self, run: Run, news: Sequence[Saved]) -> None:
+        for saved in news:
+            validation = self._validations.get((saved.place, saved.iter))
+            for place, iteration in list(self._validations):
+                if place == saved.place and iteration < saved.iter:  # A store keeps the order.
+                    del self._validations[place, iteration]
+            known = saved if validation is None else saved.amended(validation)
+            fire(run.plan.after_save_checkpoint, run, known)
+
+    def _store(self, place: str) -> CheckpointStore:
+        """Return the store of a place, the same one however the place is written."""
+        key = _key(place)
+        if key not in self._stores:
+            self._stores[key] = CheckpointStore(place)
+        return self._stores[key]
+
+    def _describe(self, run: Run, save: Save, place: str) -> Saved:
+        current = self._current.at(run.progress.iter)
+        return Saved(
+            save.name,
+            place,
+            run.progress.iter,
+            run.progress.epoch,
+            kind=save.kind,
+            owners=(save.owner,),
+            forever=save.forever,
+            left_out=save.leave_out,
+            metrics={**current_metrics(run), **current.validation, **save.metrics},
+            validated=bool(current.validation),
+        )
 
     def _source(self, run: Run, store: CheckpointStore, save: Save) -> str | None:
         """Return the file that is to be kept as another, if it is there or on its way."""
@@ -99,7 +152,7 @@ class CheckpointSaver:
     def _submit(
         self, run: Run, save: Save, saved: Saved, work: Callable[[], Saved], of: str | None = None
     ) -> None:
-        store, directory = self._stores[save.place or str(run.dir)], Path(run.dir)
+        store, directory = self._store(saved.place), Path(run.dir)
         done: list[Saved] = []
 
         def durable() -> Saved:
@@ -112,6 +165,7 @@ class CheckpointSaver:
 
         needs = f"{store.place}/{of}" if of else None
         label = f"{store.place}/{save.name}"
+        self._current.at(saved.iter).files.append((store, save.name))
         self._background.submit(
             Job(label, store.place, durable, is_write=of is None, needs=needs, lost=save.lost)
         )
@@ -121,19 +175,25 @@ class CheckpointSaver:
             self._requests.any = True
 
 
-def _describe(run: Run, save: Save, place: str) -> Saved:
-    metrics = save.metrics if save.metrics is not None else run.metrics.all_latest()
-    return Saved(
-        save.name,
-        place,
-        run.progress.iter,
-        run.progress.epoch,
-        kind=save.kind,
-        owners=(save.owner,),
-        forever=save.forever,
-        left_out=save.leave_out,
-        metrics=metrics,
-    )
+@dataclass
+class Current:
+    """What is known of the newest iteration that was saved or validated.
+
+    Attributes:
+        iter: The iteration.
+        files: Its checkpoints, saved or about to be, each with its store.
+        validation: The results of its validation, by their full names; empty before it.
+    """
+
+    iter: int = -1
+    files: list[tuple[CheckpointStore, str]] = field(default_factory=list)
+    validation: dict[str, float] = field(default_factory=dict)
+
+    def at(self, iteration: int) -> Current:
+        """Forget what is known of another iteration."""
+        if self.iter != iteration:
+            self.iter, self.files, self.validation = iteration, [], {}
+        return self
 
 
 def _writing(
@@ -144,6 +204,10 @@ def _writing(
 
 def _promoting(store: CheckpointStore, of: str, saved: Saved) -> Callable[[], Saved]:
     return lambda: store.promote(of, saved)
+
+
+def _key(place: str) -> str:
+    return place if is_url(place) else str(Path(place).absolute())
 
 
 def _mark_last(store: CheckpointStore, name: str, run_dir: Path) -> None:

@@ -71,7 +71,7 @@ class Session:
         failure: BaseException | None = None
         try:
             fire(run.plan.before_run, run)
-            self._load()
+            self._load(trains=trains)
             yield
             self._saver.close(run)
             run.outcome = self._outcome()
@@ -90,7 +90,7 @@ class Session:
             finally:
                 self.start.leave()
 
-    def _load(self) -> None:
+    def _load(self, *, trains: bool) -> None:
         """Load the weights to begin with, or the run to continue, if there are any."""
         run, start = self.run, self.start
         if start.weights is not None:
@@ -101,6 +101,8 @@ class Session:
             label, checkpoint = found
             fire(run.plan.after_load_checkpoint, run, checkpoint)
             self._loop.randomness = restore(run, checkpoint, label, self._scaler)
+            if trains:
+                self._saver.resumed(run, label)
 
     def _outcome(self, error: BaseException | None = None) -> Outcome:
         run = self.run

@@ -7,7 +7,8 @@ scaler       of half precision, if there is one
 progress     the counters, and a validation that is due
 data         the place in the training data
 val_data     how often each validation stream was read, and its own generators
-metrics      the metric store
+metrics      those of this very iteration; its validation, which comes later, is in the index
+metric_store every series, as it stands
 hooks        the state of each, by name
 rng          the random number generators of each rank
 kinds        what the parts are, to tell when others are given at a resume
@@ -48,7 +49,8 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "progress": {**run.progress.state_dict(), "validation_due": run.requests.validate},
         "data": run.train_data.state_dict() if run.train_data is not None else {},
         "val_data": {name: one.reading_state() for name, one in run.val_data.items()},
-        "metrics": run.metrics.state_dict(),
+        "metrics": current_metrics(run),
+        "metric_store": run.metrics.state_dict(),
         "hooks": {hook.name: hook.state_dict() for hook in run.hooks},
         "rng": [Randomness.now().state],
         "kinds": kinds_of(run),
@@ -79,9 +81,19 @@ def restore(
     for name, state in _part(checkpoint, "val_data", label).items():
         if name in run.val_data:
             run.val_data[name].load_reading_state(cast("Mapping[str, object]", state))
-    run.metrics.load_state_dict(_part(checkpoint, "metrics", label))
+    run.metrics.load_state_dict(_part(checkpoint, "metric_store", label))
     _restore_hooks(run, _part(checkpoint, "hooks", label))
     return Randomness(cast("list[dict[str, object]]", checkpoint["rng"])[run.world.rank])
+
+
+def current_metrics(run: Run) -> dict[str, float]:
+    """Return the metrics of the iteration just completed; an earlier validation is left out."""
+    latest = run.metrics.all_latest()
+    current = {name: value for name, value in latest.items() if name.startswith("train/")}
+    if run.progress.validated_at == run.progress.iter:
+        validation = run.metrics.stream("val")
+        current |= {f"val/{name}": value for name, value in validation.items()}
+    return current
 
 
 def restore_model(model: torch.nn.Module, weights: Mapping[str, object], label: str) -> None:

@@ -250,7 +250,7 @@ def test_the_best_is_a_second_name_of_the_file_and_no_second_write(tmp_path):
     train(tmp_path, SaveCheckpoint(best="acc"), epochs=1, scores=[0.1])
     assert os.path.samefile(tmp_path / "epoch_1.pth", tmp_path / "best_acc_epoch_1.pth")
     entry = CheckpointStore(tmp_path).index.entries["best_acc_epoch_1.pth"]
-    assert (entry.kind, entry.metrics["acc"]) == ("best", 0.1)
+    assert (entry.kind, entry.metrics["val/acc"]) == ("best", 0.1)
 
 
 def test_the_old_best_goes_only_when_the_new_one_is_durable(tmp_path):
@@ -347,7 +347,7 @@ def test_what_a_checkpoint_holds(tmp_path):
     train(tmp_path, SaveCheckpoint(), epochs=1)
     assert set(saved(tmp_path, "epoch_1")) == {
         "model", "optimizers", "schedules", "scaler", "progress", "data", "val_data", "metrics",
-        "hooks", "rng", "kinds", "config", "versions",
+        "metric_store", "hooks", "rng", "kinds", "config", "versions",
     }  # fmt: skip
     entry = CheckpointStore(tmp_path).index.entries["epoch_1.pth"]
     assert (entry.iter, entry.epoch, entry.owners) == (1, 1, ("save_checkpoint",))
