@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.checkpoint.background import BackgroundSaver, Job
 from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.newest import places_of
+from hookloop.checkpoint.newest import is_same_place
 from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.storage import is_url
@@ -94,8 +94,9 @@ class CheckpointSaver:
     def resumed(self, run: Run, label: str) -> None:
         """Note the checkpoint that a run continues from: a validation that is due amends it."""
         place, _, name = label.rpartition("/")
-        own = {_key(one) for one, _ in places_of(str(run.dir))}
-        if run.world.is_main and _key(place) in own:
+        stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
+        is_own = any(is_same_place(own, place) for own in (str(run.dir), *stores))
+        if run.world.is_main and is_own:
             self._current.at(run.progress.iter).files.append((self._store(place), name))
 
     def close(self, run: Run) -> None:

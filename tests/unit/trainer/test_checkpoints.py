@@ -99,20 +99,24 @@ def test_what_a_hook_computes_in_the_validation_belongs_to_it(tmp_path):
         assert entry.metrics["val/score"] == entry.epoch
 
 
-def test_the_validation_that_is_due_at_a_resume_amends_the_entry(tmp_path):
+@pytest.mark.parametrize("directory", [None, "elsewhere"])
+def test_the_validation_that_is_due_at_a_resume_amends_the_entry(tmp_path, directory):
+    home = tmp_path / directory if directory else None
+    place = home / "run" if home else tmp_path / "run"
+
     def make(**options):
-        save = SaveCheckpoint(keep=None, best="val/loss")
+        save = SaveCheckpoint(keep=None, best="val/loss", directory=home)
         hooks = [save, *options.pop("hooks", ())]
         return make_classifier(max_epochs=3, run_dir=tmp_path / "run", hooks=hooks, **options)
 
     with pytest.raises(OSError, match="killed"):
         make(hooks=[Fail(2)]).train()
-    cut_off = entries(tmp_path / "run")["epoch_2.pth"]
+    cut_off = entries(place)["epoch_2.pth"]
     assert set(cut_off.metrics) == {"train/loss"}
     assert not cut_off.validated
     results = validations(make(resume=True))
     for name, iteration in {"epoch_2.pth": 6, "epoch_3.pth": 9, "best_loss_epoch_3.pth": 9}.items():
-        assert of_validation(entries(tmp_path / "run")[name]) == results[iteration]
+        assert of_validation(entries(place)[name]) == results[iteration]
 
 
 def test_a_resume_into_another_directory_leaves_the_first_as_it_is(tmp_path):
