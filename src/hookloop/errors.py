@@ -8,6 +8,7 @@
       MetricError       a metric that nothing produces
       CheckpointError   a checkpoint that cannot be written, found or loaded
       RunExistsError    a run directory that already holds another run
+      ArgumentError     an argument that Trainer or a hook does not have; also a TypeError
       ScheduleError     a schedule that cannot be read; also a ValueError
 
 An exception raised by the user's own code is never wrapped in one of these.
@@ -53,6 +54,10 @@ class CheckpointError(HookloopError):
 
 class RunExistsError(HookloopError):
     """A run directory that already holds another run."""
+
+
+class ArgumentError(HookloopError, TypeError):
+    """An argument that Trainer or a hook does not have."""
 
 
 class ScheduleError(HookloopError, ValueError):

@@ -99,7 +99,7 @@ def make_trainer(order: Mapping[str, object]) -> Trainer:
     tree["max_iters"] = min(limit, iters) if isinstance(limit, int) else iters
     if tree.get("seed") is None:
         tree["seed"] = 0
-    given = arguments(config, run_dir=str(order["run_dir"]), resume=True)
+    given = arguments(config, run_dir=str(order["run_dir"]), resume="auto")
     hooks = [hook for hook in cast("list[Hook]", given["hooks"]) if not _is_service(hook)]
     save = SaveCheckpoint(cast("int", order["every"]), keep=2)
     defaults = given["default_hooks"]

@@ -28,6 +28,8 @@ from hookloop.errors import ConfigError, Fault, HookError, HookloopError
 from hookloop.every import Every
 from hookloop.runs.layout import RunDir, default_path
 from hookloop.trainer.inputs import check_model, make_progress
+from hookloop.trainer.start import AUTO as BEGIN_OR_CONTINUE
+from hookloop.trainer.start import Start
 from hookloop.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -228,7 +230,9 @@ class Builder:
         """Take the run's directory now, because a hook wants to know it when it is constructed."""
         run_dir = cast("str | Path | None", self.settings.get("run_dir"))
         resume = self.settings.get("resume")
-        if resume and resume is not True:
+        if resume:
+            Start(run_dir, cast("bool | str", resume))  # Rejects what is not there.
+        if resume and resume not in (True, BEGIN_OR_CONTINUE):
             home = Path(str(resume))
             run_dir = run_dir or (home.parent if home.is_file() else home)
         made = RunDir.open(run_dir) if resume and run_dir else RunDir.create(run_dir)

@@ -6,10 +6,12 @@ costs nothing. This module knows neither torch nor the loop.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
+from hookloop.arguments import check_names
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError
 from hookloop.every import Every
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
     from hookloop.checkpoint.index import Saved
     from hookloop.core.run import Run
+
+_POSITIONAL = inspect.Parameter.POSITIONAL_ONLY
 
 OnError = Literal["raise", "disable"]
 
@@ -49,6 +53,8 @@ class Hook:
         priority: Order at a point, 0..100 or a name; the lower acts first, ties as given.
         reads: Names in the metric store that the hook looks at; ``fnmatch`` patterns allowed.
         writes: Names that it puts there. A reader before its only writer is refused.
+        ends_training: Whether it is sure to end a training, which then needs no other limit.
+        steps_schedules: Whether it steps the schedules of the run.
         every: Limits the methods at points of that clock, for example ``"50 iters"``.
         on_error: ``"raise"`` ends the run, ``"disable"`` warns once and goes on without the hook.
 
@@ -63,8 +69,19 @@ class Hook:
     priority: Priority | int | str = Priority.NORMAL
     reads: Sequence[str] = ()
     writes: Sequence[str] = ()
+    ends_training: bool = False
+    steps_schedules: bool = False
     every: Every | int | str | None = None
     on_error: OnError = "raise"
+
+    if not TYPE_CHECKING:  # Type checkers look at the constructor itself.
+
+        def __new__(cls, *args: object, **kwargs: object) -> Self:
+            if args or kwargs:  # A copy is made without any.
+                check_names(cls, args, kwargs)
+            return super().__new__(cls)
+
+        __new__.__signature__ = inspect.Signature([inspect.Parameter("cls", _POSITIONAL)])
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)

@@ -95,6 +95,7 @@ class Loop:
             self._end_epoch()
         while not (progress.is_done or run.requests.stop) and (yield from self._train_epoch()):
             self._end_epoch()
+        self._keep_randomness()
         if self.validation.due_at_end(progress):
             run.validate()
             self._obey()
@@ -147,6 +148,8 @@ class Loop:
         if self._source().is_one_pass and not progress.is_done:
             run.stop(f"{self._source().name} ended after {progress.iter} iterations")
         if self.validation.due_after_epoch(progress):
+            if not self.validation.is_regular(progress):
+                self._keep_randomness()
             run.validate()
         self._obey()
         if run.requests.validate:  # Interrupted: the epoch is closed by the run that resumes.
@@ -187,6 +190,10 @@ class Loop:
             self.validation.note(run.progress)
             self.saver.amend(run, metrics)
         return metrics
+
+    def _keep_randomness(self) -> None:
+        """Remember where the random numbers stand, for a training that is continued later."""
+        self.randomness = self.randomness or Randomness.now()
 
     def _take_up_randomness(self) -> None:
         """Continue the random numbers of the run that is resumed, whatever hooks drew meanwhile."""

@@ -56,8 +56,10 @@ class Validation:
 
     def due_after_epoch(self, progress: Progress) -> bool:
         """Tell whether the epoch just completed calls for a validation."""
-        if progress.is_done:
-            return self.due_at_end(progress)
+        return self.due_at_end(progress) if progress.is_done else self.is_regular(progress)
+
+    def is_regular(self, progress: Progress) -> bool:
+        """Return whether the interval asks for a validation after this epoch, last or not."""
         return (
             self.enabled
             and self.every.unit == "epochs"

@@ -111,6 +111,8 @@ class Adapter(Hook):
         self.name = _instance_text(foreign, "name") or snake_case(type(foreign).__name__)
         self.priority = priority
         self.on_error = cast("OnError", _instance_text(foreign, "on_error") or "raise")
+        self.ends_training = bool(getattr(foreign, "ends_training", False))
+        self.steps_schedules = bool(getattr(foreign, "steps_schedules", False))
         self._make_facade = facade
         self.facade: Facade = cast("Facade", None)  # There is one from before_run on.
         self._at_start: list[Call] = []

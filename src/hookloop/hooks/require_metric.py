@@ -39,8 +39,6 @@ class RequireMetric(WatchMetric):
         hookloop.errors.HookError: RequireMetric: give either above= or below=.
     """
 
-    writes = ("stop",)
-
     def __init__(
         self,
         metric: str,
@@ -61,6 +59,7 @@ class RequireMetric(WatchMetric):
         self.by = moment_of(self, "by", by)
         self.otherwise = otherwise
         self.stop_when_met = stop_when_met
+        self.ends_training = stop_when_met  # Met or not: one of the two comes.
         self._met = False
 
     def state_dict(self) -> dict[str, object]:

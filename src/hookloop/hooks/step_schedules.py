@@ -21,12 +21,12 @@ class StepSchedules(Hook):
     after it (a checkpoint, for example) the next one.
 
     Example:
-        >>> StepSchedules().writes
-        ('lr',)
+        >>> StepSchedules().steps_schedules
+        True
     """
 
     priority = Priority.LOW
-    writes = ("lr",)
+    steps_schedules = True
 
     def __init__(self) -> None:
         self._by_metric: list[Schedule] = []  # A validation without training moves nothing.

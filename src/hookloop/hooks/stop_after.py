@@ -31,7 +31,7 @@ class StopAfter(Hook):
         hookloop.errors.HookError: StopAfter needs a limit: give epochs, iterations or minutes.
     """
 
-    writes = ("stop",)
+    ends_training = True
 
     def __init__(
         self,

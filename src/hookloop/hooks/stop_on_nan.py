@@ -63,8 +63,6 @@ class StopOnNaN(Hook):
         Every(count=1, unit='iters')
     """
 
-    writes = ("stop",)
-
     def __init__(
         self,
         *,

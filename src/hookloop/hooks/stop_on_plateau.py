@@ -37,7 +37,7 @@ class StopOnPlateau(ActOnPlateau):
         hookloop.errors.HookError: StopOnPlateau: the name 'val/zebra' does not tell whether ...
     """
 
-    writes = ("stop",)
+    ends_training = True
 
     def __init__(  # noqa: PLR0913 - two forms of one question
         self,

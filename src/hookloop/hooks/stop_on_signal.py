@@ -34,7 +34,6 @@ class StopOnSignal(Hook):
     """
 
     priority = Priority.HIGHEST
-    writes = ("stop",)
 
     def __init__(self, signals: tuple[str, ...] | list[str] = ("SIGINT", "SIGTERM")) -> None:
         known = signal.Signals.__members__

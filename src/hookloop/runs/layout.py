@@ -133,14 +133,18 @@ class RunDir:
             return True
         return self.path.is_dir() and any(self.path.glob("*.pth"))
 
+    def can_be_continued(self) -> bool:
+        """Return whether a run was begun here; one that was killed early has its config alone."""
+        return self.holds_run() or self.last_checkpoint_file.is_file() or self.config_file.is_file()
+
     def refuse_taken(self) -> None:
         """Refuse a path where no new run can begin."""
         if self.path.exists() and not self.path.is_dir():
             raise RunExistsError(f"'{self.path}' is a file: a run needs a directory of its own.")
         if self.holds_run():
             raise RunExistsError(
-                f"'{self.path}' already holds a run: resume it (--resume, or resume=True), "
-                "or choose another run directory."
+                f"'{self.path}' already holds a run: resume it (--resume, or resume=True; "
+                "resume='auto' begins or continues), or choose another run directory."
             )
 
     def write_config(self, config: Mapping[str, object]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import torch
 from torch.optim import LBFGS, Optimizer
@@ -60,6 +61,14 @@ def make_scaler(precision: Precision, device: torch.device) -> torch.amp.GradSca
     return torch.amp.GradScaler(device.type) if precision == "fp16" else None
 
 
+def check_count(name: str, value: object) -> None:
+    """Reject what is not a whole number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ModelError(f"{name}={value!r}: it must be a whole number, such as {name}=3.")
+    if value < 1:
+        raise ModelError(f"{name} must be at least 1, not {value}.")
+
+
 def make_progress(
     source: Source | None,
     max_epochs: int | None,
@@ -70,8 +79,8 @@ def make_progress(
     """Set the limits of the run, as far as they can be told beforehand."""
     limits = {"max_epochs": max_epochs, "max_iters": max_iters, "epoch_iters": epoch_iters}
     for name, limit in (limits | {"accumulate": accumulate}).items():
-        if limit is not None and limit < 1:
-            raise ModelError(f"{name} must be at least 1, not {limit}.")
+        if limit is not None:
+            check_count(name, limit)
     batches = source.num_batches if source is not None else None
     known = epoch_iters
     if known is None and batches is not None:
@@ -84,20 +93,55 @@ def make_progress(
     return Progress(max_iters=max_iters, max_epochs=max_epochs, epoch_iters=known)
 
 
+def set_limits(progress: Progress, max_epochs: int | None, max_iters: int | None) -> None:
+    """Set other limits for what is left of a training; reject those that leave nothing to do."""
+    given = {"max_epochs": max_epochs, "max_iters": max_iters}
+    wanted = {name: limit for name, limit in given.items() if limit is not None}
+    later = replace(progress)
+    for name, limit in wanted.items():
+        check_count(name, limit)
+        setattr(later, name, limit)
+    if later.is_done:
+        by_iters = later.max_iters is not None and later.iter >= later.max_iters
+        name, done = ("max_iters", later.iter) if by_iters else ("max_epochs", later.epoch)
+        raise ModelError(
+            f"{name}={getattr(later, name)} is reached, so there is nothing left to train: "
+            f"train({name}=...) with a number above {done} continues the training."
+        )
+    progress.max_epochs, progress.max_iters = later.max_epochs, later.max_iters
+
+
 def check_trainable(run: Run) -> None:
-    """Refuse a training that could not begin, would never end or would leave a schedule unused."""
-    progress = run.progress
-    written = {name for hook in run.hooks for name in hook.writes}
+    """Reject a training that could not begin, or would leave a schedule unused."""
     if run.train_data is None:
         raise DataError("There is nothing to train on: give train_data=.")
     if not run.optimizers:
         raise ModelError("There is no optimizer: give optimizer=.")
-    if progress.max_epochs is None and progress.max_iters is None and "stop" not in written:
-        raise ModelError("The training would never end: give max_epochs= or max_iters=.")
-    if run.schedules and "lr" not in written:
+    for name, schedule in run.schedules.items():
+        driven = getattr(schedule.scheduler, "optimizer", None)
+        if isinstance(driven, Optimizer) and driven not in run.optimizers.values():
+            which = "" if name == "default" else f" '{name}'"
+            raise ModelError(
+                f"The schedule{which} drives an optimizer that is not in this run, so it would "
+                "change nothing: build it from the very optimizer that is given as optimizer=."
+            )
+    if run.schedules and not any(hook.steps_schedules for hook in run.hooks):
         raise HookError(
             "schedule= is given, but no hook steps it: keep the default hook 'schedule', or add "
             "StepSchedules()."
+        )
+
+
+def check_ends(run: Run) -> None:
+    """Reject a training without a limit and without a hook that is sure to end it."""
+    progress = run.progress
+    if progress.max_epochs is not None or progress.max_iters is not None:
+        return
+    if not any(hook.ends_training for hook in run.hooks):
+        raise ModelError(
+            "The training would never end: give max_epochs= or max_iters=, or a hook that ends it, "
+            "such as StopAfter or StopOnPlateau. A hook of your own that calls run.stop() declares "
+            "ends_training = True."
         )
 
 

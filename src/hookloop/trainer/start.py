@@ -10,11 +10,14 @@ from hookloop.checkpoint.newest import is_same_place, newest_checkpoint
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.weights import Pretrained
-from hookloop.errors import CheckpointError
-from hookloop.runs.layout import RunDir
+from hookloop.errors import CheckpointError, nearest
+from hookloop.runs.layout import TIME, RunDir
 from hookloop.runs.lock import RunLock
 
 _log = logging.getLogger("hookloop")
+
+AUTO = "auto"
+"""The value of ``resume`` that continues a run if there is one, and begins it if there is none."""
 
 
 class Start:
@@ -22,8 +25,8 @@ class Start:
 
     Args:
         run_dir: The directory; None for a new one under ``runs/``.
-        resume: True for the run in ``run_dir``; a run directory or a checkpoint file to continue,
-            which may be a URL.
+        resume: True for the run in ``run_dir``, which must be there; ``"auto"`` to begin it if it
+            is not; a run directory or a checkpoint file to continue, which may be a URL.
         load_from: A checkpoint of which only the weights are taken.
     """
 
@@ -40,14 +43,8 @@ class Start:
         self._resume: str | None = None
         self._continues = False
         self._lock: RunLock | None = None
-        if resume is True:
-            if self._dir is None:
-                raise CheckpointError("resume=True needs run_dir=, the run to continue.")
-            self._resume = str(self._dir)
-        elif resume:
-            self._resume = str(resume)
-            if not is_url(resume) and not Path(resume).exists():
-                raise CheckpointError(f"resume: there is no '{resume}'.")
+        if resume:
+            self._resume = _run_to_continue(self._dir, resume)
         if self._resume is not None and not is_url(self._resume):
             path = Path(self._resume)
             home = path.parent if path.is_file() else path
@@ -112,6 +109,8 @@ class Start:
         if Path(path).is_file() or (is_url(path) and name.endswith(".pth")):
             return path, CheckpointStore(place or ".").load(name)
         found = newest_checkpoint(path, stores)
+        if found is None and is_url(path):
+            raise CheckpointError(f"resume: there is no checkpoint in '{path}'.")
         if found is None:
             _log.warning("'%s' has no checkpoint yet: the run starts from the beginning.", path)
         return found
@@ -124,3 +123,34 @@ def _keeps_in(run_dir: Path, checkpoint: str) -> bool:
         return False
     given = (checkpoint, checkpoint.rpartition("/")[0])
     return any(is_same_place(place, pointer.place) for place in given)
+
+
+def _run_to_continue(directory: Path | None, resume: bool | str | Path) -> str | None:
+    """Return the run or checkpoint to continue; None if ``"auto"`` finds that it has to begin.
+
+    Raises:
+        CheckpointError: If there is nothing to continue. A mistyped path must not begin again.
+    """
+    if not isinstance(resume, bool) and resume != AUTO:
+        if not is_url(resume) and not Path(resume).is_file():
+            _check_holds_run(Path(resume), "resume")
+        return str(resume)
+    if directory is None or TIME in directory.name:
+        wanted = "the run to continue" if resume is True else "a directory with a fixed name"
+        raise CheckpointError(f"resume={resume!r} needs run_dir=, {wanted}.")
+    if resume == AUTO:
+        return str(directory) if RunDir(directory).can_be_continued() else None
+    _check_holds_run(directory, "run_dir")
+    return str(directory)
+
+
+def _check_holds_run(path: Path, argument: str) -> None:
+    if RunDir(path).can_be_continued():
+        return
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    names = [one.name for one in beside if one != path and RunDir(one).can_be_continued()]
+    what = "holds no run to resume" if path.exists() else "does not exist: there is no run there"
+    raise CheckpointError(
+        f"{argument}: '{path}' {what}.{nearest(path.name, names)} To begin the run if it is not "
+        "there, and to continue it if it is, write resume='auto'."
+    )

@@ -29,7 +29,9 @@ from hookloop.parallel.world import World, choose_device
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
 from hookloop.trainer.default_hooks import own_hooks
+from hookloop.trainer.guard import Guarded
 from hookloop.trainer.inputs import (
+    check_ends,
     check_own_updates,
     check_trainable,
     check_updates,
@@ -38,6 +40,7 @@ from hookloop.trainer.inputs import (
     named_optimizers,
     place_model,
     produced_names,
+    set_limits,
 )
 from hookloop.trainer.session import Session
 from hookloop.trainer.start import Start
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., None])
 
 
-class Trainer:
+class Trainer(Guarded):
     """Trains a model; everything beyond forward, loss, backward and update is a hook.
 
     Args:
@@ -82,7 +85,8 @@ class Trainer:
         points: Mount points of the project's own.
         run_dir: The run's directory; by default a new one under ``runs/``.
         seed: Seeds Python, NumPy and torch when training starts.
-        resume: True continues the run in ``run_dir``; a path continues that run or checkpoint.
+        resume: True continues the run in ``run_dir``, ``"auto"`` begins it if it is not there; a
+            path continues that run or checkpoint.
         load_from: A checkpoint whose weights to begin with, or a `Pretrained` that says which.
         seed_samples: Whether random numbers drawn in the workers of a DataLoader follow from the
             sample's place, so that a resume repeats them; False leaves them to torch.
@@ -177,15 +181,24 @@ class Trainer:
         )
         self._session = Session(self.run, self._loop, start, saver, scaler)
 
-    def train(self) -> Outcome:
+    def train(self, *, max_epochs: int | None = None, max_iters: int | None = None) -> Outcome:
         """Train until a limit, a request to stop, or a signal.
 
+        Called again, it continues where it ended, as one longer training would.
+
+        Args:
+            max_epochs: Another limit than the one given before; counted from the first epoch.
+            max_iters: The same for iterations.
+
         Raises:
+            ModelError: If the limit is reached already.
             Interrupted: When a signal ended the run; it has ended in order by then.
         """
         self._compile()
         check_updates(self.run)
         check_trainable(self.run)
+        set_limits(self.run.progress, max_epochs, max_iters)
+        check_ends(self.run)
         with self._session.training():
             self._loop.train()
         return self.run.outcome
@@ -205,6 +218,7 @@ class Trainer:
         self._compile(frozenset({"train/*"}))
         check_own_updates(self.run, self._loop.turns, self._loop.accumulate)
         check_trainable(self.run)
+        set_limits(self.run.progress, None, None)
         with self._session.training():
             groups = self._loop.iterations()
             yield (group[0] for group in groups)
@@ -237,6 +251,7 @@ class Trainer:
         if self.run.train_data is not None:
             check_trainable(self.run)
             check_updates(self.run)
+            check_ends(self.run)
 
     def timetable(self) -> list[Row]:
         """List which hook acts at which mount point, in order."""

@@ -37,7 +37,7 @@ def test_a_directory_that_holds_a_run_is_refused(tmp_path):
 def test_what_is_not_there_is_refused_at_once(tmp_path):
     with pytest.raises(CheckpointError, match="resume=True needs run_dir="):
         Start(resume=True)
-    with pytest.raises(CheckpointError, match="resume: there is no"):
+    with pytest.raises(CheckpointError, match="resume: '.*nothing' does not exist"):
         Start(resume=tmp_path / "nothing")
     with pytest.raises(CheckpointError, match="load_from: there is no checkpoint"):
         Start(load_from=tmp_path / "nothing.pth")
@@ -46,8 +46,36 @@ def test_what_is_not_there_is_refused_at_once(tmp_path):
 
 def test_a_run_without_a_checkpoint_starts_from_the_beginning_and_says_so(tmp_path, caplog):
     (tmp_path / "run").mkdir()
+    (tmp_path / "run/config.yaml").write_text("seed: 1\n")  # Killed before its first checkpoint.
     assert Start(tmp_path / "run", resume=True).take_checkpoint() is None
     assert "has no checkpoint yet: the run starts from the beginning." in caplog.text
+
+
+def test_a_mistyped_directory_does_not_begin_from_zero(tmp_path):
+    train(tmp_path / "baseline")
+    with pytest.raises(CheckpointError, match="does not exist.* Did you mean 'baseline'.*'auto'"):
+        Start(tmp_path / "basline", resume=True)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CheckpointError, match="holds no run to resume"):
+        Start(tmp_path / "empty", resume=True)
+    with pytest.raises(CheckpointError, match="there is no checkpoint in 'memory://nowhere'"):
+        Start(resume="memory://nowhere").take_checkpoint()
+    assert not (tmp_path / "basline").exists()
+
+
+def test_auto_begins_and_then_continues(tmp_path):
+    whole = train(tmp_path / "whole", epochs=3)
+    (tmp_path / "run").mkdir()  # A job script may have made it.
+    assert train(tmp_path / "run", resume="auto", epochs=1).run.progress.iter == 3
+    resumed = train(tmp_path / "run", resume="auto", epochs=3)
+    ours, theirs = weights(resumed.run.model), weights(whole.run.model)
+    assert all((ours[name] == theirs[name]).all() for name in theirs)
+
+
+@pytest.mark.parametrize("run_dir", [None, "runs/{time}_mine"])
+def test_auto_needs_a_directory_that_a_second_start_finds_again(run_dir):
+    with pytest.raises(CheckpointError, match="resume='auto' needs run_dir=.*fixed name"):
+        Start(run_dir, resume="auto")
 
 
 def test_a_single_checkpoint_is_continued_in_its_directory(tmp_path):

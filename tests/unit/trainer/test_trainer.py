@@ -13,6 +13,7 @@ from tests.tiny import Record, assert_same_bits, make_data, make_model, make_tra
 from hookloop import Interrupted, Schedule, Trainer
 from hookloop.core.hook import Hook
 from hookloop.errors import (
+    ArgumentError,
     CheckpointError,
     DataError,
     HookError,
@@ -20,6 +21,7 @@ from hookloop.errors import (
     ModelError,
     RunExistsError,
 )
+from hookloop.hooks import StepSchedules, StopAfter, StopOnNaN, StopOnPlateau
 
 
 def test_zero_hooks_train_and_leave_nothing_on_disk(tmp_path, monkeypatch):
@@ -299,6 +301,105 @@ def test_hooks_may_be_named_by_a_mapping():
 def test_what_cannot_be_trained_is_refused_before_training(options, kind, message):
     with pytest.raises(kind, match=message):
         make_trainer(**options).check()
+
+
+def test_the_default_hooks_do_not_pass_for_an_end():
+    with pytest.raises(ModelError, match="would never end.*StopAfter.*ends_training = True"):
+        make_trainer(max_epochs=None, default_hooks=None, hooks=[StopOnNaN()]).check()
+
+
+def test_a_hook_that_ends_the_training_is_a_limit():
+    class Enough(Hook):
+        ends_training = True
+
+        def after_train_iter(self, run):
+            run.stop("enough")
+
+    for hook in (Enough(), StopAfter(iterations=1)):
+        assert make_trainer(max_epochs=None, hooks=[hook]).train().status == "stopped"
+    make_trainer(max_epochs=None, hooks=[StopOnPlateau("val/loss")], val_data=make_data()).check()
+
+
+def test_a_loop_of_ones_own_may_end_by_itself():
+    trainer = make_trainer(max_epochs=None)
+    with trainer.loop() as batches:
+        for _ in batches:
+            break
+    assert trainer.run.progress.iter == 1
+
+
+def test_a_schedule_of_another_optimizer_is_rejected():
+    model = make_model()
+    ours, other = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
+    schedule = torch.optim.lr_scheduler.ExponentialLR(other, 0.5)
+    trainer = make_trainer(model=model, optimizer=ours, schedule=schedule, hooks=[StepSchedules()])
+    with pytest.raises(ModelError, match="drives an optimizer that is not in this run"):
+        trainer.check()
+
+
+# --- continued in the same process ---------------------------------------------------------------
+
+
+def make_noisy(**options):
+    """Dropout, shuffled data, a validation and a schedule: whatever depends on the moment."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(), torch.nn.Linear(8, 1))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    return make_trainer(
+        model=model,
+        train_data=make_data(shuffle=True),
+        val_data=make_data(),
+        optimizer=optimizer,
+        schedule=torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9),
+        hooks=[StepSchedules()],
+        seed=1,
+        **options,
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "options"),
+    [
+        pytest.param({"max_epochs": 2}, [{"max_epochs": 3}, {"max_epochs": 6}], {}, id="epochs"),
+        pytest.param({"max_iters": 4}, [{"max_iters": 11}, {"max_iters": 18}], {}, id="iterations"),
+        pytest.param(
+            {"max_epochs": 2}, [{"max_epochs": 6}], {"val_every": "3 epochs"}, id="one validation"
+        ),
+    ],
+)
+def test_a_training_is_continued_as_one_longer_training(first, then, options):
+    whole = make_noisy(max_epochs=6, **options)
+    whole.train()
+    parts = make_noisy(**({"max_epochs": None} | first), **options)
+    parts.train()
+    for more in then:
+        torch.rand(3)  # What a notebook does in between.
+        parts.validate()
+        assert parts.train(**more).status == "completed"
+    assert parts.run.progress.iter == whole.run.progress.iter == 18
+    assert_same_bits(parts.run.model, whole.run.model)
+
+
+def test_a_training_that_has_nothing_left_to_do_is_rejected():
+    trainer = make_trainer(max_epochs=2)
+    trainer.train()
+    for again in ({}, {"max_epochs": 2}, {"max_epochs": 1}):
+        with pytest.raises(ModelError, match=r"nothing left to train: train\(max_epochs=...\)"):
+            trainer.train(**again)
+    with pytest.raises(ModelError, match="max_epochs='3': it must be a whole number"):
+        trainer.train(max_epochs="3")
+    assert trainer.run.progress.max_epochs == 2
+    trainer.train(max_iters=7, max_epochs=9)
+    with pytest.raises(ModelError, match="max_iters=7 is reached"):
+        trainer.train()
+
+
+@pytest.mark.parametrize("name", ["max_epochs", "max_epoch", "model", "hooks", "run_dir"])
+def test_a_setting_that_would_come_too_late_is_rejected(name):
+    trainer = make_trainer()
+    with pytest.raises(ArgumentError, match="cannot be set.*would have no effect"):
+        setattr(trainer, name, 6)
+    trainer.notes = "of the user's own"
 
 
 def test_a_model_without_trainable_parameters_is_refused():

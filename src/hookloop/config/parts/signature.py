@@ -10,7 +10,7 @@ import typing
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from hookloop.errors import nearest
+from hookloop.arguments import unknown_argument
 from hookloop.every import Every
 
 if typing.TYPE_CHECKING:
@@ -71,8 +71,7 @@ class Signature:
         if self.is_open or name in self.annotations or name == self.star:
             return None
         options = [*self.annotations, *([self.star] if self.star else [])]
-        takes = f" It takes {', '.join(options)}." if options else " It takes none."
-        return f"{self.name} has no argument '{name}'.{nearest(name, options) or takes}"
+        return unknown_argument(self.name, name, options)
 
     def missing(self, given: Collection[str]) -> list[str]:
         """Return the required names that are not given."""

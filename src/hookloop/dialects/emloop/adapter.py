@@ -44,7 +44,9 @@ class EmloopAdapter(Adapter):
         base = base_of(foreign, BASES)
         super().__init__(foreign, MOUNTS, facade=MainLoop, base=base)
         self.waits_for_begin = "before_train" in self.__dict__
-        self.writes = ("stop",)  # Each of them may end the training, which has no other limit.
+        # A training of emloop has no limit but its hooks; what a stranger's hook does is not known.
+        is_ours = type(foreign).__module__.startswith(__package__)
+        self.ends_training = bool(getattr(foreign, "ends_training", not is_ours))
 
     def before_run(self, run: Run) -> None:
         super().before_run(run)

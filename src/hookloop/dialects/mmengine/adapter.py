@@ -67,9 +67,7 @@ def adapt(foreign: object) -> list[Hook]:
     if not isinstance(foreign, Catalogued):
         return [MMEngineAdapter(foreign)]
     if isinstance(foreign, Replaceable) and foreign.acts_itself:
-        itself = MMEngineAdapter(foreign)
-        itself.writes = foreign.writes
-        return [itself]
+        return [MMEngineAdapter(foreign)]
     ours = list(foreign.native_hooks())
     for one in ours:
         one.priority = priority_of(foreign)

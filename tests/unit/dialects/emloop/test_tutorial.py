@@ -191,7 +191,7 @@ def test_log_variables_before_compute_stats_cannot_reach_training(tmp_path):
     hooks["hooks"].reverse()
     trainer = make_trainer(create_hooks(hooks), tmp_path / "run")
     with pytest.raises(HookError, match="list 'compute_stats' before 'log_variables'"):
-        trainer.train()
+        trainer.train(max_epochs=1)
     assert trainer.run.progress.iter == 0
 
 

@@ -36,7 +36,6 @@ class ObeySigint(Hook):
 
     name = "catch_sigint"
     priority = Priority.HIGHEST
-    writes = ("stop",)
 
     def __init__(self) -> None:
         self._obeys: Hook | None = None

@@ -22,6 +22,8 @@ class Check(AbstractHook):
         kwargs: See `AbstractHook`.
     """
 
+    ends_training = True
+
     def __init__(
         self,
         variable: str,

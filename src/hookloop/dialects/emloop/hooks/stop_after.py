@@ -25,6 +25,8 @@ class StopAfter(AbstractHook):
         kwargs: See `AbstractHook`.
     """
 
+    ends_training = True
+
     def __init__(
         self,
         epochs: int | None = None,

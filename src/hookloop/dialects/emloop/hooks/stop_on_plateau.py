@@ -9,5 +9,7 @@ from hookloop.dialects.emloop.hooks.on_plateau import OnPlateau
 class StopOnPlateau(OnPlateau):
     """End the training when the last epochs are worse than those before; see `OnPlateau`."""
 
+    ends_training = True
+
     def _on_plateau_action(self, **_: object) -> None:
         raise TrainingTerminated(f"'{self._variable}' of '{self._stream}' is on a plateau")

@@ -70,7 +70,7 @@ class _StopEarly(NativeHook):
 
     name = "early_stopping_hook"
     priority = Priority.LOWEST
-    writes = ("stop",)
+    ends_training = True
 
     def __init__(self, said: EarlyStoppingHook) -> None:
         self._said = said

@@ -15,11 +15,9 @@ class Replaceable(Catalogued):
 
     Attributes:
         own: Names of the methods that the native hooks stand for.
-        writes: What the row changes, as native hooks declare it.
     """
 
     own: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ()
 
     @property
     def acts_itself(self) -> bool:

@@ -21,7 +21,7 @@ class ParamSchedulerHook(Hook, Replaceable):
 
     priority = "LOW"
     own = ("after_train_iter", "after_train_epoch", "after_val_epoch")
-    writes = ("lr",)
+    steps_schedules = True
 
     def after_train_iter(
         self,

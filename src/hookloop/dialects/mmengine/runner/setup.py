@@ -185,7 +185,7 @@ class RunnerSetup(RunnerFacade):
         prepare = PrepareRun(runner, settings.dynamic_intervals)
         start, resume = self._start_hooks()
         hooks = [prepare, *self._native, *start, AddForeignKeys(runner), native.StopOnSignal()]
-        steps = any("lr" in hook.writes for hook in hooks)
+        steps = any(hook.steps_schedules for hook in hooks)
         unit = "epochs" if settings.by_epoch else "iters"
         limits = {"max_epochs": settings.limit} if settings.by_epoch else {
             "max_iters": settings.limit, "epoch_iters": settings.limit,
