@@ -79,11 +79,11 @@ def fire(calls: Calls, run: Run, *args: object) -> None:
 
 def fire_all(calls: Calls, run: Run) -> None:
     """Make a point's calls even if some fail, for the sake of what they have to clean up."""
-    failures: list[Exception] = []
+    failures: list[BaseException] = []
     for index in range(len(calls)):
         try:
             fire(calls.only(index), run)
-        except Exception as error:  # noqa: BLE001 - raised again below
+        except BaseException as error:  # noqa: BLE001 - raised again below; it may be a sys.exit()
             failures.append(error)
     if failures:
         raise failures[0]

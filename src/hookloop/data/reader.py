@@ -31,7 +31,7 @@ from hookloop.data.samplers import (
     samplers_of,
 )
 from hookloop.data.seeding import Sample, SeededSamples
-from hookloop.data.workers import Shielded
+from hookloop.data.workers import Shielded, Workers
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,9 @@ class Reader(Protocol):
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Take back what `state_dict` returned."""
 
+    def close(self) -> bool:
+        """End the processes that passes have started; return whether there were any."""
+
 
 def make_reader(data: Iterable[object], *, seed_samples: bool) -> Reader:
     """Choose how to read some data."""
@@ -87,6 +90,7 @@ class PlainReader:
 
     def __init__(self, data: Iterable[object]) -> None:
         self._data = data
+        self._workers = Workers()
         self.inexact: str | None = None
         if isinstance(data, DataLoader):
             self.inexact = (
@@ -103,7 +107,7 @@ class PlainReader:
 
     def begin(self, place: Place) -> Iterator[object]:
         """Begin a pass, reading and dropping what is to be skipped."""
-        batches = iter(self._data)
+        batches = self._workers.watch(iter(self._data))
         next(islice(batches, place.skip, place.skip), None)
         return batches
 
@@ -118,6 +122,12 @@ class PlainReader:
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """There is none."""
+
+    def close(self) -> bool:
+        """End the workers, those that persist as well."""
+        if isinstance(self._data, DataLoader):
+            self._data.__dict__["_iterator"] = None
+        return self._workers.end()
 
 
 class StatefulReader(PlainReader):
@@ -145,6 +155,10 @@ class StatefulReader(PlainReader):
         """Give the loader its own state back."""
         self._loader.load_state_dict(dict(state))
 
+    def close(self) -> bool:
+        """Leave the workers alone: the loader is the user's own, and ends them itself."""
+        return False
+
 
 class LoaderReader:
     """Reads a `DataLoader` over a map-style data set through a copy with another index sampler."""
@@ -155,6 +169,7 @@ class LoaderReader:
         # The copy shares everything with the user's loader but the source of its indices. Its
         # attributes are set past DataLoader.__setattr__, which forbids this for loaders in use.
         self._copy = _shielded(loader)
+        self._workers = Workers()
         self._indices = SkippingIndices(
             _index_sampler(loader),
             one_each=loader.batch_size is not None or loader.batch_sampler is not None,
@@ -185,7 +200,7 @@ class LoaderReader:
         if self._gather is not None:
             batches = read_fast(self._loader, iter(self._indices), self._gather)
         else:
-            batches = iter(self._copy)
+            batches = self._workers.watch(iter(self._copy))
         self._indices.prime()
         return batches
 
@@ -207,6 +222,11 @@ class LoaderReader:
         """Give samplers their state back."""
         self._began = cast("State", state["began"])
         self._samplers.restore(cast("State", state["samplers"]))
+
+    def close(self) -> bool:
+        """End the workers, those that persist as well."""
+        self._copy.__dict__["_iterator"] = None
+        return self._workers.end()
 
     def _why_inexact(self, seeds: bool) -> str | None:
         known = {id(one) for one in self.generators()}

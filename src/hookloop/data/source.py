@@ -99,6 +99,11 @@ class Source:
         self.position = 0
         self._began = None
 
+    def close(self) -> None:
+        """End what reading has started; a later pass starts it again, from the same place."""
+        if self._reader.close():
+            self._groups = None
+
     def replace(self, data: Batches) -> None:
         """Read other data from the next pass on; at once where passes have no borders."""
         other = Source(data, self.name, seed_samples=self._seed_samples)

@@ -6,7 +6,7 @@ before_run -> load -> the work -> the last checkpoint -> after_run, whatever hap
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from signal import SIGINT
 from typing import TYPE_CHECKING
@@ -85,10 +85,10 @@ class Session:
             _do_at_end(error, self._loop.save_requested)
             raise
         finally:
-            try:
+            with ExitStack() as last:  # Each of these happens, even if another one fails.
+                last.callback(self.start.leave)
+                last.callback(self._close_data)
                 _do_at_end(failure, fire_all, run.plan.after_run, run)
-            finally:
-                self.start.leave()
 
     def _load(self, *, trains: bool) -> None:
         """Load the weights to begin with, or the run to continue, if there are any."""
@@ -104,11 +104,20 @@ class Session:
             if trains:
                 self._saver.resumed(run, label)
 
+    def _close_data(self) -> None:
+        """End the processes that load data: none outlives the run, whatever holds on to it."""
+        run = self.run
+        train = [run.train_data] if run.train_data is not None else []
+        for source in (*train, *run.val_data.values(), *run.test_data.values()):
+            source.close()
+
     def _outcome(self, error: BaseException | None = None) -> Outcome:
         run = self.run
         stop = run.requests.stop
         if isinstance(error, KeyboardInterrupt):
             ending = Outcome("interrupted", "KeyboardInterrupt", SIGINT)
+        elif isinstance(error, SystemExit) and not error.code:
+            ending = Outcome("stopped", "sys.exit() was called")
         elif error is not None:
             ending = Outcome("failed", f"{type(error).__name__}: {error}")
         elif stop is None:

@@ -1,0 +1,170 @@
+"""However a script ends, it ends within seconds and leaves no process behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+LIMIT = 100
+"""Seconds for a whole script, most of which a busy machine needs to import torch."""
+
+SCRIPT = """
+import os, signal, sys
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from hookloop import Hook, Trainer
+
+class End(Hook):
+    def after_train_iter(self, run):
+        if run.progress.iter == 3:
+            {ending}
+
+    def after_run(self, run):
+        {last}
+
+persistent = {persistent}
+data = TensorDataset(torch.randn(32, 4), torch.randn(32, 1))
+model = torch.nn.Linear(4, 1)
+trainer = Trainer(
+    model,
+    train_data=DataLoader(data, 4, num_workers=2, persistent_workers=persistent),
+    val_data=DataLoader(data, 4, num_workers=1, persistent_workers=persistent),
+    loss=torch.nn.functional.mse_loss,
+    optimizer=torch.optim.SGD(model.parameters(), 0.1),
+    max_epochs=2,
+    hooks=[End()],
+    run_dir={run_dir!r},
+    device="cpu",
+)
+outcome = trainer.train()
+print("last line", flush=True)
+"""
+
+
+def run_script(tmp_path, ending="pass", *, last="pass", persistent=True):
+    """Run a script in a group of its own; its output ends when its last process does."""
+    script = SCRIPT.format(ending=ending, last=last, persistent=persistent, run_dir=str(tmp_path))
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "status", "persistent"),
+    [
+        ("pass", 0, "completed", True),
+        ("raise ValueError('no')", 1, "failed", True),
+        ("raise ValueError('no')", 1, "failed", False),
+        ("sys.exit(3)", 3, "failed", True),
+        ("sys.exit()", 0, "stopped", False),
+        ("raise KeyboardInterrupt", -signal.SIGINT, "interrupted", True),
+        ("os.kill(os.getpid(), signal.SIGTERM)", 143, "interrupted", True),
+        ("os.killpg(0, signal.SIGTERM)", 143, "interrupted", True),
+        ("os.killpg(0, signal.SIGTERM)", 143, "interrupted", False),
+        ("os.killpg(0, signal.SIGINT)", 130, "interrupted", True),
+        ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL, "running", True),
+    ],
+)
+def test_a_script_ends(tmp_path, ending, code, status, persistent):
+    done = run_script(tmp_path, ending, persistent=persistent)
+    assert done.returncode == code, done.stderr
+    assert f'"status": "{status}"' in (tmp_path / "summary.json").read_text()
+    assert ("last line" in done.stdout) == (ending == "pass")
+    if status == "interrupted" and code > 0:
+        assert (tmp_path / "iter_3.pth").exists()
+
+
+def test_a_hook_that_exits_at_the_end_leaves_no_run_that_looks_alive(tmp_path):
+    done = run_script(tmp_path, last="sys.exit(4)")
+    assert done.returncode == 4, done.stderr
+    assert '"status": "completed"' in (tmp_path / "summary.json").read_text()
+
+
+CELL = """
+import os, multiprocessing
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from hookloop import Trainer
+data = TensorDataset(torch.randn(32, 4), torch.randn(32, 1))
+model = torch.nn.Linear(4, 1)
+trainer = Trainer(
+    model,
+    train_data=DataLoader(data, 4, num_workers=1, persistent_workers=True),
+    loss=torch.nn.functional.mse_loss,
+    optimizer=torch.optim.SGD(model.parameters(), 0.1),
+    max_epochs={epochs},
+    run_dir={run_dir!r},
+    device="cpu",
+)
+@trainer.on("after_train_iter")
+def act(run):
+    if run.progress.iter == 3:
+        {ending}
+"""
+
+
+class Notebook:
+    """A kernel, as a notebook has it."""
+
+    def __init__(self, folder):
+        from jupyter_client.manager import start_new_kernel
+
+        env = {**os.environ, "IPYTHONDIR": str(folder)}
+        self.manager, self.client = start_new_kernel(startup_timeout=LIMIT, env=env, cwd=folder)
+
+    def run(self, code):
+        """Run a cell; return how it ended, and what it printed."""
+        printed = []
+
+        def take(message):
+            if message["msg_type"] == "stream":
+                printed.append(message["content"]["text"])
+
+        reply = self.client.execute_interactive(
+            textwrap.dedent(code), timeout=LIMIT, output_hook=take
+        )
+        return reply["content"], "".join(printed)
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    kernel = Notebook(tmp_path)
+    yield kernel
+    kernel.client.stop_channels()
+    kernel.manager.shutdown_kernel(now=True)
+
+
+COUNT = "print(len(multiprocessing.active_children()))"
+
+
+def test_cells_of_a_notebook_end_and_so_does_its_kernel(notebook, tmp_path):
+    cell = CELL.format(epochs=2, run_dir=str(tmp_path / "whole"), ending="pass")
+    assert (
+        notebook.run(f"{cell}\nassert trainer.train().status == 'completed'")[0]["status"] == "ok"
+    )
+    assert notebook.run(COUNT)[1] == "0\n"
+
+    cell = CELL.format(epochs=2, run_dir=str(tmp_path / "failed"), ending="raise ValueError")
+    assert notebook.run(f"{cell}\ntrainer.train()")[0]["ename"] == "ValueError"
+    assert notebook.run(COUNT)[1] == "0\n"
+
+    # A click on "interrupt" is a SIGINT to the kernel and its children.
+    interrupt = "os.killpg(0, 2)"
+    cell = CELL.format(epochs=2, run_dir=str(tmp_path / "interrupted"), ending=interrupt)
+    reply, _ = notebook.run(f"{cell}\ntrainer.train()")
+    assert reply["ename"] == "Interrupted"
+    assert (tmp_path / "interrupted" / "iter_3.pth").exists()
+    assert notebook.run(COUNT)[1] == "0\n"
+
+    notebook.client.shutdown()
+    assert notebook.manager.provisioner.process.wait(LIMIT) == 0
