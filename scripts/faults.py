@@ -100,7 +100,7 @@ def make_trainer(run_dir: Path, size: Size, **options: object) -> Trainer:
         hooks=hooks,
         default_hooks={"console": None, "checkpoint": save, "metrics": WriteMetrics(every=1)},
         run_dir=run_dir,
-        resume=True,
+        resume="auto",
         seed=7,
         device="cpu",
         **options,  # type: ignore[arg-type]

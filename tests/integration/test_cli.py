@@ -188,8 +188,8 @@ def test_a_resume_goes_back_to_the_checkpoint_that_is_given(project: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["config.yaml"], "'config.yaml' is no run to resume: give the directory of a run"),
-        (["nowhere"], "'nowhere' is no run to resume"),
+        (["config.yaml"], "'config.yaml' is not a run to resume: give the directory of a run"),
+        (["nowhere"], "'nowhere' is not a run to resume"),
         (["runs/first", "model.width=4"], "is of another model"),
         (["runs/first", "optimizer.type=SGD"], "optimizers.default.type: 'AdamW' -> 'SGD'"),
     ],
