@@ -1,0 +1,117 @@
+"""Count the files and lines of the package that a number, an iteration, a save and a resume enter.
+
+Each walk is a real training. Python's profiler reports every function call in every thread, and the
+files of the package in which one takes place are counted. Run: ``python scripts/walk.py``.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from types import FrameType
+
+import torch
+from torch import nn
+
+import hookloop
+from hookloop import Hook, Run, Trainer
+from hookloop.hooks import SaveCheckpoint, WriteTensorBoard
+
+PACKAGE = Path(hookloop.__file__).parent
+
+
+class Walk:
+    """Notes the files that are entered between two mount points, and later in other threads.
+
+    Args:
+        first: The mount point at which to begin, before any other hook.
+        last: The mount point at which to end, after all other hooks.
+        iteration: Which iteration to watch, counted in completed ones; None for any.
+    """
+
+    def __init__(self, first: str, last: str, iteration: int | None = None) -> None:
+        self.files: set[Path] = set()
+        self._is_on = False
+        self._iteration = iteration
+        begin, end = Hook().named("begin"), Hook().named("end")
+        begin.priority, end.priority = 0, 100
+        setattr(begin, first, self._begin)
+        setattr(end, last, self._end)
+        self.hooks = [begin, end]
+
+    def _begin(self, run: Run, *args: object) -> None:
+        self._is_on = self._iteration is None or run.progress.iter + 1 == self._iteration
+
+    def _end(self, run: Run, *args: object) -> None:
+        self._is_on = False
+
+    def note(self, frame: FrameType, event: str, arg: object) -> None:
+        """Take what the profiler reports."""
+        is_elsewhere = threading.current_thread() is not threading.main_thread()
+        if event == "call" and (self._is_on or (is_elsewhere and self.files)):
+            file = Path(frame.f_code.co_filename)
+            if file.is_relative_to(PACKAGE) and frame.f_code.co_name != "<module>":
+                self.files.add(file)
+
+    def take(self, trainer: Trainer) -> None:
+        """Train, and watch."""
+        threading.setprofile(self.note)
+        sys.setprofile(self.note)
+        try:
+            trainer.train()
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+
+    def report(self, name: str) -> None:
+        """Print what was entered, in the order of the layers' names."""
+        lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in self.files)
+        print(f"{name}: {len(self.files)} files, {lines} lines")
+        for file in sorted(self.files):
+            print(f"    {file.relative_to(PACKAGE)}")
+
+
+def trainer_with(*hooks: Hook, **arguments: object) -> Trainer:
+    """Return a trainer of a tiny model, for six iterations."""
+    torch.manual_seed(0)
+    model = nn.Linear(2, 1)
+    return Trainer(
+        model,
+        train_data=[(torch.ones(4, 2), torch.zeros(4, 1))] * 6,
+        loss=nn.functional.mse_loss,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        hooks=hooks,
+        **{"max_epochs": 1} | arguments,  # type: ignore[arg-type]
+    )
+
+
+def main() -> None:
+    """Take all walks."""
+    with tempfile.TemporaryDirectory() as directory:
+        runs = Path(directory)
+
+        walk = Walk("before_train_iter", "after_train_iter", iteration=3)
+        hooks = [WriteTensorBoard(every=3), *walk.hooks]
+        walk.take(trainer_with(*hooks, default_hooks=False, run_dir=runs / "loss"))
+        walk.report("the loss, from the loop to the event file")
+
+        walk = Walk("before_train_iter", "after_train_iter", iteration=3)
+        hooks = [WriteTensorBoard(every=3), *walk.hooks]
+        walk.take(trainer_with(*hooks, run_dir=runs / "iteration"))
+        walk.report("an iteration with all default hooks and a log")
+
+        walk = Walk("after_train_iter", "before_train_iter", iteration=4)
+        keep = SaveCheckpoint("3 iters")
+        walk.take(trainer_with(keep, *walk.hooks, default_hooks=False, run_dir=runs / "save"))
+        walk.report("a checkpoint, from the hook to the disk")
+
+        walk = Walk("before_run", "before_train_iter")
+        resumed = {"run_dir": runs / "save", "resume": True, "max_epochs": 2}
+        walk.take(trainer_with(keep, *walk.hooks, default_hooks=False, **resumed))
+        walk.report("a resume, from before_run to the first iteration")
+
+
+if __name__ == "__main__":
+    main()
