@@ -4,7 +4,8 @@ One training with dropout, random augmentation in two workers, averaged weights,
 stopping and a save after every iteration is run once undisturbed. Then it is killed again and
 again, with SIGKILL at random moments (while it starts, loads, trains, validates, writes), and
 resumed each time; its final checkpoint and its metrics have to be those of the undisturbed run, to
-the bit. The other faults follow: SIGTERM, a full disk, damaged files, a removed directory.
+the bit. The other faults follow: SIGTERM, a full disk, damaged files, links in the
+place of files, a removed directory.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from hookloop import Hook, Trainer
 from hookloop.checkpoint.compare import compare
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.run import Interrupted, Run
-from hookloop.errors import CheckpointError
+from hookloop.errors import CheckpointError, LinkError
 from hookloop.hooks import AverageWeights, SaveCheckpoint, StopOnPlateau, WriteMetrics
 
 REFUSED = 2
@@ -161,7 +162,7 @@ def _live(make: Callable[[], Trainer], log: Path) -> int:
         return make().train().exit_code
     except Interrupted as interruption:
         return interruption.outcome.exit_code
-    except CheckpointError as error:
+    except (CheckpointError, LinkError) as error:
         print(f"refused: {error}", flush=True)
         return REFUSED
     except BaseException:  # noqa: BLE001 - a process that is forked must not return to its caller
@@ -371,6 +372,32 @@ def damage_all_files(bench: Bench) -> str:
     return "refused with the reason of each file; nothing was trained or deleted"
 
 
+def plant_links(bench: Bench) -> str:
+    """Files of the run are links to others: those that are continued are refused, none followed."""
+    run_dir, victim = bench.root / "links", bench.root / "victim"
+    bench.kill_at(run_dir, 15)
+    victim.write_text("precious")
+    for name in (".lock", "metrics.jsonl", "run.log"):
+        place, kept = run_dir / name, bench.root / "kept"
+        if place.exists():
+            shutil.move(place, kept)
+        place.symlink_to(victim)
+        life = bench.run(run_dir, REFUSED)
+        if "is a symbolic link" not in life.log.read_text():
+            raise Fault(f"links: '{name}' was refused for another reason:\n{life.tail()}")
+        place.unlink()
+        if kept.exists():
+            shutil.move(kept, place)
+    for name in ("summary.json", "config.yaml", "checkpoints.json"):
+        (run_dir / name).unlink(missing_ok=True)
+        (run_dir / name).symlink_to(victim)
+    bench.run(run_dir)
+    if victim.read_text() != "precious":
+        raise Fault("links: the file that a link leads to was written to")
+    bench.check_end(run_dir)
+    return "none was followed; ended bit-equal once the links were gone"
+
+
 def remove_directory(bench: Bench) -> str:
     """The directory disappears while training: it goes on, and saves again."""
     run_dir = bench.root / "removed"
@@ -474,6 +501,7 @@ TRIALS: dict[str, Callable[[Bench], str]] = {
     "SIGTERM": end_by_sigterm,
     "damaged newest file": damage_files,
     "all files damaged": damage_all_files,
+    "links in the place of files": plant_links,
     "directory removed": remove_directory,
     "disk full for a while": fill_disk_for_a_while,
     "disk full for good": fill_disk_for_good,

@@ -8,6 +8,7 @@
       MetricError       a metric that nothing produces
       CheckpointError   a checkpoint that cannot be written, found or loaded
       RunExistsError    a run directory that already holds another run
+      LinkError         a link in the place of a file of a run; also an OSError
       ArgumentError     an argument that Trainer or a hook does not have; also a TypeError
       ScheduleError     a schedule that cannot be read; also a ValueError
 
@@ -54,6 +55,10 @@ class CheckpointError(HookloopError):
 
 class RunExistsError(HookloopError):
     """A run directory that already holds another run."""
+
+
+class LinkError(HookloopError, OSError):
+    """A link, or anything else that is not a file of its own, in the place of a run's file."""
 
 
 class ArgumentError(HookloopError, TypeError):

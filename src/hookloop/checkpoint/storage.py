@@ -162,7 +162,7 @@ class LocalStorage:
     def clean(self) -> list[str]:
         """Delete what a killed process left half written."""
         hidden = sorted(self.directory.glob(".*")) if self.directory.is_dir() else []
-        left = [path for path in hidden if path.suffix in (".staged", ".tmp")]
+        left = [path for path in hidden if {".staged", ".tmp"} & set(path.suffixes)]
         for path in left:
             path.unlink(missing_ok=True)
         return [path.name for path in left]

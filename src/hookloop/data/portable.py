@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
+
+from hookloop.runs.files import drafted
 
 
 def portable(value: object) -> object:
@@ -48,9 +49,5 @@ def named_tensors(value: object, name: str) -> Iterator[tuple[str, Tensor]]:
 
 def write_portable(path: Path, value: object) -> None:
     """Write a value so that ``torch.load(path, weights_only=True)`` reads it; whole or not."""
-    staged = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        torch.save(portable(value), staged)
-        os.replace(staged, path)
-    finally:
-        staged.unlink(missing_ok=True)
+    with drafted(path) as draft:
+        torch.save(portable(value), draft)

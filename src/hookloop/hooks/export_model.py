@@ -16,6 +16,7 @@ from hookloop.core.hook import Hook
 from hookloop.core.priority import Priority
 from hookloop.data.batch import is_pair, size_of, to_device
 from hookloop.errors import HookError, ModelError, nearest
+from hookloop.runs.files import drafted, make_folder
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -87,16 +88,17 @@ class ExportModel(Hook):
         if not run.world.is_main:
             return
         path = run.dir / self.file
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, run.dir)
         model = copy.deepcopy(run.model).cpu().eval()
         if self.format == "safetensors":
             from safetensors.torch import save_model
 
-            save_model(model, str(path))
+            with drafted(path) as draft:
+                save_model(model, str(draft))
             return
         example = Example.of(to_device(self.inputs(run), torch.device("cpu")))
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
-            self._trace(model, example, path)
+        with torch.random.fork_rng(devices=[]), torch.no_grad(), drafted(path) as draft:
+            self._trace(model, example, draft)
 
     def _trace(self, model: torch.nn.Module, example: Example, path: Path) -> None:
         try:

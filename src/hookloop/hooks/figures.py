@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hookloop.runs.files import make_folder, write_bytes
 from hookloop.writers.base import require
 from hookloop.writers.media import safe_name
 from hookloop.writers.pixels import encode_png
@@ -32,9 +33,9 @@ def require_plots(who: str) -> None:
 
 def show(run: Run, name: str, picture: object, file: Path, caption: str = "") -> None:
     """Write a picture to its file and hand it to the run's writers."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(file.parent, run.dir)
     image = Image(name, picture, caption=caption, file=file)  # type: ignore[arg-type]
-    file.write_bytes(encode_png(image.pixels))
+    write_bytes(file, encode_png(image.pixels), durable=False)
     run.emit(image)
 
 

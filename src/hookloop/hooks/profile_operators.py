@@ -13,7 +13,7 @@ from torch.profiler import ProfilerActivity, profile, schedule
 from hookloop.core.hook import Hook
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError, nearest
-from hookloop.runs.layout import write_text
+from hookloop.runs.files import drafted, make_folder, write_text
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -93,7 +93,7 @@ class ProfileOperators(Hook):
                     "ProfileOperators leaves nothing: wait and warmup are %d iterations, the run "
                     "has %d.", unseen, total - run.progress.iter,
                 )  # fmt: skip
-            (run.dir / "profile").mkdir(exist_ok=True)
+            make_folder(run.dir / "profile", run.dir)
             self._start(run)
 
     def after_train_iter(self, run: Run) -> None:
@@ -138,11 +138,13 @@ class ProfileOperators(Hook):
         self._written += 1
         folder = run.dir / "profile"
         trace = folder / f"trace_{self._written}.json"
-        profiler.export_chrome_trace(str(trace))
+        with drafted(trace) as draft:
+            profiler.export_chrome_trace(str(draft))
         by = "self_cuda_time_total" if run.device.type == "cuda" else "self_cpu_time_total"
         table = profiler.key_averages().table(sort_by=by, row_limit=self.rows)
         write_text(folder / f"operators_{self._written}.txt", table)
         if self.tensorboard:
-            (folder / "tensorboard").mkdir(exist_ok=True)
+            make_folder(folder / "tensorboard", run.dir)
             plugin_name = f"rank{run.world.rank}.{self._written}.pt.trace.json"
-            shutil.copyfile(trace, folder / "tensorboard" / plugin_name)
+            with drafted(folder / "tensorboard" / plugin_name) as draft:
+                shutil.copyfile(trace, draft)

@@ -12,6 +12,7 @@ from hookloop.errors import HookError
 from hookloop.hooks.accumulate_variables import AccumulateVariables, Part
 from hookloop.hooks.classification_metrics import count_pairs, to_classes
 from hookloop.hooks.figures import file_name, moment, new_figure, require_plots, show
+from hookloop.runs.files import write_text
 from hookloop.writers.records import Table
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class SaveConfusionMatrix(AccumulateVariables):
         show(run, f"{stream}/confusion", self._draw(matrix, names, title), file, title)
         rows = [[name, *map(int, row)] for name, row in zip(names, matrix, strict=True)]
         table = Table(f"{stream}/confusion", ["true", *names], rows, file=file.with_suffix(".csv"))
-        file.with_suffix(".csv").write_text(table.to_csv(), encoding="utf-8")
+        write_text(file.with_suffix(".csv"), table.to_csv())
         run.emit(table)
 
     def _draw(self, matrix: NDArray[np.int64], names: Sequence[str], title: str) -> Figure:

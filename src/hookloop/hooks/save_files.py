@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError, nearest
+from hookloop.runs.files import drafted, make_folder
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -46,11 +47,24 @@ class SaveFiles(Hook):
             if places.setdefault(place, whole) != whole:
                 place = whole.relative_to(whole.anchor)
             target = run.dir / self.to / place
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent, run.dir)
             if path.is_dir():
-                shutil.copytree(path, target, dirs_exist_ok=True)
+                _copy_folder(path, target, run.dir)
             else:
-                shutil.copy2(path, target)
+                _copy(path, target)
+
+
+def _copy_folder(path: Path, target: Path, home: Path) -> None:
+    def look(folder: str, names: list[str]) -> list[str]:
+        make_folder(target / Path(folder).relative_to(path), home)
+        return []
+
+    shutil.copytree(path, target, dirs_exist_ok=True, copy_function=_copy, ignore=look)
+
+
+def _copy(path: str | Path, target: str | Path) -> None:
+    with drafted(Path(target)) as draft:
+        shutil.copy2(path, draft)
 
 
 def _find(path: Path) -> list[Path]:

@@ -12,6 +12,7 @@ import numpy as np
 from hookloop.errors import HookError, MetricError, nearest
 from hookloop.hooks.accumulate_variables import AccumulateVariables, Part, to_array
 from hookloop.hooks.figures import file_name, moment
+from hookloop.runs.files import drafted, make_folder, write_text
 from hookloop.writers.base import require
 from hookloop.writers.records import Table
 
@@ -80,19 +81,21 @@ class SavePredictions(AccumulateVariables):
             return
         name = file_name(stream, moment(run))
         file = run.dir / "predictions" / f"{name}.{self.format}"
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(file.parent, run.dir)
         if self.format == "npz":
             arrays = {key: _joined(kept) for key, kept in values.items()}
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+            with drafted(file) as draft:
+                np.savez_compressed(draft, **arrays)  # type: ignore[arg-type]
             return
         rows = self._positions(values) if self.sequences else self._samples(values)
         columns = _by_column(rows)
         self._check_names(columns)
         if self.format == "parquet":
-            _write_parquet(file, columns)
+            with drafted(file) as draft:
+                _write_parquet(draft, columns)
         else:
             table = Table("", list(columns), list(zip(*columns.values(), strict=True)))
-            file.write_text(table.to_csv(), encoding="utf-8")
+            write_text(file, table.to_csv())
 
     def _check_names(self, columns: Columns) -> None:
         names = self.class_names

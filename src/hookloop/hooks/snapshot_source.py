@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError
+from hookloop.runs.files import drafted, write_text
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -50,14 +51,17 @@ class SnapshotSource(Hook):
         if not run.world.is_main:
             return
         after = f"_iter_{run.progress.iter}" if run.progress.iter else ""
-        with zipfile.ZipFile(run.dir / f"source{after}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        with (
+            drafted(run.dir / f"source{after}.zip") as draft,
+            zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
             for path in self._files(run.dir.resolve()):
                 archive.write(path, path.relative_to(self.root))
         if shutil.which("git") and (commit := self._git("log", "-1", "--format=%H %cI %s")):
             status = self._git("status", "--short")
-            (run.dir / f"git{after}.txt").write_text(f"{commit}{status}", encoding="utf-8")
+            write_text(run.dir / f"git{after}.txt", f"{commit}{status}")
             diff = self._git("diff", "HEAD")
-            (run.dir / f"git{after}.diff").write_text(diff, encoding="utf-8")
+            write_text(run.dir / f"git{after}.diff", diff)
 
     def _files(self, run_dir: Path) -> Iterator[Path]:
         for here, folders, names in os.walk(self.root):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hookloop.errors import HookError
 from hookloop.every import Every
 from hookloop.hooks.write_to import WriteTo
+from hookloop.runs.files import make_folder
 from hookloop.runs.layout import RunDir
 from hookloop.writers.base import Writer
 from hookloop.writers.csv import Csv
@@ -63,7 +64,7 @@ class WriteCSV(WriteTo):
 
     def open(self, run: Run) -> Writer:
         path = run.dir / self.file
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, run.dir)
         writer = Csv(path, self.delimiter, self.missing)
         if self._remade is not None:
             writer.drop_after(self._remade)

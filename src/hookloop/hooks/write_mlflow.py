@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from hookloop.every import Every
 from hookloop.hooks.write_to import WriteTo
+from hookloop.runs.files import reject_links
 from hookloop.writers.base import Writer, require
 from hookloop.writers.mlflow import MLflow
 
@@ -59,6 +60,7 @@ class WriteMLflow(WriteTo):
         self._run_id = cast("str | None", state["run_id"])
 
     def open(self, run: Run) -> Writer:
+        reject_links(run.dir / "mlruns", run.dir)
         chosen = self.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI")
         self._backend = MLflow(
             chosen or f"file:{(run.dir / 'mlruns').absolute()}",

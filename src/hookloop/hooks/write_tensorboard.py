@@ -10,6 +10,7 @@ from hookloop.data.batch import is_pair
 from hookloop.errors import HookError
 from hookloop.every import Every
 from hookloop.hooks.write_to import WriteTo
+from hookloop.runs.files import make_folder
 from hookloop.writers.base import Writer, require
 from hookloop.writers.records import Graph, Histogram
 from hookloop.writers.tensorboard import TensorBoard
@@ -57,7 +58,8 @@ class WriteTensorBoard(WriteTo):
         self._remade_from: int | None = None
 
     def open(self, run: Run) -> Writer:
-        return TensorBoard(run.dir / self.directory, purge_step=self._remade_from)
+        directory = make_folder(run.dir / self.directory, run.dir)
+        return TensorBoard(directory, purge_step=self._remade_from)
 
     def before_train(self, run: Run) -> None:
         done = run.progress.iter

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
 from hookloop.hooks.write_to import WriteTo
+from hookloop.runs.files import reject_links
 from hookloop.writers.base import Writer, require
 from hookloop.writers.wandb import Wandb
 
@@ -64,6 +65,7 @@ class WriteWandb(WriteTo):
         self._run_id = cast("str | None", state["run_id"])
 
     def open(self, run: Run) -> Writer:
+        reject_links(run.dir / "wandb", run.dir)
         options = {"name": self.run_name or run.dir.name, **self.options}
         writer = Wandb(run.dir, self.project, run_id=self._run_id, mode=self.mode, **options)
         self._run_id = writer.run_id

@@ -22,6 +22,7 @@ from datetime import datetime
 from pathlib import Path
 
 from hookloop.errors import HookloopError, RunExistsError
+from hookloop.runs.files import write_text
 from hookloop.runs.records import to_json, to_number
 
 __all__ = ["TIME", "Pointer", "RunDir", "default_path", "to_json", "write_text"]
@@ -186,20 +187,6 @@ def default_path(name: str | None = None) -> Path:
     """
     words = re.sub(r"[^\w.=+-]+", "-", name or "").strip("-.")
     return Path("runs") / (f"{TIME}_{words}" if words else TIME)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a whole file or nothing: a crash leaves the old file, never half of the new one."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 def _make(directory: Path) -> None:

@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 
 from hookloop.errors import RunExistsError
+from hookloop.runs.files import open_own
 
 LOCK = ".lock"
 
@@ -30,15 +31,17 @@ class RunLock:
         if self._file is not None:
             return
         while True:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            file = open_own(self._path, os.O_RDWR)
             try:
                 self._lock(file)
             except BaseException:
                 os.close(file)
                 raise
-            if self._is_there(file):
+            if self._is_there(file) and os.fstat(file).st_nlink == 1:
                 break
-            os.close(file)  # It was deleted by the process that held it until now.
+            if self._is_there(file):  # A copy of the directory made of hard links has it, too.
+                self._path.unlink()
+            os.close(file)  # Otherwise it was deleted by the process that held it until now.
         os.ftruncate(file, 0)
         os.write(file, f"process {os.getpid()} on {socket.gethostname()}".encode())
         self._file = file

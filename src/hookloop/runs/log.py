@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import logging
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
+
+from hookloop.runs.files import open_to_append, write_text
 
 LOGGER = "hookloop"
 
@@ -22,6 +25,25 @@ class _Screen(logging.StreamHandler[TextIO]):
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stdout
         super().emit(record)
+
+
+class LogFile(logging.FileHandler):
+    """Appends to a file; a link in its place is rejected.
+
+    Args:
+        file: Its path.
+        mode: ``"w"`` to begin it again.
+        delay: Whether to open it at the first message only.
+    """
+
+    def __init__(self, file: Path, mode: str = "a", *, delay: bool = False) -> None:
+        super().__init__(file, mode, encoding="utf-8", delay=delay)
+
+    def _open(self) -> TextIOWrapper:
+        path = Path(self.baseFilename)
+        if self.mode == "w":
+            write_text(path, "")
+        return TextIOWrapper(open_to_append(path), encoding="utf-8")
 
 
 class OpenLog:
@@ -42,7 +64,7 @@ class OpenLog:
         if screen and not self._logger.hasHandlers():
             self._add(_Screen(), "%(message)s")
         if file is not None:
-            self._add(logging.FileHandler(file, encoding="utf-8"), "%(asctime)s  %(message)s")
+            self._add(LogFile(file), "%(asctime)s  %(message)s")
         if self._logger.getEffectiveLevel() > logging.INFO:
             self._level = self._logger.level  # Only who changed it changes it back.
             self._logger.setLevel(logging.INFO)

@@ -10,7 +10,8 @@ from hookloop.checkpoint.newest import is_same_place, newest_checkpoint
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.weights import Pretrained
-from hookloop.errors import CheckpointError, nearest
+from hookloop.errors import CheckpointError, LinkError, nearest
+from hookloop.runs.files import reject_link
 from hookloop.runs.layout import TIME, RunDir
 from hookloop.runs.lock import RunLock
 
@@ -73,11 +74,16 @@ class Start:
         try:
             is_new = not self._continues or self._dir is None
             directory = RunDir.create(self._dir) if is_new else RunDir.open(self._dir or "")
+            for file in (directory.log_file, directory.metrics_file):
+                reject_link(file)
             if trains:
                 self._lock = RunLock(directory.path)
                 self._lock.take()
             if is_new and config:
                 directory.write_config(config)
+        except LinkError:
+            self.leave()
+            raise
         except OSError as error:
             self.leave()
             raise CheckpointError(f"The run's directory cannot be used: {error}") from error

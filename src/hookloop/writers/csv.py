@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TextIO
 
+from hookloop.runs.files import open_to_append, reject_link, write_text
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Record, Scalars
 
@@ -33,11 +34,12 @@ class Csv(Writer):
         self.path = path
         self.delimiter = delimiter
         self.missing = missing
+        reject_link(path)
         rows = self.read()
         self._columns = list(rows[0]) if rows else [*PLACE]
         if rows:
             self._replace(rows)  # Mends a last row that was cut off when the run was killed.
-        self._file = path.open("a", encoding="utf-8", newline="")
+        self._file = self._open()
 
     def read(self) -> list[dict[str, str]]:
         """Return the whole rows that the file holds; empty when it has none."""
@@ -57,7 +59,7 @@ class Csv(Writer):
         rows = self.read()
         self._file.close()
         self._replace([row for row in rows if int(row["iter"]) <= iteration])
-        self._file = self.path.open("a", encoding="utf-8", newline="")
+        self._file = self._open()
 
     def write(self, records: Iterable[Record]) -> None:
         """Append a row for each moment among the records."""
@@ -84,17 +86,19 @@ class Csv(Writer):
             self._columns += new
             self._file.close()
             self._replace(self.read())
-            self._file = self.path.open("a", encoding="utf-8", newline="")
+            self._file = self._open()
         self._dictionary(self._file).writerow(row)
 
     def _replace(self, rows: Iterable[Mapping[str, object]]) -> None:
         """Write the file anew, whole or not at all."""
-        draft = self.path.with_name(f".{self.path.name}.tmp")
-        with draft.open("w", encoding="utf-8", newline="") as file:
-            writer = self._dictionary(file)
-            writer.writeheader()
-            writer.writerows(rows)
-        os.replace(draft, self.path)
+        text = io.StringIO(newline="")
+        writer = self._dictionary(text)
+        writer.writeheader()
+        writer.writerows(rows)
+        write_text(self.path, text.getvalue())
+
+    def _open(self) -> TextIO:
+        return io.TextIOWrapper(open_to_append(self.path), encoding="utf-8", newline="")
 
     def _dictionary(self, file: object) -> csv.DictWriter[str]:
         return csv.DictWriter(

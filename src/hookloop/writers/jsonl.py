@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from hookloop.runs.layout import write_text
+from hookloop.runs.files import open_to_append, write_text
 from hookloop.runs.records import to_json
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Record, Scalars
@@ -29,7 +29,7 @@ class JsonLines(Writer):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines = path.read_bytes().count(b"\n") if path.is_file() else 0
-        self._file = path.open("ab", buffering=0)
+        self._file = open_to_append(path, buffering=0)
         self._waiting = b""
         self._is_late = False
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from hookloop.runs.files import make_folder, write_bytes, write_text
 from hookloop.writers.base import Writer
 from hookloop.writers.pixels import encode_png
 from hookloop.writers.records import Image, Record, Table, Text
@@ -31,19 +32,19 @@ class MediaFiles(Writer):
             match record:
                 case Image() if record.file is None:
                     path = self._path("images", record.name, record.step, ".png")
-                    path.write_bytes(encode_png(record.pixels))
+                    write_bytes(path, encode_png(record.pixels), durable=False)
                 case Text():
                     path = self._path("texts", record.name, record.step, ".md")
-                    path.write_text(record.text, encoding="utf-8")
+                    write_text(path, record.text)
                 case Table() if record.file is None:
                     path = self._path("tables", record.name, record.step, ".csv")
-                    path.write_text(record.to_csv(), encoding="utf-8")
+                    write_text(path, record.to_csv())
                 case _:
                     pass
 
     def _path(self, kind: str, name: str, step: int | None, suffix: str) -> Path:
         folder = self.directory / kind / safe_name(name)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, self.directory)
         return folder / f"{step or 0:08d}{suffix}"
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.hooks.accumulate_variables import variable
 from hookloop.dialects.emloop.types import Batch
+from hookloop.runs.files import drafted, make_folder
 from hookloop.writers.base import require
 
 if TYPE_CHECKING:
@@ -77,11 +78,12 @@ class PlotLines(AbstractHook):
             return
         names = variable(batch_data, self._id_variable, stream_name)
         folder = self._root / f"epoch_{self._epoch}" / stream_name
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, self._root.parent)
         ending = f"batch_{number}_plot-{'-vs-'.join(self._variables)}.{self._out_format}"
         for index, name in enumerate(names[: self._example_count or None]):
             figure = self._draw(index, stream_name, batch_data)
-            figure.savefig(folder / f"{str(name).replace('/', '___')}_{ending}")
+            with drafted(folder / f"{str(name).replace('/', '___')}_{ending}") as draft:
+                figure.savefig(draft)
 
     def after_epoch(self, epoch_id: int, **_: object) -> None:
         self._epoch = epoch_id + 1

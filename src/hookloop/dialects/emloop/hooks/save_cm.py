@@ -11,6 +11,7 @@ import numpy as np
 from hookloop.dialects.emloop.hooks.accumulate_variables import AccumulateVariables
 from hookloop.dialects.emloop.types import EpochData
 from hookloop.metrics.confusion import confusion_matrix
+from hookloop.runs.files import drafted
 from hookloop.writers.base import require
 from hookloop.writers.pixels import draw_figure
 
@@ -89,7 +90,8 @@ class SaveConfusionMatrix(AccumulateVariables):
                 epoch_data[stream]["confusion_heatmap"] = draw_figure(figure)
             else:
                 name = f"confusion_matrix_epoch_{epoch_id}_{stream}.png"
-                figure.savefig(self._output_dir / name)
+                with drafted(self._output_dir / name) as draft:
+                    figure.savefig(draft)
         super().after_epoch()
 
     def _draw(self, counts: NDArray[np.int64]) -> Figure:

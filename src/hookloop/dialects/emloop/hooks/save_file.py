@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
+from hookloop.runs.files import drafted
 
 
 class SaveFile(AbstractHook):
@@ -26,4 +27,5 @@ class SaveFile(AbstractHook):
     def before_training(self) -> None:
         for path in self._files:
             assert path.exists(), f"there is no file '{path}' to save"
-            shutil.copy(path, self._output_dir)
+            with drafted(Path(self._output_dir) / path.name) as draft:
+                shutil.copy(path, draft)

@@ -10,6 +10,7 @@ from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.hooks.accumulate_variables import variable
 from hookloop.dialects.emloop.types import Batch
 from hookloop.errors import HookError
+from hookloop.runs.files import write_bytes
 from hookloop.writers.pixels import encode_png, to_pixels
 
 
@@ -50,4 +51,4 @@ class SaveMasks(AbstractHook):
             file = self._output_root / f"{path}{self._suffix}"
             file.parent.mkdir(parents=True, exist_ok=True)
             scaled = np.clip(np.rint(np.asarray(mask) * self._factor), 0, 255).astype(np.uint8)
-            file.write_bytes(encode_png(to_pixels(scaled)))
+            write_bytes(file, encode_png(to_pixels(scaled)), durable=False)

@@ -13,6 +13,7 @@ import numpy as np
 
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.types import EpochData
+from hookloop.runs.files import append
 
 _log = logging.getLogger("emloop")
 
@@ -105,5 +106,4 @@ class WriteCSV(AbstractHook):
             csv.writer(text, delimiter=self._delimiter, lineterminator="\n").writerow(row)
         else:
             text.write(self._delimiter.join(map(str, row)) + "\n")
-        with self._file_path.open("a", encoding="utf-8") as file:
-            file.write(text.getvalue())
+        append(self._file_path, text.getvalue())

@@ -11,6 +11,7 @@ import torch
 
 from hookloop.data.portable import portable
 from hookloop.dialects.mmengine.dist import broadcast_object_list, collect_results, is_main_process
+from hookloop.runs.files import drafted
 
 _log = logging.getLogger("hookloop")
 
@@ -92,5 +93,6 @@ class DumpResults(BaseMetric):
 
     def compute_metrics(self, results: list[object]) -> dict[str, object]:
         Path(self.out_file_path).parent.mkdir(parents=True, exist_ok=True)
-        torch.save(results, self.out_file_path)
+        with drafted(Path(self.out_file_path)) as draft:
+            torch.save(results, draft)
         return {}

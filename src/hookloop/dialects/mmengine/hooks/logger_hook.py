@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hookloop.dialects.mmengine.hooks.hook import DATA_BATCH, Hook
+from hookloop.runs.files import write_text
 from hookloop.runs.records import plain
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class LoggerHook(Hook):
         runner.logger.info(text)
         home = Path(runner.log_dir)
         home.mkdir(parents=True, exist_ok=True)
-        (home / self.json_log_path).write_text(json.dumps(plain(tag)), encoding="utf-8")
+        write_text(home / self.json_log_path, json.dumps(plain(tag)))
 
     def after_run(self, runner: RunnerFacade) -> None:
         close = getattr(runner.visualizer, "close", None)

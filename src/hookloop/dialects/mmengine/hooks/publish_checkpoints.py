@@ -12,6 +12,7 @@ import torch
 from hookloop.checkpoint.store import load
 from hookloop.core.hook import Hook
 from hookloop.core.priority import Priority
+from hookloop.runs.files import write_bytes
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -58,4 +59,4 @@ class PublishCheckpoints(Hook):
         buffer = io.BytesIO()
         torch.save(kept, buffer)
         digest = hashlib.sha256(buffer.getvalue()).hexdigest()[:8]
-        path.with_name(f"{path.stem}-{digest}.pth").write_bytes(buffer.getvalue())
+        write_bytes(path.with_name(f"{path.stem}-{digest}.pth"), buffer.getvalue())

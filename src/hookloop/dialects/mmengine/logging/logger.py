@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from hookloop.dialects.mmengine.logging.named import Named
+from hookloop.runs.log import LogFile
 
 FORMAT = "%(asctime)s - mmengine - %(levelname)s - %(message)s"
 TIME = "%m/%d %H:%M:%S"
@@ -40,7 +41,7 @@ class MMLogger(Named, logging.Logger):
         self.addHandler(logging.StreamHandler(sys.stdout))
         if self.log_file is not None:
             self.log_file.parent.mkdir(parents=True, exist_ok=True)
-            self.addHandler(logging.FileHandler(self.log_file, file_mode, "utf-8", delay=True))
+            self.addHandler(LogFile(self.log_file, file_mode, delay=True))
         for handler in self.handlers:
             handler.setFormatter(logging.Formatter(FORMAT, TIME))
 

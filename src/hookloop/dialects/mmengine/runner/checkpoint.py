@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from hookloop.checkpoint.newest import trusted_place
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.errors import CheckpointError
+from hookloop.runs.files import drafted
 from hookloop.runs.layout import RunDir
 
 _log = logging.getLogger("hookloop")
@@ -111,7 +112,8 @@ def put_weights(
 def save_checkpoint(checkpoint: Mapping[str, object], filename: str, **kwargs: object) -> None:
     """Write a checkpoint to a file."""
     Path(filename).parent.mkdir(parents=True, exist_ok=True)
-    torch.save(dict(checkpoint), filename)
+    with drafted(Path(filename)) as draft:
+        torch.save(dict(checkpoint), draft)
 
 
 def weights_to_cpu(state_dict: Mapping[str, Tensor]) -> OrderedDict[str, Tensor]:

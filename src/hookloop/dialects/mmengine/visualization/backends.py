@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 from torch import Tensor
 
+from hookloop.runs.files import append, drafted, make_folder, write_text
 from hookloop.runs.records import plain
 from hookloop.writers.records import Image, Scalars
 from hookloop.writers.tensorboard import TensorBoard
@@ -80,15 +81,15 @@ class LocalVisBackend(BaseVisBackend):
 
     def add_config(self, config: object, **kwargs: object) -> None:
         text = getattr(config, "pretty_text", None) or str(config)
-        (self.directory / self._config_file).write_text(text, encoding="utf-8")
+        write_text(self.directory / self._config_file, text)
 
     def add_image(self, name: str, image: object, step: int = 0, **kwargs: object) -> None:
         from PIL import Image as Picture
 
-        home = self.directory / self._images
-        home.mkdir(exist_ok=True)
+        home = make_folder(self.directory / self._images, self.directory)
         pixels = np.asarray(image, dtype=np.uint8)
-        Picture.fromarray(pixels).save(home / f"{name}_{step}.png")
+        with drafted(home / f"{name}_{step}.png") as draft:
+            Picture.fromarray(pixels).save(draft)
 
     def add_scalar(self, name: str, value: object, step: int = 0, **kwargs: object) -> None:
         self._append(self._scalar_file, {name: _number(value), "step": step})
@@ -107,8 +108,7 @@ class LocalVisBackend(BaseVisBackend):
         self._append(self._scalar_file, line)
 
     def _append(self, name: str, line: Mapping[str, object]) -> None:
-        with (self.directory / name).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(plain(line)) + "\n")
+        append(self.directory / name, json.dumps(plain(line)) + "\n")
 
 
 class TensorboardVisBackend(BaseVisBackend):

@@ -14,7 +14,7 @@ import torch
 from hookloop.data.portable import write_portable
 from hookloop.dialects.vissl.classy_vision.hooks.checkpoint_hook import NAME, save_as
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
-from hookloop.runs.layout import write_text
+from hookloop.runs.files import append, write_text
 from hookloop.runs.records import to_json
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ class LogLossLrEtaHook(QuietHook):
         ):
             line = self._line(task)
             _log.info("; ".join(f"{name}: {value}" for name, value in line.items()))
-            with (self.checkpoint_folder / "stdout.json").open("a", encoding="utf-8") as file:
-                file.write(to_json(line) + "\n")
+            append(self.checkpoint_folder / "stdout.json", to_json(line) + "\n")
         task.additional_log_data = {}
 
     def _line(self, task: Task) -> dict[str, object]:
@@ -117,8 +116,7 @@ class LogLossMetricsCheckpointHook(QuietHook):
             for meter in task.meters:
                 line[f"{task.phase_type}_{meter.name}"] = meter.value
             path = Path(task.checkpoint_folder) / "metrics.json"
-            with path.open("a", encoding="utf-8") as file:
-                file.write(to_json(line) + "\n")
+            append(path, to_json(line) + "\n")
         frequency = cast("int", task.config.find("CHECKPOINT.CHECKPOINT_FREQUENCY", 1))
         is_last = task.train_phase_idx == task.num_train_phases - 1
         if task.train and (is_last or task.train_phase_idx % frequency == 0):

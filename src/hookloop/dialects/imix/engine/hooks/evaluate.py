@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hookloop.checkpoint.request import Save
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase
+from hookloop.runs.files import append
 from hookloop.runs.records import to_json
 
 
@@ -76,8 +77,7 @@ class EvaluateHook(HookBase):
             "model_name": type(trainer.model).__name__,
         }
         if trainer.run.world.is_main:
-            with (Path(trainer.work_dir) / self._file_name).open("a", encoding="utf-8") as file:
-                file.write(to_json(line) + "\n")
+            append(Path(trainer.work_dir) / self._file_name, to_json(line) + "\n")
         for name, value in metrics.items():
             trainer.log_buffer.put_scalar(name, value, smoothing_hint=False)
         score = tuple(float(value) for value in metrics.values())

@@ -12,12 +12,13 @@ import os
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 import torch
 
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase
 from hookloop.dialects.imix.trainer import EngineFacade
+from hookloop.runs.files import open_to_append, write_text
 from hookloop.writers.base import require
 
 _log = logging.getLogger("imix")
@@ -100,7 +101,7 @@ class JSONLoggerHook(LogBufferWriter):
         super().__init__()
         self._json_file = json_file
         self._window_size = window_size
-        self._file: TextIO | None = None
+        self._file: BinaryIO | None = None
 
     def write(self, trainer: EngineFacade) -> None:
         line: dict[str, object] = {"iteration": trainer.iter}
@@ -109,8 +110,10 @@ class JSONLoggerHook(LogBufferWriter):
         line |= trainer.log_buffer.latest_with_smoothing_hint(self._window_size)
         if self._file is None:
             path = Path(self._json_file or Path(trainer.work_dir) / "training_status.json")
-            self._file = path.open("a" if trainer.start_iter else "w", encoding="utf-8")
-        self._file.write(json.dumps(line, sort_keys=True) + "\n")
+            if not trainer.start_iter:
+                write_text(path, "")
+            self._file = open_to_append(path)
+        self._file.write(f"{json.dumps(line, sort_keys=True)}\n".encode())
         self._file.flush()
         os.fsync(self._file.fileno())
 

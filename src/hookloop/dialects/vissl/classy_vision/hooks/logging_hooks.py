@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from torch import Tensor
 
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
+from hookloop.runs.files import append
 
 if TYPE_CHECKING:
     from hookloop.dialects.vissl.task import Task
@@ -100,8 +102,9 @@ class OutputCSVHook(QuietHook):
         self._append(zip(ids, said, true, strict=True))
 
     def _append(self, rows: Iterable[Iterable[object]]) -> None:
-        with self.output_path.open("a", encoding="utf-8", newline="") as file:
-            csv.writer(file, delimiter=self.delimiter, lineterminator="\n").writerows(rows)
+        text = io.StringIO(newline="")
+        csv.writer(text, delimiter=self.delimiter, lineterminator="\n").writerows(rows)
+        append(self.output_path, text.getvalue())
 
 
 def _listed(values: object) -> list[object]:
