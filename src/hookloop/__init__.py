@@ -74,10 +74,24 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 def __getattr__(name: str) -> object:
     if name not in _HOME_OF:
-        raise AttributeError(f"module 'hookloop' has no attribute '{name}'")
+        if not name[:1].isupper():  # Python itself asks for submodules and for dunder names.
+            raise AttributeError(f"module 'hookloop' has no attribute '{name}'")
+        raise _missing(name)
     value = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value
+
+
+def _missing(name: str) -> Exception:
+    """Return the error of a name that is not here, with the import that is meant."""
+    from hookloop import hooks, peers
+    from hookloop.arguments import missing_name
+
+    theirs = peers.translation(name, peers.NAMES)
+    if theirs is not None:
+        return missing_name(__name__, name, f"from hookloop import {theirs}", __all__)
+    ours = name if name in hooks.__all__ else peers.translation(name, peers.HOOKS)
+    return missing_name(__name__, name, ours and f"from hookloop.hooks import {ours}", __all__)
 
 
 def __dir__() -> list[str]:

@@ -71,7 +71,7 @@ class Every:
         name, factor = unit
         count = float(number or 1) * factor
         if count <= 0 or (name != "seconds" and count != int(count)):
-            raise ValueError(
+            raise ScheduleError(
                 f"{value!r} is no schedule: its count must be a positive whole number."
             )
         return cls(count if name == "seconds" else int(count), name)

@@ -6,7 +6,9 @@ common scripts. `translation` looks a name up whatever its spelling: `lr_schedul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+
+from hookloop.errors import nearest
 
 ARGUMENTS = {
     "max_epochs": "epochs num_epochs n_epochs nb_epochs total_epochs num_train_epochs epoch",
@@ -29,6 +31,7 @@ ARGUMENTS = {
     "hooks": "callbacks callback cbs handlers plugins extensions",
     "val_every": (
         "val_interval eval_every val_check_interval check_val_every_n_epoch eval_interval "
+        "evaluation_strategy eval_strategy "
         "validate_every eval_steps validation_freq"
     ),
     "accumulate": (
@@ -50,17 +53,78 @@ ARGUMENTS = {
 """Arguments of the Trainer, which are the keys of a config, with the names that others use."""
 
 INNER_KEYS = {
-    "optimizer.lr": "lr learning_rate base_lr eta",
-    "optimizer.weight_decay": "weight_decay wd",
+    "optimizer.lr": "lr learning_rate base_lr eta init_lr max_lr",
+    "optimizer.weight_decay": "weight_decay wd l2",
     "optimizer.momentum": "momentum",
-    "train_data.batch_size": "batch_size train_batch_size per_device_train_batch_size bs",
-    "train_data.num_workers": "num_workers workers",
+    "optimizer.betas": "betas adam_beta1 adam_beta2",
+    "train_data.batch_size": (
+        "batch_size train_batch_size per_device_train_batch_size bs samples_per_gpu"
+    ),
+    "train_data.num_workers": "num_workers workers dataloader_num_workers workers_per_gpu",
     "train_data.shuffle": "shuffle",
-    "default_hooks.checkpoint": "checkpointing save_every save_steps checkpoint_config",
-    "default_hooks.console": "logging log_every logging_steps log_config log_every_n_steps",
+    "train_data.sampler": "sampler",
+    "train_data.collate_fn": "collate_fn collate data_collator",
+    "train_data.drop_last": "drop_last dataloader_drop_last",
+    "train_data.pin_memory": "pin_memory dataloader_pin_memory",
+    "default_hooks.checkpoint": (
+        "checkpointing save_every save_steps save_interval checkpoint_config enable_checkpointing "
+        "save_strategy"
+    ),
+    "default_hooks.console": (
+        "logging log_every logging_steps log_config log_interval log_every_n_steps "
+        "enable_progress_bar verbose disable_tqdm"
+    ),
+    "schedule": "warmup warmup_steps warmup_ratio warmup_epochs lr_config lr_scheduler_type",
     "vars": "variables defaults params config",
 }
 """Keys of a config that are settings of a part."""
+
+ADVICE = {
+    "it belongs to the optimizer, SGD(model.parameters(), lr=...); in a config: optimizer.lr": (
+        "lr learning_rate base_lr eta init_lr max_lr"
+    ),
+    "it belongs to the optimizer, which is given as optimizer=": (
+        "weight_decay wd l2 momentum betas adam_beta1 adam_beta2"
+    ),
+    "it belongs to the DataLoader that is given as train_data=": (
+        "batch_size train_batch_size per_device_train_batch_size bs samples_per_gpu num_workers "
+        "workers dataloader_num_workers workers_per_gpu shuffle sampler collate_fn collate "
+        "data_collator drop_last dataloader_drop_last pin_memory dataloader_pin_memory tokenizer"
+    ),
+    "a warm-up is a schedule, for example schedule=LinearLR(optimizer, ...)": (
+        "warmup warmup_steps warmup_ratio warmup_epochs lr_config lr_scheduler_type"
+    ),
+    "writers are hooks: hooks=[WriteTensorBoard()], or WriteWandb(), WriteMLflow(), WriteCSV()": (
+        "logger loggers report_to tracker trackers log_with visualizer vis_backends tensorboard "
+        "wandb use_wandb"
+    ),
+    "the console is a default hook: default_hooks={'console': ShowProgress(every=10)}, or None": (
+        "logging log_every logging_steps log_config log_interval log_every_n_steps verbose "
+        "enable_progress_bar disable_tqdm progress_bar progress_bar_refresh_rate"
+    ),
+    "checkpoints are saved by a default hook: default_hooks={'checkpoint': SaveCheckpoint(...)}": (
+        "checkpointing save_every save_steps save_interval checkpoint_config enable_checkpointing "
+        "save_strategy save_total_limit"
+    ),
+    "the best checkpoint is kept by SaveCheckpoint(best='val/loss')": (
+        "load_best_model_at_end metric_for_best_model greater_is_better save_best"
+    ),
+    "the training ends early with hooks=[StopOnPlateau('val/loss', patience=...)]": (
+        "patience monitor early_stopping early_stop early_stopping_patience"
+    ),
+    "a limit in time is a hook: hooks=[StopAfter(minutes=...)]": "max_time time_limit max_hours",
+    "averaged weights are a hook: hooks=[AverageWeights()]": "ema use_ema ema_decay swa",
+    "profiling is a hook: hooks=[ProfileOperators()]": "profiler profile",
+    "a few iterations are max_iters=10": "fast_dev_run overfit_batches num_sanity_val_steps",
+    "validation takes all of val_data: give less of it, for example a Subset": "limit_val_batches",
+    "limits are max_epochs=, max_iters= and val_every=": "train_cfg val_cfg test_cfg",
+    "the scaler comes with precision='fp16'": "scaler grad_scaler",
+    "run_dir= names the run's directory": "run_name experiment_name exp_name version project",
+    "seed= makes a run repeatable; torch.use_deterministic_algorithms is torch's own": (
+        "deterministic benchmark cudnn_benchmark"
+    ),
+}
+"""What to do in Python, by the arguments that others have and a Trainer has not."""
 
 HOOKS = {
     "StopOnPlateau": "EarlyStopping EarlyStoppingCallback EarlyStopper EarlyStoppingHook StopEarly",
@@ -119,10 +183,128 @@ HOOKS = {
 }
 """Our hooks, with what others call the same."""
 
+HOOK_ARGUMENTS = {
+    "metric": "monitor quantity score metric_name key_indicator variable",
+    "best": "monitor save_best metric_for_best_model score_function save_best_only",
+    "mode": "rule direction goal",
+    "rule": "mode direction greater_is_better",
+    "patience": "wait num_epochs tolerance early_stopping_patience",
+    "min_delta": "delta threshold early_stopping_threshold",
+    "threshold": "stopping_threshold baseline target",
+    "keep": "save_top_k n_saved max_keep_ckpts save_total_limit max_to_keep keep_last keep_n",
+    "every": (
+        "interval period frequency freq save_freq every_n_epochs every_n_train_steps log_every "
+        "save_steps logging_steps log_every_n_steps log_interval update_freq refresh_rate n_steps "
+        "every_n_steps log_freq"
+    ),
+    "interval": "every period frequency update_every",
+    "directory": "dirpath dir log_dir logdir out_dir save_dir output_dir path folder dirname",
+    "file": "filename path output_file csv_path filepath",
+    "template": "filename filename_prefix file_name name_template",
+    "momentum": "decay ema_decay alpha beta",
+    "max_norm": "gradient_clip_val clip_val max_grad_norm clip clip_norm value",
+    "epochs": "max_epochs num_epochs n_epochs epoch",
+    "iterations": "iters max_iters max_steps steps num_steps",
+    "minutes": "max_time duration time_limit seconds hours",
+    "project": "project_name experiment experiment_name",
+    "patterns": "layers modules names params parameters",
+    "metrics": "variables names keys columns",
+    "variables": "metrics names keys columns",
+}
+"""Arguments of our hooks, with the names that others use."""
+
+POINTS = {
+    "before_run": "on_fit_start setup on_train_setup on_init",
+    "before_train": (
+        "on_train_start on_train_begin on_start before_training before_fit on_fit_begin STARTED "
+        "on_stage_start before_training_stage"
+    ),
+    "before_train_epoch": (
+        "on_train_epoch_start on_epoch_start on_epoch_begin EPOCH_STARTED before_epoch_start"
+    ),
+    "before_train_iter": (
+        "on_train_batch_start on_batch_start on_batch_begin on_train_batch_begin on_step_begin "
+        "ITERATION_STARTED before_batch before_iter on_step before_step before_train_step"
+    ),
+    "after_forward": "on_forward on_forward_end after_pred on_forward_start",
+    "after_loss": "on_loss on_loss_end on_before_backward before_backward on_loss_and_meter",
+    "after_backward": "on_after_backward on_backward_end on_backward",
+    "before_update": "on_before_optimizer_step on_pre_optimizer_step before_optimizer_step",
+    "after_update": "on_optimizer_step on_update after_optimizer_step on_before_zero_grad",
+    "after_train_iter": (
+        "on_train_batch_end on_batch_end on_step_end on_substep_end ITERATION_COMPLETED "
+        "after_batch after_iter after_step after_train_step on_iteration_end on_train_step_end"
+    ),
+    "after_train_epoch": "on_train_epoch_end after_training_epoch",
+    "after_epoch": "on_epoch_end EPOCH_COMPLETED end_epoch",
+    "before_val": (
+        "on_validation_start on_validation_begin on_test_begin before_validate on_evaluate_begin "
+        "on_val_start"
+    ),
+    "before_val_epoch": "on_validation_epoch_start on_val_epoch_start",
+    "before_val_iter": "on_validation_batch_start on_test_batch_begin on_val_batch_start",
+    "after_val_iter": (
+        "on_validation_batch_end on_test_batch_end on_prediction_step on_val_batch_end "
+        "after_val_step"
+    ),
+    "after_val_epoch": (
+        "on_validation_epoch_end on_evaluate on_val_epoch_end after_validate on_log "
+        "validation_epoch_end"
+    ),
+    "after_val": "on_validation_end on_val_end on_test_end on_evaluate_end",
+    "after_train": (
+        "on_train_end on_fit_end after_training after_fit on_end COMPLETED on_stage_end "
+        "after_training_stage"
+    ),
+    "before_test": "on_test_start",
+    "before_test_epoch": "on_test_epoch_start",
+    "before_test_iter": "on_test_batch_start",
+    "after_test_epoch": "on_test_epoch_end",
+    "before_save_checkpoint": "on_save_checkpoint",
+    "after_save_checkpoint": "on_save on_checkpoint_saved",
+    "after_load_checkpoint": "on_load_checkpoint",
+    "on_exception": "EXCEPTION_RAISED on_error",
+    "after_run": "teardown cleanup on_finish TERMINATE",
+}
+"""Our mount points, with what other libraries call the same moment."""
+
+RUN = {
+    "run.progress.epoch": "epoch current_epoch epochs _epoch cur_epoch",
+    "run.progress.iter": (
+        "iter iteration step global_step current_step train_step iters _iter cur_iter"
+    ),
+    "run.progress.max_epochs": "max_epochs _max_epochs",
+    "run.progress.max_iters": "max_iters max_steps _max_iters",
+    "run.metrics.put(name, value)": "log log_dict add_scalar record put log_metrics report",
+    "run.metrics": "logs callback_metrics logged_metrics meters message_hub log_buffer",
+    "run.optimizer.param_groups[0]['lr']": "lr learning_rate current_lr get_last_lr",
+    "run.model": "net network module pl_module",
+    "run.optimizer": "optim opt optim_wrapper",
+    "run.dir": "run_dir log_dir work_dir output_dir save_dir default_root_dir _work_dir",
+    "run.stop(reason)": "should_stop stop_training terminate should_training_stop interrupt",
+    "run.save()": "save_checkpoint should_save",
+    "run.validate()": "evaluate should_evaluate val",
+    "run.train_data": "train_loader train_dataloader dataloader data_loader loader",
+    "run.val_data": "val_loader val_dataloader valid_loader",
+    "run.batch": "inputs data data_batch x",
+    "run.output": "outputs logits pred preds predictions",
+    "run.outcome": "status state result",
+    "run.world.rank": "rank global_rank local_rank",
+    "run.hooks": "callbacks handlers",
+}
+"""What a hook finds in a run, with the names under which others look for it."""
+
+NAMES = {
+    "Hook": "Callback TrainerCallback AbstractHook HookBase BaseHook ClassyHook",
+    "Trainer": "Engine Runner Learner MainLoop Fabric Accelerator TrainingLoop",
+}
+"""What is imported from hookloop itself, with the names of others."""
+
 METHODS = {
     "trainer.train()": "fit run_training start learn train_model fit_one_cycle train_loop",
     "trainer.validate()": "evaluate eval val run_validation",
     "trainer.test()": "run_test predict_test",
+    "trainer.test() with SavePredictions()": "predict predictions inference",
     "@trainer.on(...)": "add_event_handler add_callback register_hook register on_event add_hook",
     "trainer.run": "state engine",
     "trainer.run.model": "model module net network",
@@ -144,17 +326,36 @@ METHODS = {
 """What a Trainer can do and what it holds, with the names under which others look for it."""
 
 
-def translation(name: str, table: Mapping[str, str]) -> str | None:
+def translation(
+    name: str, table: Mapping[str, str], among: Collection[str] | None = None
+) -> str | None:
     """Return what we call a thing that others call by ``name``.
+
+    Args:
+        name: Their name.
+        table: One of the tables above.
+        among: Our names that are possible; all of them by default.
 
     >>> translation("lr_scheduler", ARGUMENTS), translation("EarlyStopping", HOOKS)
     ('schedule', 'StopOnPlateau')
     """
     wanted = _folded(name)
     for ours, theirs in table.items():
-        if wanted in map(_folded, theirs.split()):
+        if (among is None or ours in among) and wanted in map(_folded, theirs.split()):
             return ours
     return None
+
+
+def suggestion(name: str, table: Mapping[str, str], options: Iterable[str]) -> str:
+    """Return a sentence that names ours for a name of others or a misspelt one; or nothing.
+
+    The leading space lets it be appended to any message.
+
+    >>> suggestion("on_epoch_end", POINTS, ["after_epoch"])
+    " Did you mean 'after_epoch'?"
+    """
+    ours = translation(name, table)
+    return f" Did you mean '{ours}'?" if ours is not None else nearest(name, options)
 
 
 def _folded(name: str) -> str:

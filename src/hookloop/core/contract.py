@@ -74,7 +74,11 @@ def check_written(hooks: Sequence[Hook], phase: str, recorded: Collection[str]) 
 
 def _unknown(hook: str, name: str, known: Collection[str]) -> str:
     listed = ", ".join(sorted(known)) or "none"
+    phase = name.partition("/")[0]
+    hint = nearest(name, known)
+    if phase in ("val", "test") and not any(one.startswith(f"{phase}/") for one in known):
+        hint = f" There is no {phase}_data=."
     return (
-        f"The hook '{hook}' watches '{name}', which nothing produces.{nearest(name, known)} "
+        f"The hook '{hook}' watches '{name}', which nothing produces.{hint} "
         f"Known metrics: {listed}."
     )

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
-from hookloop.arguments import check_names
+from hookloop import peers
+from hookloop.arguments import check_names, check_values
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError
 from hookloop.every import Every
@@ -78,7 +79,9 @@ class Hook:
 
         def __new__(cls, *args: object, **kwargs: object) -> Self:
             if args or kwargs:  # A copy is made without any.
-                check_names(cls, args, kwargs)
+                check_names(cls, args, kwargs, peers.HOOK_ARGUMENTS)
+                if cls.__module__.startswith("hookloop."):  # Others are free in what they take.
+                    check_values(cls, args, kwargs)
             return super().__new__(cls)
 
         __new__.__signature__ = inspect.Signature([inspect.Parameter("cls", _POSITIONAL)])

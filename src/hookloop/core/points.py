@@ -30,7 +30,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from hookloop.errors import HookError, nearest
+from hookloop import peers
+from hookloop.errors import HookError
+from hookloop.peers import suggestion
 
 Clock = Literal["iters", "epochs"]
 
@@ -137,7 +139,10 @@ class PointTable(dict[str, Point]):
             self[point.name] = point
 
     def __missing__(self, name: str) -> Point:
+        if not isinstance(name, str):  # `@trainer.on` without the point.
+            raise HookError(f"{name!r} is not the name of a mount point, such as 'after_epoch'.")
+        hint = suggestion(name, peers.POINTS, self)
         raise HookError(
-            f"'{name}' is no mount point.{nearest(name, self)} 'hookloop points' lists all "
-            f"{len(POINTS)}; one of your own is declared with Trainer(points=['{name}'])."
+            f"'{name}' is no mount point.{hint} 'hookloop points' lists all {len(POINTS)}; "
+            f"one of your own is declared with Trainer(points=['{name}'])."
         )

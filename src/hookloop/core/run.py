@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from hookloop import peers
+from hookloop.arguments import missing_attribute
 from hookloop.checkpoint.request import Save
 from hookloop.core.plan import Plan, fire
 from hookloop.data.batch import size_of
@@ -195,6 +197,11 @@ class Run:
     requests: Requests = field(default_factory=Requests)
     outbox: Outbox = field(default_factory=Outbox)
     facades: dict[str, object] = field(default_factory=dict)
+
+    if not TYPE_CHECKING:  # Type checkers know the attributes themselves.
+
+        def __getattr__(self, name: str) -> object:
+            raise missing_attribute(self, name, peers.RUN)
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:

@@ -31,6 +31,8 @@ class Schedule:
     ) -> None:
         from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+        if isinstance(scheduler, type) or not hasattr(scheduler, "step"):
+            raise ModelError(f"{scheduler!r} is not a scheduler of torch.optim.lr_scheduler.")
         self.scheduler = scheduler
         self.every = Every.parse(every)
         self.metric = metric

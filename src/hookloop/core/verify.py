@@ -6,11 +6,13 @@ import inspect
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from hookloop import peers
 from hookloop.core.acting import acts_at, kind_of, method_of, priority_of, schedule_of
 from hookloop.core.hook import FunctionHook, Hook
 from hookloop.core.points import Point, PointTable
-from hookloop.errors import HookError, nearest
+from hookloop.errors import HookError
 from hookloop.every import Every
+from hookloop.peers import suggestion
 
 
 def check_hook(hook: Hook, points: PointTable) -> None:
@@ -28,6 +30,8 @@ def check_is_hook(hook: object) -> None:
         return
     if isinstance(hook, type) and issubclass(hook, Hook):
         raise HookError(f"{hook.__name__} is a class, not a hook: write {hook.__name__}().")
+    if isinstance(hook, str):
+        raise HookError(f"'{hook}' is a name, not a hook: write {hook}(...).")
     raise HookError(
         f"{hook!r} is no hook: subclass hookloop.Hook, or attach a function with "
         "@trainer.on('after_train_iter')."
@@ -67,9 +71,10 @@ def check_methods(hook: Hook, points: PointTable) -> None:
             _check_signature(hook, points[name])
         # Static, since a property may compute something that is not there yet.
         elif callable(inspect.getattr_static(hook, name, 0)) and _looks_like_point(name, points):
+            hint = suggestion(name, peers.POINTS, points)
             raise HookError(
-                f"{kind_of(hook)}.{name}: no such mount point.{nearest(name, points)} 'hookloop "
-                f"points' lists all; a method that is no mount point begins with another word."
+                f"{kind_of(hook)}.{name}: no such mount point.{hint} 'hookloop points' lists "
+                "all; a method that is no mount point begins with another word."
             )
 
 

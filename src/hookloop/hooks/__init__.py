@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from hookloop import peers
+from hookloop.arguments import missing_name
 from hookloop.core.hook import snake_case
 
 if TYPE_CHECKING:
@@ -115,7 +117,8 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
-        raise AttributeError(f"module 'hookloop.hooks' has no attribute '{name}'")
+        ours = peers.translation(name, peers.HOOKS)
+        raise missing_name(__name__, name, ours and f"from hookloop.hooks import {ours}", __all__)
     # A hook stands in the file of its name; tests/test_shape.py holds that.
     value = getattr(import_module(f"hookloop.hooks.{snake_case(name)}"), name)
     globals()[name] = value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop.errors import HookError, nearest
 from hookloop.hooks.watch_metric import WatchMetric
-from hookloop.metrics.rule import Rule, rule_of
+from hookloop.metrics.rule import Rule, nearest_metric, rule_of
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -127,7 +127,7 @@ def _rule_of(hook: ActOnPlateau, mode: str | None) -> Rule:
     if rule is None:
         raise HookError(
             f"{type(hook).__name__}: the name '{hook.metric}' does not tell whether more is "
-            "better: mend the name, or give mode='greater' or mode='less'."
+            f"better.{nearest_metric(hook.metric)} Otherwise give mode='greater' or mode='less'."
         )
     return rule
 

@@ -42,9 +42,9 @@ class PublishCheckpoint(Hook):
 
     def __init__(
         self,
-        keys: Sequence[str] = ("model",),
+        keys: str | Sequence[str] = ("model",),
         *,
-        which: Sequence[str] = WHICH,
+        which: str | Sequence[str] = WHICH,
         formats: Sequence[Format] = ("pth", "safetensors"),
     ) -> None:
         self.keys = (keys,) if isinstance(keys, str) else tuple(keys)

@@ -41,7 +41,7 @@ class SnapshotSource(Hook):
 
     on_error = "disable"
 
-    def __init__(self, root: str | Path = ".", patterns: Sequence[str] = PATTERNS) -> None:
+    def __init__(self, root: str | Path = ".", patterns: str | Sequence[str] = PATTERNS) -> None:
         self.root = Path(root)
         self.patterns = (patterns,) if isinstance(patterns, str) else tuple(patterns)
         if not self.root.is_dir():

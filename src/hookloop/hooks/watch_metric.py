@@ -12,6 +12,8 @@ from hookloop.errors import HookError
 if TYPE_CHECKING:
     from hookloop.core.run import Run
 
+PHASES = ("train", "val", "test")
+
 
 class WatchMetric(Hook):
     """Call `look` with a metric's value after each validation that has it, else after each epoch.
@@ -34,9 +36,10 @@ class WatchMetric(Hook):
 
     def __init__(self, metric: str) -> None:
         if "/" not in metric.strip("/"):
+            phase, sign, rest = metric.partition("_")
+            meant = f"{phase}/{rest}" if sign and phase in PHASES else f"val/{metric.strip('/')}"
             raise HookError(
-                f"{type(self).__name__}: metric={metric!r} has no phase: write 'val/loss', "
-                "'val/accuracy' or 'train/loss'."
+                f"{type(self).__name__}: metric={metric!r} has no phase. Did you mean '{meant}'?"
             )
         self.metric = metric
         self.reads = (metric,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Literal
 
 Rule = Literal["greater", "less"]
@@ -12,6 +13,7 @@ GREATER_KEYS = (
     "specificity",
 )  # fmt: skip
 LESS_KEYS = ("loss", "error", "perplexity", "mse", "mae", "mape")
+_USUAL = ("accuracy", "precision", "recall", "f1", "auc", "specificity", "top1", "top5", *LESS_KEYS)
 
 
 def rule_of(
@@ -53,6 +55,17 @@ def infer_rule(
     if any(key in plain for key in greater):
         return "greater"
     return "less" if any(key in plain for key in less) else None
+
+
+def nearest_metric(name: str) -> str:
+    """Return a sentence that suggests a usual name for a misspelt one, or nothing.
+
+    >>> nearest_metric("val/acuracy"), nearest_metric("val/zebra")
+    (" Did you mean 'val/accuracy'?", '')
+    """
+    path, sign, last = name.rpartition("/")
+    close = get_close_matches(last.lower(), _USUAL, n=1, cutoff=0.75)
+    return f" Did you mean '{path}{sign}{close[0]}'?" if close else ""
 
 
 def is_better(new: float, old: float | None, rule: Rule) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from hookloop.errors import HookError, MetricError
-from hookloop.metrics.rule import Rule, is_better, rule_of
+from hookloop.errors import HookError, MetricError, nearest
+from hookloop.metrics.rule import Rule, is_better, nearest_metric, rule_of
 
 
 class BestScores:
@@ -61,7 +61,10 @@ class BestScores:
         for place, name in enumerate(self.metrics):
             if name not in metrics:
                 known = ", ".join(metrics) or "nothing"
-                raise MetricError(f"The validation has no '{name}' to be best at; it has: {known}.")
+                raise MetricError(
+                    f"The validation has no '{name}' to be best at.{nearest(name, metrics)} It "
+                    f"has: {known}."
+                )
             value, rule = metrics[name], self._rule(place, name)
             if math.isfinite(value) and is_better(value, self.scores.get(name), rule):
                 self.scores[name] = value
@@ -79,7 +82,7 @@ class BestScores:
         rule = self._rules[place] if self._rules else rule_of(name, *self._keys)
         if rule not in ("greater", "less"):
             raise HookError(
-                f"Whether more or less of '{name}' is better cannot be told from its name: "
-                "give rule='greater' or rule='less'."
+                f"Whether more or less of '{name}' is better cannot be told from its name."
+                f"{nearest_metric(name)} Otherwise give rule='greater' or rule='less'."
             )
         return rule

@@ -56,8 +56,10 @@ def our_name(name: str) -> str:
     )
 
 
-def own_hooks(hooks: Iterable[Hook] | Mapping[str, Hook | None]) -> list[Hook]:
+def own_hooks(hooks: Iterable[Hook] | Mapping[str, Hook | None] | None) -> list[Hook]:
     """Read the user's hooks: a list, or a mapping that names them and in which None removes."""
+    if hooks is None:
+        return []
     if isinstance(hooks, Mapping):
         named = [_named(name, hook) for name, hook in hooks.items() if hook is not None]
         return [hook for several in named for hook in several]

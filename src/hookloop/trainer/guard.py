@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Self
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Self
 
 from hookloop import peers
-from hookloop.arguments import check_names
-from hookloop.errors import ArgumentError, nearest
+from hookloop.arguments import check_names, check_values, missing_attribute
+from hookloop.errors import ArgumentError
+from hookloop.trainer.given import check_given
+
+_LIMITS = ("max_epochs", "max_iters")
 
 
 class Guarded:
@@ -16,9 +21,18 @@ class Guarded:
 
     if not TYPE_CHECKING:  # Type checkers know the arguments and attributes themselves.
 
+        def __init_subclass__(cls, **kwargs: object) -> None:
+            super().__init_subclass__(**kwargs)
+            for name in ("train", "validate", "test"):
+                if name in vars(cls):
+                    setattr(cls, name, _checked(vars(cls)[name]))
+
         def __new__(cls, *args: object, **named: object) -> Self:
-            """Check the names of the arguments before the constructor does."""
-            check_names(cls, args, named, peers.ARGUMENTS)
+            """Check the arguments before the constructor does."""
+            check_names(cls, args, named, peers.ARGUMENTS, peers.ADVICE)
+            given = inspect.signature(cls).bind_partial(*args, **named).arguments
+            check_given(given)
+            check_values(cls, args, named)
             return super().__new__(cls)
 
         def __setattr__(self, name: str, value: object) -> None:
@@ -27,21 +41,28 @@ class Guarded:
             super().__setattr__(name, value)
 
         def __getattr__(self, name: str) -> object:
-            kind = type(self).__name__
-            ours = peers.translation(name, peers.METHODS)
-            hint = f" It is {ours}."
-            if ours is None:
-                hint = nearest(name, [one for one in dir(self) if not one.startswith("_")])
-            raise AttributeError(f"'{kind}' object has no attribute '{name}'.{hint}", name=None)
+            raise missing_attribute(self, name, peers.METHODS)
+
+
+def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method reject arguments that it does not have as the constructor does."""
+
+    @wraps(method)
+    def call(self: object, *args: object, **named: object) -> object:
+        check_names(method.__get__(self), args, named, peers.ARGUMENTS, peers.ADVICE)
+        return method(self, *args, **named)
+
+    return call
 
 
 def _check_settable(trainer: object, name: str) -> None:
     """Reject an argument that is set on a finished Trainer, which has read it already."""
     arguments = inspect.signature(type(trainer)).parameters
     meant = next(iter(get_close_matches(name, arguments, 1, 0.85)), None)
+    meant = meant or peers.translation(name, peers.ARGUMENTS, (*_LIMITS, "hooks"))
     if meant is None or name.startswith("_"):
         return
-    if meant in ("max_epochs", "max_iters"):
+    if meant in _LIMITS:
         instead = f"trainer.train({meant}=...) trains up to another limit"
     elif meant == "hooks":
         instead = "give it to Trainer(...), or attach a function with @trainer.on(...)"

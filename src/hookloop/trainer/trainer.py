@@ -131,7 +131,7 @@ class Trainer(Guarded):
         precision: Precision = "fp32",
         device: str | torch.device = "auto",
         compile: bool = False,
-        hooks: Iterable[Hook] | Mapping[str, Hook | None] = (),
+        hooks: Iterable[Hook] | Mapping[str, Hook | None] | None = None,
         default_hooks: Mapping[str, Hook | None] | Literal[False] | None = None,
         points: Iterable[Point | str] = (),
         run_dir: str | Path | None = None,

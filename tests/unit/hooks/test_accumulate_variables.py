@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.tiny import make_classes, make_classifier, make_data, make_trainer
 
-from hookloop.errors import HookError, MetricError
+from hookloop.errors import ArgumentError, HookError, MetricError
 from hookloop.hooks import AccumulateVariables, PlotLines, SaveCheckpoint, VisualizePredictions
 
 
@@ -81,7 +81,7 @@ def test_memory_is_bounded_and_that_is_said_once(caplog):
 
 
 def test_a_name_instead_of_a_list_is_refused():
-    with pytest.raises(HookError, match="are lists of names"):
+    with pytest.raises(ArgumentError, match="must be a list of names"):
         AccumulateVariables("loss")
 
 

@@ -3,7 +3,7 @@ import logging
 import pytest
 from tests.tiny import make_classifier
 
-from hookloop.errors import HookError, MetricError
+from hookloop.errors import ArgumentError, MetricError
 from hookloop.hooks import ComputeStats, LogMetrics, LogVariables
 
 
@@ -40,7 +40,7 @@ def test_it_is_printed_where_nobody_set_logging_up(capsys, monkeypatch):
 def test_a_variable_that_nothing_produces_names_those_that_exist():
     with pytest.raises(MetricError, match="Did you mean 'val/accuracy'"):
         make_classifier(hooks=[LogVariables(["val/acuracy"])]).check()
-    with pytest.raises(HookError, match="variables is a list"):
+    with pytest.raises(ArgumentError, match="must be a list of names"):
         LogVariables("val/accuracy")
 
 

@@ -5,7 +5,7 @@ import torch
 from tests.readback import png
 from tests.tiny import make_classifier, make_trainer
 
-from hookloop.errors import HookError
+from hookloop.errors import ArgumentError, HookError
 from hookloop.hooks import PlotLines
 
 
@@ -43,7 +43,7 @@ def test_a_variable_that_does_not_exist_switches_the_hook_off_with_a_hint(tmp_pa
 
 
 def test_bad_parameters_are_refused():
-    with pytest.raises(HookError, match="variables is a list of names"):
+    with pytest.raises(ArgumentError, match="must be a list of names"):
         PlotLines("output")
     with pytest.raises(HookError, match="examples must be at least 1"):
         PlotLines(examples=0)

@@ -235,7 +235,7 @@ def test_the_best_by_iterations(tmp_path):
 
 def test_a_metric_that_the_validation_lacks_is_an_error():
     scores = BestScores("acc", None, ["acc"], ["loss"])
-    with pytest.raises(MetricError, match="has no 'acc' to be best at; it has: zebra"):
+    with pytest.raises(MetricError, match="has no 'acc' to be best at. It has: zebra"):
         scores.improved({"zebra": 1.0})
 
 

@@ -174,7 +174,9 @@ def test_a_metric_that_nothing_produces_is_refused_with_those_that_exist():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"metric": "loss"}, "has no phase: write 'val/loss'"),
+        ({"metric": "loss"}, "has no phase. Did you mean 'val/loss'"),
+        ({"metric": "val_loss"}, "has no phase. Did you mean 'val/loss'"),
+        ({"metric": "val/acuracy"}, "Did you mean 'val/accuracy'"),
         ({"metric": "val/zebra"}, "give mode='greater' or mode='less'"),
         ({"mode": "lower"}, "write 'greater' or 'less'"),
         ({"patience": 0}, "patience must be at least 1"),

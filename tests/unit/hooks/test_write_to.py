@@ -5,7 +5,7 @@ from tests.readback import jsonl_points
 from tests.tiny import make_classifier, make_trainer
 
 from hookloop import Hook
-from hookloop.errors import HookError, MetricError
+from hookloop.errors import ArgumentError, HookError, MetricError
 from hookloop.hooks import ComputeStats, RecordTimes, SaveCheckpoint, WriteTo
 from hookloop.writers.base import Writer
 from hookloop.writers.jsonl import JsonLines
@@ -68,7 +68,7 @@ def test_a_metric_that_does_not_exist_names_those_that_do():
 
 
 def test_a_name_instead_of_a_list_is_refused():
-    with pytest.raises(HookError, match=r"write metrics=\['val/loss'\]"):
+    with pytest.raises(ArgumentError, match=r"Write \['val/loss'\]"):
         WriteTo(Keeping(), metrics="val/loss")
 
 
