@@ -30,9 +30,14 @@ starts, with the nearest right name. `hookloop points` prints this table.
 {timeline}
 ```
 
-What is indented fires as often as what encloses it. `after_forward` and `after_loss` fire in every
-phase, and `run.phase` tells which; in training they and `after_backward` fire for each microbatch.
-A validation may also come in the middle of an epoch, when it goes by iterations.
+What is indented fires as often as what encloses it. `before_forward`, `after_forward` and
+`after_loss` fire in every phase, and `run.phase` tells which; in training they and `after_backward`
+fire for each microbatch. A validation may also come in the middle of an epoch, when it goes by iterations.
+
+`before_forward` is the place to replace `run.batch`: to mix, resize or choose samples. It fires for
+each microbatch, and where several optimizers take turns, for each of them with the batch as it was
+read. What it leaves there is what the model, the loss, the metrics and later hooks get, and what
+counts as the batch's samples. [MixUp](hooks.md#mixup) and [CutMix](hooks.md#cutmix) are such hooks.
 
 Not in the drawing, because they come on request: {elsewhere}.
 

@@ -14,6 +14,7 @@ from hookloop.core.plan import Calls, fire
 from hookloop.core.run import Phase, Run
 from hookloop.core.turn import Turn, output_of, targets_of
 from hookloop.data.batch import size_of
+from hookloop.data.description import note_batch
 from hookloop.data.prefetch import mover_of
 from hookloop.data.source import Source
 from hookloop.errors import DataError
@@ -49,6 +50,7 @@ class Evaluation:
         self.turns = turns
         self.metrics = metrics
         self.compute = compute
+        self.batch_number = 0  # In its stream, for messages.
 
     def validate(self) -> dict[str, float]:
         """Run every validation stream once."""
@@ -117,19 +119,27 @@ class Evaluation:
         run = self.run
         meters = Meters(self.metrics)
         move = mover_of(run.device)
-        samples = 0
-        for batch in source:
-            run.batch = batch if move is None else move(batch)
-            samples = size_of(run.batch)
+        self.batch_number = 0
+        for read in source:
+            self.batch_number += 1
+            run.batch = read if move is None else move(read)
             fire(span.before_iter, run)
+            batch = run.batch
             for turn in self.turns:
+                run.batch = batch  # Each begins with the batch itself, as in training.
                 loss = self.compute(turn)
+                samples = size_of(run.batch)
                 if loss is not None and loss.ndim == 0:
-                    meters.add(turn.loss_name, loss, samples)
-            meters.update(output_of(run.output), targets_of(run.batch), samples)
+                    weight = turn.weight(run)
+                    meters.add(turn.loss_name, loss, samples if weight is None else weight)
+            try:
+                meters.update(output_of(run.output), targets_of(run.batch), samples)
+            except Exception as error:
+                note_batch(error, run.phase, run.progress.iter, run.batch, run.output)
+                raise
             fire(span.after_iter, run)
             if run.is_interrupted:
                 break
-        if not samples:
+        if not self.batch_number:
             raise DataError(f"{source.name} is empty: it gave no batch.")
         return meters.compute()

@@ -22,19 +22,32 @@ from torch import Tensor
 from hookloop.core.plan import fire
 from hookloop.core.run import Run
 from hookloop.core.turn import Turn
+from hookloop.data.description import note_batch
+from hookloop.data.microbatches import Microbatches
+from hookloop.errors import HookError
 
 Compute = Callable[[Turn], Tensor | None]
 
 
 def make_compute(run: Run, autocast: AbstractContextManager[None] | None) -> Compute:
-    """Return what computes a turn's output and loss, in every phase; hooks may replace either."""
+    """Return what computes a turn's output and loss, in every phase; hooks may replace them."""
 
     def compute(turn: Turn) -> Tensor | None:
         plan = run.plan
-        run.output = turn.forward(run)
+        if calls := plan.before_forward:
+            fire(calls, run)
+        try:
+            run.output = turn.forward(run)
+        except Exception as error:
+            note_batch(error, run.phase, run.progress.iter, run.batch)
+            raise
         if calls := plan.after_forward:
             fire(calls, run)
-        run.loss = turn.loss_of(run)
+        try:
+            run.loss = turn.loss_of(run)
+        except Exception as error:
+            note_batch(error, run.phase, run.progress.iter, run.batch, run.output)
+            raise
         if calls := plan.after_loss:
             fire(calls, run)
         return run.loss
@@ -69,6 +82,13 @@ class Iteration:
         run.batch = batches[0]
         if calls := run.plan.before_train_iter:
             fire(calls, run)
+            if run.batch is not batches[0]:
+                if len(batches) > 1:
+                    raise HookError(
+                        "A hook replaced run.batch at before_train_iter, which comes once for "
+                        f"{len(batches)} microbatches: replace each at before_forward."
+                    )
+                batches[0] = run.batch
 
     def make(self, batches: list[object]) -> None:
         """Make the update, or those of several turns."""
@@ -87,15 +107,24 @@ class Iteration:
         """Take a turn; the step may have no use for it now, then there is no update."""
         run = self.run
         turn.zero_grad()
+        group = None if len(batches) == 1 else Microbatches(batches)
         for batch in batches:
             run.batch = batch
             loss = self.compute(turn)
             if loss is None:
-                return
-            turn.record(run, loss)
-            turn.backward(loss if len(batches) == 1 else loss / len(batches))
+                continue
+            if group is None:
+                turn.record(run, loss)
+            else:
+                turn.begin(run, loss)
+                loss = group.share(loss, turn.weight(run), run.batch, run.output)
+            turn.backward(loss)
             if calls := run.plan.after_backward:
                 fire(calls, run)
+        if loss is None if group is None else group.is_empty:
+            return
+        if group is not None:
+            turn.complete(run, group)
         if turn.scaler is not None:
             turn.unscale()
         if calls := run.plan.before_update:

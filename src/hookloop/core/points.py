@@ -8,12 +8,12 @@ The loop, as the table lays it out::
         before_epoch
           before_train_epoch
             before_train_iter
-              after_forward  after_loss  after_backward     per microbatch
+              before_forward  after_forward  after_loss  after_backward     per microbatch
               before_update  after_update
             after_train_iter
           after_train_epoch
           before_val  before_val_epoch
-            before_val_iter  after_forward  after_loss  after_val_iter
+            before_val_iter  before_forward  after_forward  after_loss  after_val_iter
           after_val_epoch  after_val
         after_epoch
         after_epoch_profile
@@ -87,6 +87,7 @@ POINTS: tuple[Point, ...] = (
     Point("before_epoch", "an epoch begins", clock="epochs", ahead=True),
     Point("before_train_epoch", "a pass over the training data begins", clock="epochs", ahead=True),
     Point("before_train_iter", "the batch is there, nothing is done", clock="iters", ahead=True),
+    Point("before_forward", "run.batch may be replaced; in every phase", within=True),
     Point("after_forward", "run.output is there and may be replaced; in every phase", within=True),
     Point("after_loss", "run.loss is there and may be replaced; in every phase", within=True),
     Point("after_backward", "the gradients of a microbatch were added", within=True),

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeGuard, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
 import torch
 from torch import Tensor
 
 from hookloop.core import optimize
 from hookloop.data.batch import is_pair
+from hookloop.data.description import describe
+from hookloop.data.microbatches import Microbatches, check_weight, counting_loss, is_scalar
 from hookloop.errors import DataError, ModelError
+from hookloop.metrics.weighted import Weight
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -66,20 +69,43 @@ class Turn:
 
     def record(self, run: Run, loss: Tensor) -> None:
         """Put the loss, and what else a step returned, into the metric store; nothing is read."""
+        losses = self._losses or self.begin(run, loss)
+        losses.add(loss.detach())
+        if self.returns_loss and isinstance(run.output, Mapping):
+            for name, value in run.output.items():
+                if name not in ("loss", "weight") and is_scalar(value):
+                    run.metrics.put(f"train/{name}", value)
+
+    def begin(self, run: Run, loss: Tensor) -> Series:
+        """Check the first loss, and return the series of all."""
         if self._losses is None:
             check_loss(loss, self.loss_name)
             self._losses = run.metrics.series(f"train/{self.loss_name}")
-        self._losses.add(loss.detach())
-        if self.returns_loss and isinstance(run.output, Mapping):
-            for name, value in run.output.items():
-                if name != "loss" and is_scalar(value):
-                    run.metrics.put(f"train/{name}", value)
+        return self._losses
+
+    def weight(self, run: Run) -> Weight | None:
+        """Return what the step said that the batch counts for, or None if it did not."""
+        output = run.output
+        if not (self.returns_loss and isinstance(output, Mapping) and "weight" in output):
+            return None
+        return check_weight(output["weight"])
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of one microbatch."""
         if self.scaler is not None:
             loss = self.scaler.scale(loss)
         loss.backward()  # type: ignore[no-untyped-call]
+
+    def complete(self, run: Run, group: Microbatches) -> None:
+        """Make gradients, loss and other numbers those of the whole batch, and record them."""
+        if (factor := group.correction()) is not None:
+            for parameter in set(self._parameters()):
+                if parameter.grad is not None:
+                    parameter.grad.div_(factor)
+        last, run.output = run.output, group.output(run.output)
+        run.loss = group.loss()
+        self.record(run, run.loss)
+        run.output = last
 
     def unscale(self) -> None:
         """Bring scaled gradients to their true size, so that hooks and clipping see that."""
@@ -180,13 +206,6 @@ def check_loss(loss: object, loss_name: str) -> None:
         )
 
 
-def is_scalar(value: object) -> TypeGuard[Tensor | float]:
-    """Tell whether a value is one number."""
-    if isinstance(value, Tensor):
-        return value.ndim == 0
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def targets_of(batch: object) -> object:
     """What metrics compare the output with: the targets of a pair, otherwise the whole batch."""
     return batch[1] if is_pair(batch) else batch  # type: ignore[index]
@@ -203,7 +222,7 @@ def _forward_inputs(run: Run) -> object:
         return run.model(batch[0])  # type: ignore[index]
     if run.phase == "train":
         raise DataError(
-            f"loss= needs batches of (inputs, targets), train_data gives {_describe(batch)}: "
+            f"loss= needs batches of (inputs, targets), train_data gives {describe(batch)}: "
             "change the batches, or write step=."
         )
     return run.model(batch)
@@ -242,7 +261,8 @@ def _loss_in_output(run: Run) -> Tensor | None:
     output = run.output
     if isinstance(output, Mapping):
         if "loss" in output:
-            return cast("Tensor", output["loss"])
+            given = cast("Tensor", output["loss"])
+            return counting_loss(given, output["weight"]) if "weight" in output else given
         if run.phase != "train":
             return None
         raise ModelError(
@@ -262,11 +282,3 @@ def _loss_in_output(run: Run) -> Tensor | None:
 def _refuse_nothing(who: str) -> NoReturn:
     """Refuse None where a step alone may return it; most often a `return` was forgotten."""
     raise ModelError(f"{who} returned None: return the loss. Only a step= may skip an update.")
-
-
-def _describe(batch: object) -> str:
-    if isinstance(batch, tuple | list):
-        return f"{type(batch).__name__}s of {len(batch)} parts"
-    if isinstance(batch, Mapping):
-        return f"mappings of {', '.join(map(str, batch))}"
-    return type(batch).__name__

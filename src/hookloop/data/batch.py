@@ -16,30 +16,52 @@ def is_pair(batch: object) -> bool:
 
 
 def size_of(batch: object) -> int:
-    """Count the samples of a batch by the first tensor in it; what has none counts as one.
+    """Count the samples of a batch: by a tensor or array in it, or a list of other things.
+
+    A tensor that stands by itself decides before those in lists, each of which may be a sample.
+    What has nothing to count is one sample.
 
     >>> size_of({"image": torch.zeros(4, 2), "label": torch.zeros(4)})
     4
+    >>> size_of(([torch.zeros(3, 9, 9), torch.zeros(3, 8, 8)], [{"boxes": 1}, {"boxes": 2}]))
+    2
     """
-    tensor = _first_tensor(batch)
-    return tensor.shape[0] if tensor is not None and tensor.ndim else 1
+    size = _size(batch)
+    return 1 if size is None else size
 
 
-def _first_tensor(value: object) -> Tensor | None:
-    if isinstance(value, Tensor):
-        return value
-    parts: object = ()
+def _size(value: object) -> int | None:
+    if (length := _length(value)) is not None:
+        return length
+    parts = _parts(value)
+    for count in (_length, _listed, _size):
+        for part in parts:
+            if (size := count(part)) is not None:
+                return size
+    return _listed(value)
+
+
+def _length(value: object) -> int | None:
+    """Return the first dimension of a tensor or an array."""
+    shape = getattr(value, "shape", None)
+    return shape[0] if isinstance(shape, tuple) and shape else None
+
+
+def _listed(value: object) -> int | None:
+    """Return the length of a list of samples: of what is no tensor, and no list of any."""
+    if not isinstance(value, (tuple, list)) or not value:
+        return None
+    return len(value) if isinstance(value[0], (str, bytes, int, float, Mapping)) else None
+
+
+def _parts(value: object) -> list[object]:
+    if isinstance(value, (tuple, list)):
+        return [] if _listed(value) else list(value)
     if isinstance(value, Mapping):
-        parts = value.values()
-    elif isinstance(value, tuple | list):
-        parts = value
-    elif is_dataclass(value):
-        parts = (getattr(value, field.name) for field in fields(value))
-    for part in cast("tuple[object, ...]", parts):
-        found = _first_tensor(part)
-        if found is not None:
-            return found
-    return None
+        return list(value.values())
+    if is_dataclass(value):
+        return [getattr(value, field.name) for field in fields(value)]
+    return []
 
 
 def to_device(value: object, device: torch.device) -> object:

@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook, interval_of
+from hookloop.core.priority import Priority
 from hookloop.every import Every
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class RecordThroughput(Hook):
     """
 
     writes = ("train/samples_per_second", "train/time_per_sample")
+    priority = Priority.VERY_HIGH  # Before hooks that replace the batch.
 
     def __init__(self, every: Every | int | str = 50) -> None:
         self.every = interval_of(self, every)
@@ -39,7 +41,7 @@ class RecordThroughput(Hook):
     def before_train_epoch(self, run: Run) -> None:
         self._restart()
 
-    def after_forward(self, run: Run) -> None:
+    def before_forward(self, run: Run) -> None:
         if run.phase != "train":
             return
         if self._iter != run.progress.iter:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from hookloop.errors import MetricError
 from hookloop.metrics.series import Series, Value
+from hookloop.metrics.weighted import Weight, WeightedMean
 
 MetricFunction = Callable[[object, object], Value]
 
@@ -39,7 +40,7 @@ class Meters:
 
     def __init__(self, metrics: Mapping[str, Metric]) -> None:
         self._metrics = metrics
-        self._means: dict[str, Series] = {}
+        self._means: dict[str, Series | WeightedMean] = {}
         for metric in metrics.values():
             if isinstance(metric, Accumulating):
                 metric.reset()
@@ -52,8 +53,8 @@ class Meters:
             else:
                 self.add(name, metric(output, targets), samples)
 
-    def add(self, name: str, value: object, samples: int) -> None:
-        """Take a number of one batch, to be averaged over samples."""
+    def add(self, name: str, value: object, weight: Weight) -> None:
+        """Take a number of one batch, to be averaged over samples or what else counts."""
         if isinstance(value, Tensor):
             if value.numel() != 1:
                 raise MetricError(
@@ -65,7 +66,13 @@ class Meters:
             raise MetricError(
                 f"The metric '{name}' returned {value!r}: return one number per batch."
             )
-        self._means.setdefault(name, Series()).add(value, samples)
+        mean = self._means.get(name)
+        if mean is None:
+            mean = self._means[name] = WeightedMean() if isinstance(weight, Tensor) else Series()
+        if isinstance(mean, Series):
+            mean.add(value, float(weight))
+        else:
+            mean.add(value, weight)
 
     def compute(self) -> dict[str, Value]:
         """Return every metric of the stream; tensors are not read yet."""

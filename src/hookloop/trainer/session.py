@@ -80,7 +80,8 @@ class Session:
             run.outcome = self._outcome(error)
             if run.phase != "train" and isinstance(error, Exception):
                 stream = "" if run.stream == run.phase else f"['{run.stream}']"
-                error.add_note(f"while evaluating {run.phase}_data{stream}")
+                number = self._loop.evaluation.batch_number
+                error.add_note(f"while evaluating {run.phase}_data{stream}, batch {number}")
             _do_at_end(error, fire, run.plan.on_exception, run, error)
             _do_at_end(error, self._loop.save_requested)
             raise

@@ -515,7 +515,10 @@ def test_a_failure_in_an_evaluation_says_in_which():
     trainer = make_trainer(val_data={"clean": make_data(4), "wrong": wrong})
     with pytest.raises(RuntimeError) as caught:
         trainer.train()
-    assert caught.value.__notes__ == ["while evaluating val_data['wrong']"]
+    assert caught.value.__notes__ == [
+        "in the phase val, after iteration 3: the batch is (float32[2, 3], float32[2, 1])",
+        "while evaluating val_data['wrong'], batch 1",
+    ]
 
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch):

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.core.turn import is_scalar
 from hookloop.data.batch import is_pair, size_of
+from hookloop.data.microbatches import is_scalar
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from hookloop.core.turn import Turn, is_scalar
+from hookloop.core.turn import Turn
+from hookloop.data.microbatches import is_scalar
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run

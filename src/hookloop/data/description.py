@@ -1,0 +1,67 @@
+"""Batches and outputs in words, for messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sized
+from itertools import islice
+
+from torch import Tensor
+
+from hookloop.errors import HookloopError
+
+NOTHING = object()
+
+
+def note_batch(
+    error: Exception, phase: str, iteration: int, batch: object, output: object = NOTHING
+) -> None:
+    """Note phase, batch and shapes on an error that torch or the user's code raised.
+
+    Args:
+        error: The error.
+        phase: ``"train"``, ``"val"`` or ``"test"``.
+        iteration: Iterations completed.
+        batch: The batch with which it happened.
+        output: The output, if the model was through with it.
+    """
+    if isinstance(error, HookloopError):  # It explains itself.
+        return
+    place = f"in training, iteration {iteration + 1}"
+    if phase != "train":
+        place = f"in the phase {phase}, after iteration {iteration}"
+    note = f"{place}: the batch is {describe(batch)}"
+    if output is not NOTHING:
+        note += f", the output is {describe(output)}"
+        if isinstance(output, tuple | list):
+            note += (
+                f". The model returned a {type(output).__name__}: write step=, or a loss= and "
+                "metrics= that take the part they need"
+            )
+    error.add_note(note)
+
+
+def describe(value: object) -> str:
+    """Show what a batch or an output is made of: types, shapes, and devices other than the CPU.
+
+    >>> import torch
+    >>> describe((torch.zeros(4, 3), {"label": torch.zeros(4, dtype=torch.int64)}))
+    '(float32[4, 3], {label: int64[4]})'
+    """
+    if isinstance(value, Tensor):
+        where = "" if value.device.type == "cpu" else f" on {value.device}"
+        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}{where}"
+    if isinstance(value, Mapping):
+        shown = [f"{key}: {describe(part)}" for key, part in islice(value.items(), _SHOWN)]
+        return f"{{{', '.join(shown + _rest(value))}}}"
+    if isinstance(value, tuple | list):
+        inside = ", ".join([describe(part) for part in value[:_SHOWN]] + _rest(value))
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    shape = getattr(value, "shape", None)  # NumPy's arrays, for one.
+    return type(value).__name__ + (f"{list(shape)}" if isinstance(shape, tuple) else "")
+
+
+_SHOWN = 8
+
+
+def _rest(parts: Sized) -> list[str]:
+    return [f"... {len(parts)} in all"] if len(parts) > _SHOWN else []

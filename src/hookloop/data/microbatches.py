@@ -1,0 +1,122 @@
+"""Microbatches that make one update together, each counted for what it is.
+
+The gradient of a whole batch is the mean of its microbatches' gradients, weighted by what each
+counts for: its samples, or what a step returns as ``"weight"``. All weights are known after the
+last backward pass only. So each loss is divided by what is expected of their sum, and the gradients
+are corrected once if it came out differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import TypeGuard
+
+import torch
+from torch import Tensor
+
+from hookloop.data.batch import size_of
+from hookloop.errors import ModelError
+from hookloop.metrics.weighted import Weight, WeightedMean
+
+
+class Microbatches:
+    """The microbatches of one update.
+
+    >>> group = Microbatches([torch.zeros(8, 2), torch.zeros(8, 2), torch.zeros(4, 2)])
+    >>> [group.share(torch.tensor(1.0), None, torch.zeros(n, 2), None).item() for n in (8, 8, 4)]
+    [0.4..., 0.4..., 0.2...]
+    """
+
+    def __init__(self, batches: Sequence[object]) -> None:
+        self._batches = batches
+        self._expected: Weight | None = None
+        self._counted = False
+        self._total: Weight = 0.0
+        self._loss = WeightedMean()
+        self._numbers: dict[str, WeightedMean] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the step had no use for any of them."""
+        return self._expected is None
+
+    def share(self, loss: Tensor, counted: Weight | None, batch: object, output: object) -> Tensor:
+        """Return a microbatch's share of the loss.
+
+        Args:
+            loss: Its loss, a mean over what it counts for.
+            counted: What it counts for, as the step said; None for its samples.
+            batch: The microbatch, as hooks left it.
+            output: What was returned with the loss.
+        """
+        weight = float(size_of(batch)) if counted is None else counted
+        self._loss.add(loss, weight)
+        if isinstance(output, Mapping):
+            for name, value in output.items():
+                if is_scalar(value):
+                    self._numbers.setdefault(name, WeightedMean()).add(value, weight)
+        return loss / self._divisor(weight, counted is not None)
+
+    def loss(self) -> Tensor:
+        """Return the loss of the whole batch."""
+        return torch.as_tensor(self._loss.mean())
+
+    def output(self, last: object) -> object:
+        """Return the last microbatch's output with the numbers of the whole batch in it."""
+        if not isinstance(last, Mapping):
+            return last
+        return {**last, **{name: mean.mean() for name, mean in self._numbers.items()}}
+
+    def correction(self) -> Weight | None:
+        """Return what the sum of the gradients still has to be divided by, if by anything."""
+        ratio = self._total / (1.0 if self._expected is None else self._expected)
+        if isinstance(ratio, Tensor):
+            return torch.where(ratio == 0, 1.0, ratio)
+        return None if ratio in (0.0, 1.0) else ratio
+
+    def _divisor(self, weight: Weight, counted: bool) -> Weight:
+        if self._expected is None:
+            self._expected, self._counted = self._expect(weight, counted), counted
+        elif counted != self._counted:
+            raise ModelError(
+                "A 'weight' was returned for some microbatches of an iteration and not for others: "
+                "return it for all of them, or for none to weight them by their samples."
+            )
+        self._total = self._total + weight
+        return self._expected / weight if isinstance(weight, Tensor) or weight else inf
+
+    def _expect(self, weight: Weight, counted: bool) -> Weight:
+        if not counted:
+            return float(sum(map(size_of, self._batches)) or 1)
+        # Close to the sum, so that half precision neither overflows nor underflows.
+        first = torch.where(weight == 0, 1.0, weight) if isinstance(weight, Tensor) else weight or 1
+        return first * len(self._batches)
+
+
+def check_weight(weight: object) -> Weight:
+    """Reject what no batch can count for."""
+    if isinstance(weight, Tensor) and weight.numel() == 1:
+        return weight.detach().reshape(())
+    if not is_scalar(weight) or isinstance(weight, Tensor) or not 0 <= weight < inf:
+        shown = f"a tensor of shape {tuple(weight.shape)}" if isinstance(weight, Tensor) else weight
+        raise ModelError(
+            f"The 'weight' returned beside the loss is {shown}: it must be one number, such as the "
+            "tokens or pixels that the loss is a mean of."
+        )
+    return weight
+
+
+def counting_loss(loss: Tensor, weight: object) -> Tensor:
+    """Return 0 in the place of a loss of weight 0: a mean over nothing is NaN."""
+    given = check_weight(weight)
+    if isinstance(given, Tensor):
+        return torch.where(given == 0, 0.0, loss)
+    return loss if given else torch.zeros_like(loss, requires_grad=True)
+
+
+def is_scalar(value: object) -> TypeGuard[Tensor | float]:
+    """Return whether a value is one number."""
+    if isinstance(value, Tensor):
+        return value.ndim == 0
+    return isinstance(value, int | float) and not isinstance(value, bool)

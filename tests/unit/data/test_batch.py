@@ -1,0 +1,44 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+
+from hookloop.data.batch import size_of
+
+IMAGES = [torch.zeros(3, 8, 8), torch.zeros(3, 9, 9)]
+
+
+@dataclass
+class Pair:
+    name: str
+    inputs: torch.Tensor
+
+
+@pytest.mark.parametrize(
+    ("batch", "size"),
+    [
+        (torch.zeros(5, 2), 5),
+        ((torch.zeros(5, 2), torch.zeros(5)), 5),
+        ([[torch.zeros(5, 2), torch.zeros(5, 3)], torch.zeros(5)], 5),
+        ([torch.zeros(5, 2), torch.zeros(5, 3)], 5),
+        ({"text": ["a", "b"], "ids": torch.zeros(2, 7)}, 2),
+        ({"text": ["a", "b", "c"]}, 3),
+        ({"inner": {"x": torch.zeros(6, 1)}}, 6),
+        ((np.zeros((4, 2)), np.zeros(4)), 4),
+        ((IMAGES, [{"boxes": torch.zeros(9, 4)}, {"boxes": torch.zeros(1, 4)}]), 2),
+        ([{"image": image} for image in IMAGES], 2),
+        (["a", "b", "c", "d"], 4),
+        (Pair("x", torch.zeros(7, 1)), 7),
+        ((torch.tensor(1.0), torch.zeros(8, 1)), 8),
+        ((torch.zeros(0, 2), torch.zeros(0)), 0),
+        (torch.tensor(1.0), 1),
+        ("text", 1),
+        ({}, 1),
+        (None, 1),
+        (object(), 1),
+    ],
+    ids=str,
+)
+def test_samples_are_counted_in_every_kind_of_batch(batch, size):
+    assert size_of(batch) == size

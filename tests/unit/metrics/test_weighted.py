@@ -1,0 +1,30 @@
+import pytest
+import torch
+
+from hookloop.metrics.weighted import WeightedMean
+
+
+def mean_of(*pairs):
+    mean = WeightedMean()
+    for value, weight in pairs:
+        mean.add(value, weight)
+    return mean.mean()
+
+
+@pytest.mark.parametrize("kind", [float, torch.tensor])
+@pytest.mark.parametrize("weight", [float, torch.tensor])
+def test_each_value_counts_by_its_weight(kind, weight):
+    assert float(mean_of((kind(1.0), weight(3)), (kind(5.0), weight(1)))) == 2.0
+
+
+@pytest.mark.parametrize("weight", [int, torch.tensor])
+def test_what_has_no_weight_is_left_out(weight):
+    nan = torch.tensor(float("nan"))
+    assert float(mean_of((nan, weight(0)), (torch.tensor(5.0), weight(1)))) == 5.0
+    assert float(mean_of((nan, weight(0)))) == 0.0
+
+
+def test_half_precision_does_not_overflow():
+    half = torch.tensor(10.0, dtype=torch.float16)
+    mean = mean_of((half, 1e6), (half, 1e6))
+    assert mean == half and mean.dtype == torch.float16
