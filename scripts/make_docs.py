@@ -32,7 +32,8 @@ starts, with the nearest right name. `hookloop points` prints this table.
 
 What is indented fires as often as what encloses it. `before_forward`, `after_forward` and
 `after_loss` fire in every phase, and `run.phase` tells which; in training they and `after_backward`
-fire for each microbatch. A validation may also come in the middle of an epoch, when it goes by iterations.
+fire for each microbatch. A validation may also come in the middle of an epoch, when it goes by
+iterations.
 
 `before_forward` is the place to replace `run.batch`: to mix, resize or choose samples. It fires for
 each microbatch, and where several optimizers take turns, for each of them with the batch as it was
