@@ -11,44 +11,19 @@ A pass is continued exactly when its order is the same again and the skipped bat
 from __future__ import annotations
 
 import copy
-import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Protocol, cast
 
-import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from hookloop.data.fast import gather_of, read_fast
-from hookloop.data.samplers import (
-    OwnRandomness,
-    SamplerStates,
-    State,
-    Stateful,
-    is_of_torch,
-    samplers_of,
-)
-from hookloop.data.seeding import Sample, SeededSamples
+from hookloop.data.indices import Place, SkippingIndices
+from hookloop.data.kept import GENERATORS
+from hookloop.data.samplers import SamplerStates, State, Stateful, is_of_torch, samplers_of
+from hookloop.data.seeding import SeededSamples
 from hookloop.data.workers import Shielded, Workers
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a pass begins.
-
-    Attributes:
-        skip: Batches that are not wanted.
-        key: What the randomness of samples loaded in workers follows from.
-        passes: The number of the pass, from 1.
-        rewind: Sets the generators to where they were when the pass began.
-    """
-
-    skip: int = 0
-    key: int = 0
-    passes: int = 1
-    rewind: Callable[[], None] = lambda: None
 
 
 class Reader(Protocol):
@@ -66,8 +41,8 @@ class Reader(Protocol):
     def generators(self) -> list[torch.Generator]:
         """The generators that the order depends on, besides the process's own."""
 
-    def state_dict(self) -> dict[str, object]:
-        """The loader's own state, where it has one."""
+    def state_dict(self, position: int) -> dict[str, object]:
+        """The loader's own state, where it has one, when that many batches have arrived."""
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Take back what `state_dict` returned."""
@@ -116,7 +91,7 @@ class PlainReader:
         generator = getattr(self._data, "generator", None)
         return [generator] if isinstance(generator, torch.Generator) else []
 
-    def state_dict(self) -> dict[str, object]:
+    def state_dict(self, position: int) -> dict[str, object]:
         """There is none."""
         return {}
 
@@ -147,7 +122,7 @@ class StatefulReader(PlainReader):
         """Begin where the loader's own state says."""
         return iter(self._data)
 
-    def state_dict(self) -> dict[str, object]:
+    def state_dict(self, position: int) -> dict[str, object]:
         """Return the loader's own state."""
         return self._loader.state_dict()
 
@@ -170,14 +145,18 @@ class LoaderReader:
         # attributes are set past DataLoader.__setattr__, which forbids this for loaders in use.
         self._copy = _shielded(loader)
         self._workers = Workers()
+        self._samplers = SamplerStates(samplers_of(loader))
+        self._has_own = not all(map(is_of_torch, samplers_of(loader)))
         self._indices = SkippingIndices(
             _index_sampler(loader),
+            self._samplers,
             one_each=loader.batch_size is not None or loader.batch_sampler is not None,
             seeds=seeds,
-            draws_alone=not all(map(is_of_torch, samplers_of(loader))),
+            draws_alone=self._has_own,
+            ahead=loader.num_workers * (loader.prefetch_factor or 2),
         )
-        self._samplers = SamplerStates(samplers_of(loader))
         self._began: State = self._samplers.now()
+        self._left: Mapping[str, object] = {}
         which = "batch_sampler" if loader.batch_sampler is not None else "sampler"
         changes: dict[str, object] = {which: self._indices}
         if seeds:
@@ -192,11 +171,14 @@ class LoaderReader:
         # the order. Where they are started in a later pass, nothing must be seen of that draw.
         is_started = self._copy.__dict__["_iterator"] is not None
         late_start = self._loader.persistent_workers and place.passes > 1 and not is_started
+        left: Mapping[str, object] = {}
         if place.skip:
+            left = self._left or self.state_dict(place.skip)
             self._samplers.restore(self._began)
         else:
             self._began = self._samplers.now()
-        self._indices.prepare(place, rewinds=late_start)
+        self._left = {}
+        self._indices.prepare(place, left if "drawn" in left else {}, rewinds=late_start)
         if self._gather is not None:
             batches = read_fast(self._loader, iter(self._indices), self._gather)
         else:
@@ -213,13 +195,17 @@ class LoaderReader:
         }
         return list(found.values())
 
-    def state_dict(self) -> dict[str, object]:
-        """Return what samplers keep; the place is counted by the source."""
+    def state_dict(self, position: int) -> dict[str, object]:
+        """Return what samplers keep, and how far they are ahead."""
+        # Torch's samplers are where the generators say, unless one is drawn from as they go.
+        if not (self._has_own or self.generators()):
+            return {}
         now = self._samplers.now()
-        return {"began": self._began, "samplers": now} if now else {}
+        return {"began": self._began, "samplers": now, **self._indices.state(position)}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Give samplers their state back."""
+        self._left = state
         self._began = cast("State", state["began"])
         self._samplers.restore(cast("State", state["samplers"]))
 
@@ -229,7 +215,7 @@ class LoaderReader:
         return self._workers.end()
 
     def _why_inexact(self, seeds: bool) -> str | None:
-        known = {id(one) for one in self.generators()}
+        known = {id(one) for one in (*self.generators(), *self._samplers.generators())}
         holders = {"data set": self._loader.dataset, "sampler": _index_sampler(self._loader)}
         for what, holder in holders.items():
             own = [name for name, one in _own_generators(holder) if id(one) not in known]
@@ -244,105 +230,6 @@ class LoaderReader:
                 "begins them anew on resume"
             )
         return None
-
-
-class SkippingIndices:
-    """An index sampler that can begin in the middle; used by a loader in place of its own.
-
-    The inner sampler is not advanced before the first index is asked for, because it draws its
-    random numbers then, after the loader has drawn its own: as without us.
-
-    Args:
-        inner: The sampler.
-        one_each: Whether it gives a batch of indices at a time.
-        seeds: Whether each index goes along with its sample's seed.
-        draws_alone: Whether random numbers that it draws later on come from a stream of their own.
-    """
-
-    def __init__(
-        self, inner: Iterable[object], *, one_each: bool, seeds: bool, draws_alone: bool = False
-    ) -> None:
-        self._inner = inner
-        self._one_each = one_each
-        self._seeds = seeds
-        self._draws_alone = draws_alone
-        self._place = Place()
-        self._rewinds = False
-        self._current: _Indices | None = None
-
-    def prepare(self, place: Place, *, rewinds: bool) -> None:
-        """Say where the next pass begins, and whether the generators go back before it does."""
-        self._place, self._rewinds = place, rewinds
-
-    def prime(self) -> None:
-        """Do the skipping now, if the loader has not asked for an index yet."""
-        if self._place.skip and self._current is not None:
-            self._current.prime()
-
-    def __iter__(self) -> Iterator[object]:
-        rewind = self._place.rewind if self._rewinds else None
-        inner = iter(self._inner)
-        if self._draws_alone:
-            inner = _draw_alone(inner, self._place.key)
-        self._current = _Indices(inner, self._place.skip, rewind)
-        return self._seeded(self._current) if self._seeds else self._current
-
-    def __len__(self) -> int:
-        return len(cast("Sequence[object]", self._inner))
-
-    def _seeded(self, indices: Iterator[object]) -> Iterator[object]:
-        """Give each index the seed of its sample, which follows from pass and place."""
-        key = self._place.key
-        for batch, group in enumerate(indices, start=self._place.skip):
-            if self._one_each:
-                listed = list(cast("Iterable[object]", group))
-                yield [Sample(index, key, batch, place) for place, index in enumerate(listed)]
-            else:
-                yield Sample(group, key, batch, 0)
-
-
-class _Indices:
-    """An iterator that skips once, at the latest when the first index is asked for."""
-
-    def __init__(
-        self, inner: Iterator[object], skip: int, rewind: Callable[[], None] | None
-    ) -> None:
-        self._inner = inner
-        self._skip = skip
-        self._rewind = rewind
-
-    def prime(self) -> None:
-        rewind, self._rewind = self._rewind, None
-        skip, self._skip = self._skip, 0
-        if rewind is not None:
-            rewind()
-        next(islice(self._inner, skip, skip), None)
-
-    def __iter__(self) -> Iterator[object]:
-        return self
-
-    def __next__(self) -> object:
-        if self._skip or self._rewind is not None:
-            self.prime()
-        return next(self._inner)
-
-
-def _draw_alone(indices: Iterator[object], key: int) -> Iterator[object]:
-    """Let a sampler draw undisturbed by what the model draws in between, and the other way round.
-
-    The first time it draws as without us, since most samplers then draw for the whole pass.
-    """
-    own = OwnRandomness(key)
-    yield from islice(indices, 1)
-    while True:
-        with own:
-            index = next(indices, _END)
-        if index is _END:
-            return
-        yield index
-
-
-_END = object()
 
 
 def _shielded(loader: DataLoader[object]) -> DataLoader[object]:
@@ -361,7 +248,7 @@ def _own_generators(holder: object, depth: int = 3) -> list[tuple[str, object]]:
     """Find the attributes of a data set or sampler, and of what it holds, that are generators."""
     found: list[tuple[str, object]] = []
     for name, value in getattr(holder, "__dict__", {}).items():
-        if isinstance(value, _GENERATORS):
+        if isinstance(value, GENERATORS):
             found.append((name, value))
         elif depth:
             parts = value[:100] if isinstance(value, list | tuple) else [value]
@@ -369,6 +256,3 @@ def _own_generators(holder: object, depth: int = 3) -> list[tuple[str, object]]:
                 below = _own_generators(part, depth - 1)
                 found += [(f"{name}.{inner}", one) for inner, one in below]
     return found
-
-
-_GENERATORS = (torch.Generator, np.random.Generator, np.random.RandomState, random.Random)

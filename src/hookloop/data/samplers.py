@@ -1,18 +1,21 @@
 """The state of index samplers, and random numbers that are theirs alone.
 
 A pass is continued by drawing its order again from where it began. For torch's own samplers the
-generators are enough. One that a user wrote may keep numbers of its own, such as a count of epochs,
-and may draw random numbers as it goes, between those that the model draws.
+generators are enough. One that a user wrote may keep things of its own, such as a count of epochs
+or the losses of its samples, and may draw random numbers as it goes, between those that the model
+draws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from torch.utils.data import DataLoader
 
+from hookloop.data.generators import access_all
+from hookloop.data.kept import GENERATORS, NOTHING, give_back, is_same, keep
 from hookloop.data.randomness import Randomness
 from hookloop.data.seeding import seed_process
 
@@ -38,7 +41,7 @@ def samplers_of(loader: DataLoader[object]) -> list[object]:
 
 
 class SamplerStates:
-    """What samplers keep besides generators: their ``state_dict``, or the numbers that moved.
+    """What samplers keep: their ``state_dict``, or those of their attributes that changed.
 
     Args:
         samplers: As they were built.
@@ -46,13 +49,22 @@ class SamplerStates:
 
     def __init__(self, samplers: Sequence[object]) -> None:
         self._samplers = [one for one in samplers if not is_of_torch(one)]
-        self._built = [_numbers(one) for one in self._samplers]
+        self._built = [{} if isinstance(one, Stateful) else _held(one) for one in self._samplers]
 
     def now(self) -> State:
         """Return what differs from how they were built; empty if no sampler is a user's own."""
         return [
-            one.state_dict() if isinstance(one, Stateful) else _moved(built, _numbers(one))
+            one.state_dict() if isinstance(one, Stateful) else _moved(built, _held(one))
             for one, built in zip(self._samplers, self._built, strict=True)
+        ]
+
+    def generators(self) -> list[object]:
+        """Return the generators that are kept, being attributes of a sampler."""
+        return [
+            value
+            for one in self._samplers
+            for value in getattr(one, "__dict__", {}).values()
+            if isinstance(value, GENERATORS)
         ]
 
     def restore(self, states: State) -> None:
@@ -61,25 +73,29 @@ class SamplerStates:
             if isinstance(one, Stateful):
                 one.load_state_dict(state)
             else:
-                vars(one).update({**built, **state})
+                held = vars(one) if hasattr(one, "__dict__") else {}
+                for name, kept in {**built, **state}.items():
+                    held[name] = give_back(held.get(name), kept)
 
 
 def is_of_torch(sampler: object) -> bool:
-    """Tell whether a sampler is torch's own, which draws the order of a pass at its beginning."""
+    """Return whether a sampler is torch's own, which draws the order of a pass at its beginning."""
     return type(sampler).__module__.startswith("torch.")
 
 
-def _numbers(holder: object) -> dict[str, object]:
-    held = getattr(holder, "__dict__", {})
-    return {name: one for name, one in held.items() if type(one) in (bool, int, float, str)}
+def _held(holder: object) -> dict[str, object]:
+    held = {name: keep(one) for name, one in getattr(holder, "__dict__", {}).items()}
+    return {name: one for name, one in held.items() if one is not NOTHING}
 
 
 def _moved(built: Mapping[str, object], now: Mapping[str, object]) -> dict[str, object]:
-    return {n: one for n, one in now.items() if n not in built or built[n] != one}
+    return {n: one for n, one in now.items() if n not in built or not is_same(built[n], one)}
 
 
 class OwnRandomness:
-    """A context in which Python's, NumPy's and torch's generators go on where they last were in it.
+    """A context in which Python's, NumPy's and torch's generators continue where they last were.
+
+    Those of GPUs are left out: no sampler draws from them, and to read them would wait for the GPU.
 
     >>> import random
     >>> own = OwnRandomness(3)
@@ -93,17 +109,26 @@ class OwnRandomness:
     """
 
     def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self._inside: Randomness | None = None
-        self._outside = Randomness({})
+        self._python, self._numpy, self._torch = access_all()
+        self._inside: tuple[Any, Any, Any]
+        self._outside = outside = self._take()
+        seed_process(seed)
+        self._inside = self._take()
+        self._put(outside)
+
+    def state_dict(self) -> dict[str, object]:
+        """Return where the generators are inside."""
+        with self:
+            return Randomness.now(gpus=False).state
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Continue inside from what `state_dict` returned."""
+        with self:
+            Randomness(state).restore()
 
     def __enter__(self) -> None:
-        # Without those of GPUs, from which no sampler draws: to read them would wait for the GPU.
-        self._outside = Randomness.now(gpus=False)
-        if self._inside is None:
-            seed_process(self._seed)
-        else:
-            self._inside.restore()
+        self._outside = self._take()
+        self._put(self._inside)
 
     def __exit__(
         self,
@@ -111,5 +136,13 @@ class OwnRandomness:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._inside = Randomness.now(gpus=False)
-        self._outside.restore()
+        self._inside = self._take()
+        self._put(self._outside)
+
+    def _take(self) -> tuple[Any, Any, Any]:
+        return self._python.take(), self._numpy.take(), self._torch.take()
+
+    def _put(self, taken: tuple[Any, Any, Any]) -> None:
+        self._python.put(taken[0])
+        self._numpy.put(taken[1])
+        self._torch.put(taken[2])

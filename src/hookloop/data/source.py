@@ -9,8 +9,9 @@ from typing import cast
 
 from torch import Tensor
 
+from hookloop.data.indices import Place
 from hookloop.data.randomness import Randomness
-from hookloop.data.reader import Place, make_reader
+from hookloop.data.reader import make_reader
 from hookloop.errors import DataError
 
 Batches = Iterable[object]
@@ -143,7 +144,7 @@ class Source:
             **self.reading_state(),
             "position": self.position,
             "began": self._began.state if self._began is not None else None,
-            "loader": self._reader.state_dict(),
+            "loader": self._reader.state_dict(self.position),
             "measures": self._measures(),
         }
 

@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
 
-from hookloop.data.reader import LoaderReader, Place, PlainReader, StatefulReader, make_reader
+from hookloop.data.indices import Place
+from hookloop.data.reader import LoaderReader, PlainReader, StatefulReader, make_reader
 
 
 class Indices(Dataset):
