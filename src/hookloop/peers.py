@@ -213,6 +213,41 @@ HOOK_ARGUMENTS = {
 }
 """Arguments of our hooks, with the names that others use."""
 
+PART_ARGUMENTS = HOOK_ARGUMENTS | {
+    "lr": "learning_rate base_lr eta step_length init_lr",
+    "weight_decay": "wd l2 l2_reg decay",
+    "betas": "beta1 beta2",
+    "step_size": "step_epochs decay_epochs",
+    "T_max": "t_max max_iters total_steps epochs",
+    "batch_size": "bs train_batch_size",
+    "num_workers": "workers",
+    "total_iters": "warmup_iters warmup_steps",
+}
+"""Arguments of what a config builds: hooks, optimizers, schedules, data."""
+
+SCHEDULES = {
+    "CosineAnnealingLR": "cosine cosine_annealing CosineLR cosine_decay",
+    "LinearLR": "linear warmup linear_warmup",
+    "StepLR": "step step_lr",
+    "MultiStepLR": "multistep multi_step",
+    "OneCycleLR": "onecycle one_cycle",
+    "ReduceLROnPlateau": "plateau reduce_on_plateau",
+    "ExponentialLR": "exponential exp",
+    "PolynomialLR": "poly polynomial PolyLR",
+    "ConstantLR": "constant",
+}
+"""Schedules of torch by the short names that configs of others use."""
+
+LOSSES = {
+    "cross_entropy": "ce xent crossentropy categorical_crossentropy softmax_loss",
+    "mse_loss": "mse l2 mean_squared_error",
+    "l1_loss": "l1 mae mean_absolute_error",
+    "binary_cross_entropy_with_logits": "bce bce_with_logits bce_logits sigmoid_loss",
+    "nll_loss": "nll",
+    "smooth_l1_loss": "smooth_l1 huber",
+}
+"""Losses of torch by the short names that configs of others use."""
+
 POINTS = {
     "before_run": "on_fit_start setup on_train_setup on_init",
     "before_train": (

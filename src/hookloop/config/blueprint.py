@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast
 
+from hookloop import peers
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.config import registry as registries
 from hookloop.config.load import extend_import_path
@@ -59,6 +60,7 @@ def draw(config: Config) -> Blueprint:
     reader = PartReader(config)
     _import_modules(reader)
     _check_keys(reader)
+    reader.resolve_objects([name for name in KEYS if name != "vars"])
     tree = config.tree
     blueprint = Blueprint(parts=_parts(reader))
     blueprint.optimizers = read_optimizers(reader, ("optimizer",), tree.get("optimizer"))
@@ -118,14 +120,24 @@ def _check_keys(reader: PartReader) -> None:
     tree = reader.config.tree
     for name in tree:
         if name not in KEYS:
-            own = f"_{name}" if reader.config.path.suffix == ".py" else f"vars.{name}"
-            hint = nearest(str(name), KEYS) or f" A value of your own goes by the name {own}."
-            reader.fault((name,), f"there is no such key.{hint}")
+            reader.fault((name,), f"there is no such key.{_hint_for_key(reader, str(name))}")
     for name, annotation in ABOUT.items():
         if name in tree:
             reader.plain((name,), tree[name], annotation)
     if tree.get("model") is None:
         reader.fault((), "a config needs 'model'.")
+
+
+def _hint_for_key(reader: PartReader, name: str) -> str:
+    """Suggest what a key that does not exist is meant to be."""
+    known = peers.translation(name, peers.INNER_KEYS) or peers.translation(name, peers.ARGUMENTS)
+    if known is not None:
+        return f" Did you mean '{known}'?"
+    advice = next((what for what, names in peers.ADVICE.items() if name in names.split()), None)
+    if advice is not None:
+        return f" In Python, {advice}."
+    own = f"_{name}" if reader.config.path.suffix == ".py" else f"vars.{name}"
+    return nearest(name, KEYS) or f" A value of your own goes by the name {own}."
 
 
 def _settings(reader: PartReader) -> dict[str, object]:
@@ -156,7 +168,7 @@ def _parts(reader: PartReader) -> dict[str, object]:
             parts[name] = {
                 stream: reader.part((name, stream), item, data)
                 for stream, item in streams
-                if item is not None
+                if not reader.is_removed((name, stream), item, dict(streams))
             }
         elif value is not None:
             parts[name] = reader.part((name,), value, data)
@@ -177,10 +189,10 @@ def _functions(reader: PartReader, name: str, value: object, home: Registry[obje
         return {
             inner: reader.function((name, inner), item, home)
             for inner, item in value.items()
-            if item is not None
+            if not reader.is_removed((name, inner), item, value)
         }
     if name == "metrics":
-        reader.fault((name,), "expected a mapping from names to metrics.")
+        reader.fault((name,), "expected a mapping from names to metrics, {accuracy: ...}.")
         return None
     return reader.function((name,), value, home)
 

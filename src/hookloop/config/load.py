@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from hookloop.config.schema import KEYS
 from hookloop.config.tree import REPLACE, Config, Tree
 from hookloop.errors import ConfigError, Fault, nearest
 from hookloop.runs.layout import RunDir
+
+_log = logging.getLogger("hookloop")
 
 BASE = "_base_"
 IMPORT_PATH = "import_path"
@@ -35,6 +38,8 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     for text in overrides:
         override(config, text)
     interpolate(config)
+    for warning in config.warnings:
+        _log.warning("%s", warning)
     return config
 
 

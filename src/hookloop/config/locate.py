@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Mapping, Sequence
 from traceback import extract_tb
 from types import ModuleType
 
@@ -57,6 +58,9 @@ def _import(name: str) -> ModuleType | None:
 def _descend(module: ModuleType, attributes: list[str], path: str) -> object:
     found: object = module
     for attribute in attributes:
+        if isinstance(found, Mapping | Sequence) and not isinstance(found, str):
+            found = _entry(found, attribute, path)
+            continue
         if not hasattr(found, attribute):
             owner = getattr(found, "__name__", str(found))
             kind = "module" if isinstance(found, ModuleType) else "class"
@@ -67,6 +71,17 @@ def _descend(module: ModuleType, attributes: list[str], path: str) -> object:
     if isinstance(found, ModuleType):
         raise _refusal(f"'{path}' is a module: name the class or function in it.")
     return found
+
+
+def _entry(owner: Mapping[object, object] | Sequence[object], step: str, path: str) -> object:
+    """Return an entry of a list or mapping that a module holds: ``module:hooks.0``."""
+    if isinstance(owner, Mapping):
+        options = {str(key): value for key, value in owner.items()}
+    else:
+        options = {str(index): value for index, value in enumerate(owner)}
+    if step not in options:
+        raise _refusal(f"'{path}' leads nowhere: there is no '{step}'.{nearest(step, options)}")
+    return options[step]
 
 
 def _members(owner: object) -> list[str]:

@@ -13,12 +13,14 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from importlib import metadata
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
+from hookloop import peers
 from hookloop.config import namespaces
 from hookloop.config.locate import describe, locate
-from hookloop.errors import ConfigError, Fault, HookError, HookloopError, nearest
+from hookloop.errors import ConfigError, Fault, HookError, HookloopError
+from hookloop.peers import suggestion
 
 if TYPE_CHECKING:
     from torch import nn
@@ -38,6 +40,7 @@ class Registry(Generic[T_co]):
         kind: What the names stand for, in the singular, as messages say it.
         group: The entry point group of installed plugins.
         builtin: Returns the built-in names; called when the first of them is needed.
+        peers: What other libraries call them.
 
     >>> SHAPES: Registry[object] = Registry("shape", group="example.shapes")
     >>> @SHAPES.register()
@@ -50,11 +53,17 @@ class Registry(Generic[T_co]):
     """
 
     def __init__(
-        self, kind: str, group: str, *, builtin: Callable[[], Mapping[str, object]] = dict
+        self,
+        kind: str,
+        group: str,
+        *,
+        builtin: Callable[[], Mapping[str, object]] = dict,
+        peers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.kind = kind
         self.group = group
         self._builtin_names = builtin
+        self._peers = peers
         self._registered: dict[str, Callable[..., object]] = {}
 
     @overload
@@ -106,7 +115,7 @@ class Registry(Generic[T_co]):
             return locate(name)
         if name in self._builtin:
             return self._builtin[name]
-        hint = nearest(name, self.names()) or (
+        hint = suggestion(name, self._peers, self.names()) or (
             f" Write a registered name, or the path of one: 'package.module:{name}'."
         )
         raise self._refusal(f"no {self.kind} is named '{name}'.{hint}")
@@ -162,14 +171,18 @@ def _source(factory: object) -> str | None:
         return None
 
 
-HOOKS: Registry[Hook] = Registry("hook", "hookloop.hooks", builtin=namespaces.hooks)
+HOOKS: Registry[Hook] = Registry(
+    "hook", "hookloop.hooks", builtin=namespaces.hooks, peers=peers.HOOKS
+)
 MODELS: Registry[nn.Module] = Registry("model", "hookloop.models")
 OPTIMIZERS: Registry[Optimizer] = Registry(
     "optimizer", "hookloop.optimizers", builtin=namespaces.optimizers
 )
 SCHEDULES: Registry[LRScheduler] = Registry(
-    "schedule", "hookloop.schedules", builtin=namespaces.schedules
+    "schedule", "hookloop.schedules", builtin=namespaces.schedules, peers=peers.SCHEDULES
 )
 DATA: Registry[Iterable[object]] = Registry("data set", "hookloop.data", builtin=namespaces.data)
-LOSSES: Registry[object] = Registry("loss", "hookloop.losses", builtin=namespaces.losses)
+LOSSES: Registry[object] = Registry(
+    "loss", "hookloop.losses", builtin=namespaces.losses, peers=peers.LOSSES
+)
 METRICS: Registry[object] = Registry("metric", "hookloop.metrics", builtin=namespaces.metrics)

@@ -40,12 +40,19 @@ class Config:
         tree: Mappings, lists and scalars; from a Python file also classes, functions and objects.
         path: The file that was loaded.
         marks: ``file:line`` of nodes. A node without one is where its nearest ancestor is.
+        faults: What is wrong with the files.
+        warnings: What is read as something else than what is written.
+        removed: Nodes that were there until null took them away.
+        origins: Where the objects of a Python file can be found again, by their ``id``.
     """
 
     tree: Tree
     path: Path
     marks: dict[Key, str] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
+    warnings: list[Fault] = field(default_factory=list)
+    removed: set[Key] = field(default_factory=set)
+    origins: dict[int, str] = field(default_factory=dict)
 
     def where(self, key: Key) -> str | None:
         """Return where a node was written."""
@@ -65,6 +72,9 @@ class Config:
         """
         self._absorb(self.tree, child, child.tree, ())
         self.faults += child.faults
+        self.warnings += child.warnings
+        self.removed |= child.removed
+        self.origins |= child.origins
 
     def forget(self, key: Key) -> None:
         """Drop the marks of a node and of all below it, because it is being replaced."""
@@ -79,6 +89,8 @@ class Config:
                 self._absorb(old, child, value, at)
                 moved = [at] if at in child.marks else []
             else:
+                if value is None and old is not None:
+                    self.removed.add(at)
                 mine[name] = value
                 self.forget(at)
                 moved = [mark for mark in child.marks if mark[: len(at)] == at]

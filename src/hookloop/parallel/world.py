@@ -48,7 +48,8 @@ def choose_device(wanted: str | torch.device) -> torch.device:
         try:
             device = torch.device(wanted)
         except RuntimeError as error:
-            raise HookloopError(f"device={wanted!r}: {error}") from error
+            hint = "Write 'auto', 'cpu', 'cuda' or 'mps', with a number to choose one: 'cuda:1'."
+            raise HookloopError(f"device={wanted!r} is not a device of torch. {hint}") from error
         if device.type == "cuda" and not torch.cuda.is_available():
             raise HookloopError(
                 f"device={str(wanted)!r}: torch finds no CUDA device here. Write 'auto' or 'cpu', "

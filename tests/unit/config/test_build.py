@@ -83,7 +83,8 @@ def test_steps_and_metrics_are_functions_by_name(write: Write) -> None:
     given = built(
         write(
             f"{MODEL}step: {{one: proj.step, two: 'proj:step'}}\n"
-            "metrics: {mae: proj.difference, mse: MeanSquaredError, gone: null}\n"
+            "metrics: {mae: proj.difference, mse: MeanSquaredError, gone: proj.difference}\n",
+            "metrics.gone=null",
         )
     )
     assert given["step"]["one"] is given["step"]["two"]
@@ -247,9 +248,10 @@ def test_hooks_can_be_written_in_every_way(write: Write) -> None:
             "  - StopAfter: {epochs: 100}\n"
             "  - proj.Watch: {metric: val/loss, patience: 10}\n"
             "  - {type: 'proj:Plain', name: second, priority: low, every: 50, on_error: disable}\n"
-            "  - null\n"
+            "  - LogMemory\n"
             "custom_hooks:\n"
-            "  - {type: proj.Plain, priority: 5, name: third}\n"
+            "  - {type: proj.Plain, priority: 5, name: third}\n",
+            "hooks.LogMemory=null",
         )
     )["hooks"]
     assert [hook.name for hook in hooks] == ["plain", "stop_after", "watch", "second", "third"]
@@ -456,7 +458,7 @@ def test_the_trainer_trains(write: Write, project: Path) -> None:
         ("train_data={type: proj.batches, count: 0}", "train_data is empty: it has no batch."),
         ("model=proj.batches", "model= is list: it must be a torch.nn.Module."),
         ("clip_norm=-1", "clip_norm must be above 0, not -1.0: None does not clip."),
-        ("device=gpu", "device='gpu': Expected one of"),
+        ("device=gpu", "device='gpu' is not a device of torch"),
         ("optimizer={type: SGD, lr: -1}", "optimizer: Invalid learning rate: -1.0"),
         ("hooks=[{Plain: null, every: 3}]", "hooks[0]: indent every further than Plain, as its"),
     ],

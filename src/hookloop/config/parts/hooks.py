@@ -34,14 +34,32 @@ def read_hooks(reader: PartReader, key: Key, value: object) -> list[object]:
     """Read a list or a mapping of hooks; the result holds parts, or hooks of a Python config."""
     if value is None:
         return []
-    if isinstance(value, dict):
-        found = [_named(reader, (*key, name), name, item) for name, item in value.items()]
+    if isinstance(value, dict) and TYPE not in value:
+        found = [
+            _named(reader, (*key, name), name, item)
+            for name, item in value.items()
+            if not _is_removed(reader, (*key, name), item, value)
+        ]
     elif isinstance(value, list):
-        found = [_listed(reader, (*key, index), item) for index, item in enumerate(value)]
+        found = [
+            _listed(reader, (*key, index), item)
+            for index, item in enumerate(value)
+            if not reader.is_removed((*key, index), item)
+        ]
     else:
-        reader.fault(key, f"expected a list or a mapping of hooks, got {value!r}.")
+        example = value if isinstance(value, str | dict) else "..."
+        reader.fault(key, f"expected a list of hooks, or a mapping from names. Write [{example}].")
         return []
     return [hook for hook in found if hook is not None]
+
+
+def _is_removed(reader: PartReader, key: Key, item: object, all_of_them: dict[str, object]) -> bool:
+    """Return whether null removes a hook; a hook without arguments is another thing."""
+    name = str(key[-1])
+    if item is None and key not in reader.config.removed and name in HOOKS:
+        reader.fault(key, f"null removes a hook. For {name} without arguments write {{}}.")
+        return True
+    return reader.is_removed(key, item, all_of_them)
 
 
 def read_default_hooks(

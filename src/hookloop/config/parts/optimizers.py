@@ -44,7 +44,7 @@ def read_optimizers(reader: PartReader, key: Key, value: object) -> dict[str, ob
     return {
         name: _optimizer(reader, (*key, name), item)
         for name, item in cast("dict[str, object]", value).items()
-        if item is not None
+        if not reader.is_removed((*key, name), item, cast("dict[str, object]", value))
     }
 
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, MappingProxyType
-from typing import Literal, cast
+from typing import Literal, TypeGuard, cast
+
+from yaml import YAMLError
 
 from hookloop.config import registry as registries
 from hookloop.config.locate import describe, locate
 from hookloop.config.parts.signature import Signature, Unknown, convert, members
+from hookloop.config.reading.yaml_file import parse_value
 from hookloop.config.registry import Registry
 from hookloop.config.tree import Config, Key, spell
 from hookloop.errors import ConfigError, Fault, HookloopError, nearest
@@ -175,6 +178,8 @@ class PartReader:
         self, key: Key, named: object, registry: Registry[object]
     ) -> Callable[..., object] | None:
         """Find the class or function that a type names."""
+        if _is_reference(named):
+            named = self._reference((*key, REFERENCE), named[REFERENCE])
         if callable(named):
             return cast("Callable[..., object]", named)
         if not isinstance(named, str):
@@ -197,7 +202,7 @@ class PartReader:
         if in_schedule and isinstance(value, str) and value == AUTO and key[-1] in LENGTHS:
             return value
         if isinstance(value, dict) and not _wants_mapping(annotation):
-            if set(value) == {REFERENCE}:
+            if _is_reference(value):
                 return self._reference((*key, REFERENCE), value[REFERENCE])
             if TYPE in value:
                 # A schedule made of schedules: each of them drives the same optimizer.
@@ -218,11 +223,45 @@ class PartReader:
                 isinstance(value, str) and "${" in value
             ):  # That it leads nowhere is a fault already.
                 return value
-            hint = ""
+            hint = _unquoted(value, annotation)
             if isinstance(value, str) and "Callable" in str(annotation):
                 hint = f" To pass a function, write {{ref: {value}}}."
             self.fault(key, f"{error}{hint}")
             return value
+
+    def is_removed(self, key: Key, value: object, known: Collection[object] = ()) -> bool:
+        """Return whether null stands at a name; where nothing was to be removed it is a fault."""
+        if value is not None:
+            return False
+        is_free = self.config.path.suffix == ".py" and not self._is_override(key)
+        if key not in self.config.removed and not is_free:
+            name = str(key[-1])
+            others = [str(one) for one in known if str(one) != name]
+            what = "nothing" if name.isdigit() else f"no '{name}'"
+            self.fault(key, f"there is {what} to remove.{nearest(name, others)}")
+        return True
+
+    def _is_override(self, key: Key) -> bool:
+        return (self.config.where(key) or "").startswith("command line")
+
+    def resolve_objects(self, names: Collection[str]) -> None:
+        """Replace ``{ref: module:name}`` by the object that it names, where a part may be one."""
+        tree = self.config.tree
+        for name in names:
+            value = tree.get(name)
+            if _is_reference(value):
+                tree[name] = self._object((name,), value)
+            elif isinstance(value, dict | list):
+                inside = list(value.items() if isinstance(value, dict) else enumerate(value))
+                for step, item in inside:
+                    if _is_reference(item):
+                        value[step] = self._object((name, step), item)
+
+    def _object(self, key: Key, reference: dict[str, object]) -> object:
+        path = reference[REFERENCE]
+        found = self._reference((*key, REFERENCE), path)
+        self.config.origins[id(found)] = str(path)
+        return found
 
     def _reference(self, key: Key, path: object) -> object:
         if not isinstance(path, str):
@@ -285,10 +324,28 @@ def is_object(value: object) -> bool:
     return value is not None and not isinstance(value, plain)
 
 
+def _is_reference(value: object) -> TypeGuard[dict[str, object]]:
+    return isinstance(value, dict) and set(value) == {REFERENCE}
+
+
 def _wants_mapping(annotation: object) -> bool:
     """Tell whether a parameter asks for a mapping as it is, rather than for what it describes."""
     origins = [getattr(member, "__origin__", member) for member in members(annotation)]
     return any(isinstance(origin, type) and issubclass(origin, Mapping) for origin in origins)
+
+
+def _unquoted(value: object, annotation: object) -> str:
+    """Suggest to leave quotes away where that makes the value fit."""
+    if not isinstance(value, str):
+        return ""
+    try:
+        meant = parse_value(value)
+        if meant != value:
+            convert(meant, annotation)
+            return f" Write {value}, without quotes."
+    except (ValueError, YAMLError):
+        pass
+    return ""
 
 
 def _holds_parts(value: object) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from hookloop.arguments import unknown_argument
 from hookloop.every import Every
+from hookloop.peers import PART_ARGUMENTS
 
 if typing.TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -71,7 +72,7 @@ class Signature:
         if self.is_open or name in self.annotations or name == self.star:
             return None
         options = [*self.annotations, *([self.star] if self.star else [])]
-        return unknown_argument(self.name, name, options)
+        return unknown_argument(self.name, name, options, PART_ARGUMENTS)
 
     def missing(self, given: Collection[str]) -> list[str]:
         """Return the required names that are not given."""

@@ -58,6 +58,8 @@ class Interpolation:
         for step in key[:-1]:
             parent = parent[step]  # type: ignore[index, assignment]
         parent[key[-1]] = value  # type: ignore[index]
+        if value is None:
+            self.config.removed.add(key)
 
     def _resolve(self, text: str) -> object:
         whole = _REFERENCE.fullmatch(text)
@@ -74,7 +76,11 @@ class Interpolation:
             raise _Unresolved(f"'${{{name}}}' refers to itself: {circle}.")
         self.open.append(name)
         try:
-            return self._deep(copy.deepcopy(self._value(name)))
+            value = self._value(name)
+            copied = self._deep(copy.deepcopy(value))
+            if id(value) in self.config.origins:
+                self.config.origins[id(copied)] = self.config.origins[id(value)]
+            return copied
         finally:
             self.open.pop()
 

@@ -6,7 +6,7 @@ import re
 
 import yaml
 
-from hookloop.config.reading.yaml_file import parse_value
+from hookloop.config.reading.yaml_file import parse_value, surprises_in
 from hookloop.config.tree import Config, Key, spell
 from hookloop.errors import Fault, nearest
 
@@ -32,7 +32,10 @@ def override(config: Config, text: str) -> None:
         value = parse_value(value_text)
         walk = _Walk(config.tree)
         walk.to(path.strip().split("."))
+        if value is None and walk.get() is not None:
+            config.removed.add(walk.key)
         walk.put(value)
+        config.warnings += [Fault(unlike, place) for unlike in surprises_in(value_text)]
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or error
         config.faults.append(Fault(f"the value is not valid YAML: {problem}.", place))

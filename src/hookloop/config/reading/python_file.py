@@ -10,14 +10,15 @@ import ast
 import importlib.util
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import FunctionType, ModuleType
 
-from hookloop.config.tree import Config, Key
+from hookloop.config.tree import Config, Key, spell
 from hookloop.errors import ConfigError, Fault
 
 BASE = "_base_"
+HOOK_LISTS = ("hooks", "custom_hooks")
 
 
 def read_python(path: Path, shown: str, known: Collection[str]) -> Config:
@@ -37,16 +38,51 @@ def read_python(path: Path, shown: str, known: Collection[str]) -> Config:
     except SyntaxError as error:
         fault = Fault(f"not valid Python: {error.msg}.", f"{shown}:{error.lineno}")
         raise ConfigError([fault]) from error
-    namespace = vars(_run(path))
+    module = _run(path)
     config = Config({}, path)
-    for name, value in namespace.items():
+    for name, value in vars(module).items():
         if name == BASE or _is_key(name, value, known):
             config.tree[name] = _plain(value)
     for name, line, node in _assignments(module_ast):
         if name in config.tree:
             config.forget((name,))
             _mark(config, (name,), node, shown, line)
+    _note_objects(config, module)
     return config
+
+
+def _note_objects(config: Config, module: ModuleType) -> None:
+    """Note where each object can be found again, so that the run's config can name it."""
+    for key, value in _objects(config.tree, ()):
+        if _has_path(value) and value.__module__ != module.__name__:
+            continue  # It is imported from elsewhere.
+        if module.__name__ != config.path.stem:
+            name = re.sub(r"\W", "_", config.path.stem)
+            config.add_fault(
+                key,
+                f"{spell(key)}: a resume could not find this {type(value).__name__} again, because "
+                f"'{config.path.name}' cannot be imported: rename the file, for example to "
+                f"{name}_1.py, or describe the object with 'type'.",
+            )
+        elif not _has_path(value):
+            config.origins[id(value)] = f"{module.__name__}:{'.'.join(map(str, key))}"
+
+
+def _objects(value: object, key: Key) -> Iterator[tuple[Key, object]]:
+    """Yield what a config cannot write down, with its key; a list of batches is one object."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _objects(item, (*key, name))
+    elif isinstance(value, list) and (key[0] in HOOK_LISTS or all(map(_is_config, value))):
+        for index, item in enumerate(value):
+            yield from _objects(item, (*key, index))
+    elif not (value is None or isinstance(value, bool | int | float | str)):
+        yield key, value
+
+
+def _has_path(value: object) -> bool:
+    """Return whether a class or function is found by the path that its module and name make."""
+    return isinstance(value, FunctionType | type) and "<" not in value.__qualname__
 
 
 def _run(path: Path) -> ModuleType:

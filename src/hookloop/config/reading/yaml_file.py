@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from hookloop.config.reading.surprises import surprise
 from hookloop.config.tree import Config, Key, spell
 from hookloop.errors import ConfigError, Fault
 from hookloop.runs.plain_yaml import number_floats
@@ -16,6 +17,10 @@ class _Loader(yaml.SafeLoader):
 
 
 number_floats(_Loader)
+_Loader.yaml_implicit_resolvers = {  # A date is text: a config has no use for another kind of it.
+    start: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
+    for start, known in _Loader.yaml_implicit_resolvers.items()
+}
 
 MERGE = "<<"
 
@@ -61,6 +66,19 @@ def parse_value(text: str) -> object:
         loader.dispose()
 
 
+def surprises_in(text: str) -> list[str]:
+    """List what of a value is read as something else than what is written."""
+    config = Config({}, Path())
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is not None:
+            _Walk(loader, config, "").value(node, ())
+    finally:
+        loader.dispose()
+    return [warning.message.removeprefix(": ") for warning in config.warnings]
+
+
 class _Walk:
     """One pass over the composed nodes, which know their lines."""
 
@@ -82,7 +100,11 @@ class _Walk:
                 return self.mapping(node, key)
             if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
                 return [self.value(item, (*key, index)) for index, item in enumerate(node.value)]
-            return self.loader.construct_object(node, deep=True)
+            value = self.loader.construct_object(node, deep=True)
+            if (unlike := surprise(node, value)) is not None:
+                where = f"{self.shown}:{_line(node)}"
+                self.config.warnings.append(Fault(f"{spell(key)}: {unlike}", where))
+            return value
         finally:
             self.open.pop()
 
@@ -94,7 +116,10 @@ class _Walk:
             name = self.name(name_node)
             # The line of an entry is the line of its key, also when the value starts below it.
             self.config.marks[(*key, name)] = f"{self.shown}:{_line(name_node)}"
-            result[name] = self.value(value_node, (*key, name))
+            value = self.value(value_node, (*key, name))
+            if value is None and result.get(name) is not None:
+                self.config.removed.add((*key, name))
+            result[name] = value
         return result
 
     def name(self, node: yaml.Node) -> str | int:
