@@ -36,8 +36,10 @@ EXAMPLES = {
     "ClassificationMetrics": lambda: hookloop.hooks.ClassificationMetrics(metrics=["f1"]),
     "ClipGradients": lambda: hookloop.hooks.ClipGradients(max_norm=0.01),
     "ComputeStats": lambda: hookloop.hooks.ComputeStats(["loss"]),
+    "CutMix": lambda: hookloop.hooks.CutMix(3, dims=1),
     "FreezeParameters": lambda: hookloop.hooks.FreezeParameters("0.*", until=2),
     "MaskOutputs": lambda: hookloop.hooks.MaskOutputs([0, 1]),
+    "MixUp": lambda: hookloop.hooks.MixUp(3),
     "PlotLines": lambda: hookloop.hooks.PlotLines(examples=1),
     "RequireMetric": lambda: hookloop.hooks.RequireMetric("val/accuracy", above=-1.0),
     "SaveFiles": lambda: hookloop.hooks.SaveFiles([__file__]),
@@ -47,7 +49,14 @@ EXAMPLES = {
     "WriteWandb": lambda: hookloop.hooks.WriteWandb(mode="offline"),
 }
 # Hooks whose business it is to change what is trained; all others must not.
-CHANGING = {"ClipGradients", "FreezeParameters", "ScheduleParameter", "StepSchedules"}
+CHANGING = {
+    "ClipGradients",
+    "CutMix",
+    "FreezeParameters",
+    "MixUp",
+    "ScheduleParameter",
+    "StepSchedules",
+}
 # Parts of a state that count time or name the run, and so differ from one run to the next.
 CLOCKS = {"ShowProgress": {"seconds"}, "StopAfter": {"seconds"}, "WriteTrackio": {"run_name"}}
 # What the engine itself writes when a hook asks for it.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hookloop.hooks.clip_gradients import ClipGradients
     from hookloop.hooks.compute_stats import ComputeStats
     from hookloop.hooks.count_complexity import CountComplexity
+    from hookloop.hooks.cut_mix import CutMix
     from hookloop.hooks.detect_anomaly import DetectAnomaly
     from hookloop.hooks.dump_on_exception import DumpOnException
     from hookloop.hooks.empty_cache import EmptyCache
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from hookloop.hooks.log_metrics import LogMetrics
     from hookloop.hooks.log_variables import LogVariables
     from hookloop.hooks.mask_outputs import MaskOutputs
+    from hookloop.hooks.mix_up import MixUp
     from hookloop.hooks.momentum_teacher import MomentumTeacher
     from hookloop.hooks.plot_lines import PlotLines
     from hookloop.hooks.profile_operators import ProfileOperators
@@ -70,6 +72,7 @@ __all__ = [
     "ClipGradients",
     "ComputeStats",
     "CountComplexity",
+    "CutMix",
     "DetectAnomaly",
     "DumpOnException",
     "EmptyCache",
@@ -79,6 +82,7 @@ __all__ = [
     "LogMetrics",
     "LogVariables",
     "MaskOutputs",
+    "MixUp",
     "MomentumTeacher",
     "PlotLines",
     "ProfileOperators",

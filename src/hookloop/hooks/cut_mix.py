@@ -1,0 +1,83 @@
+"""`CutMix`: trains on images into which a piece of another is pasted."""
+
+from __future__ import annotations
+
+from math import prod
+from types import EllipsisType
+
+from torch import Tensor
+
+from hookloop.data.description import describe
+from hookloop.errors import HookError
+from hookloop.hooks.mixing import Mixing, Place
+
+
+class CutMix(Mixing):
+    """Paste a box out of another sample of the batch into each one.
+
+    The share that a sample keeps is drawn from Beta(alpha, alpha), once per microbatch, and the
+    place of the box evenly; what is cut off at a border does not count. Targets are mixed by the
+    share that was kept: classes become shares of classes, for a loss that takes them, as
+    ``cross_entropy`` does. Targets with the height and width of the inputs, masks, are pasted
+    instead. Validation and test see the data as it is. The random numbers are the hook's own and
+    part of its state, so a resume repeats them.
+
+    Args:
+        classes: How many classes there are; None where the targets are no classes.
+        alpha: Both parameters of the Beta distribution; 1 draws every share alike.
+        probability: Share of the batches that are mixed.
+        until: Moment of the run from which on no batch is: ``"90 epochs"``; None for its end.
+        dims: Last dimensions of the inputs that the box spans: 2 for images, 1 for sequences.
+        inputs: Where the inputs are in a batch: a place, a key or an attribute.
+        targets: Where the targets are.
+
+    Example:
+        >>> str(CutMix(classes=10, until="90 epochs").until)
+        '90 epochs'
+    """
+
+    def __init__(
+        self,
+        classes: int | None = None,
+        *,
+        alpha: float = 1.0,
+        probability: float = 1.0,
+        until: int | str | None = None,
+        dims: int = 2,
+        inputs: Place = 0,
+        targets: Place = 1,
+    ) -> None:
+        super().__init__(classes, alpha, probability, until, inputs, targets)
+        if dims not in (1, 2, 3):
+            raise HookError(f"CutMix: dims={dims}: write 2 for images, 1 for sequences.")
+        self.dims = dims
+
+    def mix(
+        self, inputs: Tensor, targets: Tensor, share: float, order: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        if inputs.ndim <= self.dims:
+            raise HookError(
+                f"CutMix: the inputs are {describe(inputs)}, which leaves no {self.dims} "
+                "dimensions to cut a box in: give dims=, 1 for sequences."
+            )
+        sides = inputs.shape[-self.dims :]
+        box = tuple(slice(*self._edge(side, share)) for side in sides)
+        own = 1 - prod(
+            (part.stop - part.start) / side for part, side in zip(box, sides, strict=True)
+        )
+        if targets.ndim > self.dims and targets.shape[-self.dims :] == sides:
+            return _paste(inputs, box, order), _paste(targets, box, order)
+        return _paste(inputs, box, order), self.blend(self.soft(targets), own, order)
+
+    def _edge(self, side: int, share: float) -> tuple[int, int]:
+        """Place one edge of the box; what is beyond a border is cut off."""
+        length = round(side * (1 - share) ** (1 / self.dims))
+        start = int(self.random.integers(side)) - length // 2
+        return max(start, 0), min(start + length, side)
+
+
+def _paste(values: Tensor, box: tuple[slice, ...], order: Tensor) -> Tensor:
+    area: tuple[slice | EllipsisType, ...] = (..., *box)
+    pasted = values.clone()
+    pasted[area] = values[order.to(values.device)][area]
+    return pasted
