@@ -21,6 +21,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from hookloop.secret import redact
+
 
 class HookloopError(Exception):
     """A user's fault, worded so that it can be mended: what, where, what to do.
@@ -29,7 +31,7 @@ class HookloopError(Exception):
     """
 
     def __init__(self, message: str, hook: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(redact(message))
         self.hook = hook
 
 
@@ -77,7 +79,7 @@ class Fault:
     where: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.message}" if self.where else self.message
+        return redact(f"{self.where}: {self.message}" if self.where else self.message)
 
 
 class ConfigError(HookloopError):

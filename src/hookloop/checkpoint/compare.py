@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-NOT_COMPARED = ("config", "versions")
+NOT_COMPARED = ("config", "environment", "versions")
 """Parts that say how a run was made, not how it stands."""
 
 CLOCKS = ("seconds", "started", "begun", "run_id")

@@ -11,6 +11,7 @@ from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import LAST, CheckpointStore
 from hookloop.errors import CheckpointError
 from hookloop.runs.layout import Pointer, RunDir
+from hookloop.secret import without_credentials
 
 _log = logging.getLogger("hookloop")
 
@@ -77,6 +78,7 @@ def trusted_place(pointer: Pointer, run_dir: str, stores: Sequence[str]) -> str:
 def is_same_place(own: str, written: str) -> bool:
     """Return whether a place that a file names is one that the user named."""
     if is_url(own) or is_url(written):
-        return own.rstrip("/") == written.rstrip("/")
+        own, written = (without_credentials(place).rstrip("/") for place in (own, written))
+        return own == written
     # Only the user's own path is looked at on disk.
     return os.path.abspath(written) in (os.path.abspath(own), os.path.realpath(own))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from hookloop.errors import CheckpointError
+from hookloop.secret import redact
 
 Path = tuple[object, ...]
 
@@ -60,7 +61,7 @@ class _Copying:
         if isinstance(value, Tensor):
             return self._tensor(value.detach(), path)
         if type(value) in _PLAIN:
-            return value
+            return value if type(value) is not str else redact(value)
         if isinstance(value, Mapping):
             return self._mapping(value, path)
         if isinstance(value, list | tuple):
@@ -118,7 +119,7 @@ def _base_of(value: int | float | complex) -> type[int] | type[float] | type[com
 def _number_or_text(value: object, path: Path) -> object:
     """Turn a number of NumPy, or of an enumeration, into a plain one; refuse everything else."""
     if isinstance(value, str):
-        return str.__str__(value)
+        return str.__str__(redact(value))
     if isinstance(value, int | float | complex):
         return _base_of(value)(value)  # type: ignore[arg-type]
     item = getattr(value, "item", None)

@@ -15,6 +15,7 @@ from typing import ParamSpec
 import click
 
 from hookloop.errors import ConfigError, HookloopError
+from hookloop.secret import redact
 
 P = ParamSpec("P")
 
@@ -45,12 +46,14 @@ def reporting(function: Callable[P, int]) -> Callable[..., None]:
 def say_error(message: str) -> None:
     """Print one error in red, where colours are wanted."""
     label = click.style("error:", fg="red", bold=True)
-    click.echo(f"{label} {message}", err=True, color=False if "NO_COLOR" in os.environ else None)
+    click.echo(
+        f"{label} {redact(message)}", err=True, color=False if "NO_COLOR" in os.environ else None
+    )
 
 
 def _tell_fault(error: HookloopError, *, show_all: bool) -> int:
     if show_all:
-        traceback.print_exception(error)
+        _show_all(error)
         return USER_FAULT
     faults = error.faults if isinstance(error, ConfigError) else (error,)
     for fault in faults:
@@ -63,7 +66,7 @@ def _tell_fault(error: HookloopError, *, show_all: bool) -> int:
 
 def _tell_failure(error: Exception, *, show_all: bool) -> int:
     if show_all:
-        traceback.print_exception(error)
+        _show_all(error)
         return FAILED
     say_error(f"{type(error).__name__}: {_shortened(str(error))}".removesuffix(": "))
     frame = place_in_user_code(error)
@@ -76,9 +79,13 @@ def _tell_failure(error: Exception, *, show_all: bool) -> int:
     return FAILED
 
 
+def _show_all(error: Exception) -> None:
+    click.echo(redact("".join(traceback.format_exception(error))), err=True, nl=False)
+
+
 def _tell_notes(error: BaseException) -> None:
     for note in getattr(error, "__notes__", []):
-        click.echo(f"  {note}", err=True)
+        click.echo(f"  {redact(note)}", err=True)
 
 
 def place_in_user_code(error: BaseException) -> FrameSummary | None:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import click
 
+from hookloop.secret import redact
+
 Row = Sequence[str]
 
 
@@ -18,6 +20,7 @@ def show_table(columns: Sequence[str], rows: Sequence[Row], wide: Sequence[str])
         rows: As many cells each.
         wide: The columns that may be broken into lines when a terminal is too narrow.
     """
+    rows = [[redact(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _show_framed(columns, rows, wide)
     else:

@@ -13,6 +13,7 @@ from hookloop.config.tree import Config, Key, spell
 from hookloop.errors import ConfigError, Fault
 from hookloop.runs import plain_yaml
 from hookloop.runs.layout import default_path
+from hookloop.secret import Secret, redact
 
 NOT_KEPT = ("run_dir", "resume")
 """Keys that say where one run was; running it again is another run."""
@@ -31,7 +32,8 @@ def dump(config: Config, run_dir: str | Path | None = None) -> str:
 def effective(config: Config, run_dir: str | Path | None = None) -> dict[str, object]:
     """Return the effective config as plain values.
 
-    Classes and functions are written as their path. The directories of the project's modules are
+    Classes and functions are written as their path, and what came from the environment, or is a
+    secret, as the reference to it. The directories of the project's modules are
     added, as seen from the run directory, so that the written config finds them again.
 
     Args:
@@ -42,7 +44,7 @@ def effective(config: Config, run_dir: str | Path | None = None) -> dict[str, ob
     home = Path(os.path.abspath(run_dir if run_dir is not None else default_path()))
     plain = {name: _plain(config, (name,), value) for name, value in kept.items()}
     plain |= {name: _without_removed(plain[name]) for name in REMOVABLE if name in plain}
-    plain["import_path"] = [_seen_from(home, entry) for entry in import_path(config)]
+    plain["import_path"] = _import_path(config, home)
     return plain
 
 
@@ -62,17 +64,33 @@ def _without_removed(value: object) -> object:
     return [item for item in value if item is not None] if isinstance(value, list) else value
 
 
+def _import_path(config: Config, home: Path) -> list[str]:
+    given = config.tree.get("import_path")
+    keys: list[Key] = [("import_path",)]
+    if isinstance(given, list):
+        keys = [("import_path", index) for index in range(len(given))]
+    written = {}
+    for key in keys:
+        if (reference := config.references.get(key)) is not None:
+            directory = (config.path.parent / str(reference.value)).resolve()
+            is_relative = not Path(str(reference.value)).is_absolute()
+            start = f"{_seen_from(home, config.path.parent)}/" if is_relative else ""
+            written[directory] = f"{start}{reference}"
+    return [written.get(entry) or _seen_from(home, entry) for entry in import_path(config)]
+
+
 def _plain(config: Config, key: Key, value: object) -> object:
+    reference = config.references.get(key)
+    if reference is not None and _is_same(value, reference.value):
+        return reference
     if id(value) in config.origins:
         return {REFERENCE: config.origins[id(value)]}
     if isinstance(value, dict):
         return {name: _plain(config, (*key, name), item) for name, item in value.items()}
     if isinstance(value, list):
         return [_plain(config, (*key, index), item) for index, item in enumerate(value)]
-    if isinstance(value, str):
-        return escape(value)
-    if value is None or isinstance(value, bool | int | float):
-        return value
+    if value is None or isinstance(value, bool | int | float | str):
+        return _shown(value) if isinstance(value, str) else value
     if isinstance(value, FunctionType | type):
         return f"{value.__module__}.{value.__qualname__}"
     message = (
@@ -80,3 +98,11 @@ def _plain(config: Config, key: Key, value: object) -> object:
         "resumed: describe it with 'type'."
     )
     raise ConfigError([Fault(message, config.where(key))])
+
+
+def _shown(text: str) -> str:
+    return redact(text if isinstance(text, Secret) else escape(text))
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other or (type(one) is type(other) and one == other)

@@ -59,6 +59,9 @@ ABOUT: dict[str, object] = {
 }
 """Keys that the Trainer does not see."""
 
+SHOWN = ("name", "run_dir", "resume", "imports", "custom_imports", "import_path")
+"""Keys whose values become names of files or modules, so that none can be a secret."""
+
 NOT_COMPARED = ("import_path", "name", "run_dir", "resume")
 """Keys in which two runs of the same config may differ."""
 

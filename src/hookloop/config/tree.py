@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hookloop.errors import Fault
+from hookloop.secret import Reference
 
 Key = tuple[str | int, ...]
 """The way from the root to a node: ``("hooks", 2, "patience")``."""
@@ -44,6 +45,8 @@ class Config:
         warnings: What is read as something else than what is written.
         removed: Nodes that were there until null took them away.
         origins: Where the objects of a Python file can be found again, by their ``id``.
+        references: Nodes whose value came from the environment or is a secret, as they are to be
+            written.
     """
 
     tree: Tree
@@ -53,6 +56,7 @@ class Config:
     warnings: list[Fault] = field(default_factory=list)
     removed: set[Key] = field(default_factory=set)
     origins: dict[int, str] = field(default_factory=dict)
+    references: dict[Key, Reference] = field(default_factory=dict)
 
     def where(self, key: Key) -> str | None:
         """Return where a node was written."""
@@ -60,6 +64,17 @@ class Config:
             if key[:length] in self.marks:
                 return self.marks[key[:length]]
         return None
+
+    def at(self, key: Key) -> object:
+        """Return a node."""
+        node: object = self.tree
+        for step in key:
+            node = node[step]  # type: ignore[index]
+        return node
+
+    def put(self, key: Key, value: object) -> None:
+        """Replace a node."""
+        self.at(key[:-1])[key[-1]] = value  # type: ignore[index]
 
     def add_fault(self, key: Key, message: str) -> None:
         """Note that something is wrong at a node."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from hookloop.runs.files import drafted
+from hookloop.secret import redact
 
 
 def portable(value: object) -> object:
@@ -21,7 +22,7 @@ def portable(value: object) -> object:
     if isinstance(value, Tensor):
         return value.detach().to("cpu", copy=True)
     if value is None or isinstance(value, bool | int | float | str):
-        return value
+        return str.__str__(redact(value)) if isinstance(value, str) else value
     if isinstance(value, Mapping):
         return {str(key): portable(part) for key, part in value.items()}
     if isinstance(value, tuple | list):
@@ -29,7 +30,7 @@ def portable(value: object) -> object:
         return tuple(parts) if isinstance(value, tuple) else parts
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: portable(getattr(value, field.name)) for field in fields(value)}
-    return repr(value)
+    return redact(repr(value))
 
 
 def named_tensors(value: object, name: str) -> Iterator[tuple[str, Tensor]]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from hookloop.core.hook import Hook
 from hookloop.data.portable import named_tensors, write_portable
 from hookloop.parallel.memory import memory_summary
-from hookloop.runs.layout import write_text
+from hookloop.runs.files import write_text
+from hookloop.secret import redact
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,7 +41,7 @@ class DumpOnException(Hook):
             return
         rank = "" if run.world.is_main else f"_rank_{run.world.rank}"
         stem = f"exception_iter_{run.progress.iter}{rank}"
-        write_text(run.dir / f"{stem}.txt", "\n".join(_report(run, error)))
+        write_text(run.dir / f"{stem}.txt", redact("\n".join(_report(run, error))))
         if self.batch and run.batch is not None:
             write_portable(run.dir / f"{stem}.pt", {"batch": run.batch, "phase": run.phase})
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError
 from hookloop.runs.files import drafted, write_text
+from hookloop.secret import redact, redact_bytes
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -27,8 +28,9 @@ class SnapshotSource(Hook):
     """Keep the source code of a run in its directory: ``source.zip``, and what git knows.
 
     ``git.txt`` has the commit and the state of the working tree, ``git.diff`` what was changed
-    since the commit. Hidden directories, virtual environments and large files are left out. A
-    resumed run adds the code that it goes on with under another name.
+    since the commit. Hidden directories, virtual environments and large files are left out, and
+    secrets of the config are replaced. A resumed run adds the code that it goes on with under
+    another name.
 
     Args:
         root: The directory with the code.
@@ -56,12 +58,13 @@ class SnapshotSource(Hook):
             zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive,
         ):
             for path in self._files(run.dir.resolve()):
-                archive.write(path, path.relative_to(self.root))
+                entry = zipfile.ZipInfo.from_file(path, path.relative_to(self.root))
+                archive.writestr(entry, redact_bytes(path.read_bytes()), zipfile.ZIP_DEFLATED)
         if shutil.which("git") and (commit := self._git("log", "-1", "--format=%H %cI %s")):
             status = self._git("status", "--short")
             write_text(run.dir / f"git{after}.txt", f"{commit}{status}")
             diff = self._git("diff", "HEAD")
-            write_text(run.dir / f"git{after}.diff", diff)
+            write_text(run.dir / f"git{after}.diff", redact(diff))
 
     def _files(self, run_dir: Path) -> Iterator[Path]:
         for here, folders, names in os.walk(self.root):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from hookloop.runs.files import open_to_append, write_text
+from hookloop.secret import redact
 
 LOGGER = "hookloop"
 
@@ -25,6 +26,25 @@ class _Screen(logging.StreamHandler[TextIO]):
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stdout
         super().emit(record)
+
+
+class _Redacting(logging.Formatter):
+    """Puts references in the place of secrets, also in tracebacks."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))
+
+
+def _redact_message(record: logging.LogRecord) -> bool:
+    """Do the same for handlers of the program itself."""
+    text = record.getMessage()
+    if (shown := redact(text)) != text:
+        record.msg, record.args = shown, ()
+    if record.exc_info:
+        text = logging.Formatter().formatException(record.exc_info)
+        if (shown := redact(text)) != text:
+            record.exc_text = shown  # A formatter takes it instead of making its own.
+    return True
 
 
 class LogFile(logging.FileHandler):
@@ -60,6 +80,7 @@ class OpenLog:
     ) -> None:
         self._logger = logging.getLogger(logger)
         self._handlers: list[logging.Handler] = []
+        self._logger.addFilter(_redact_message)
         self._level: int | None = None
         if screen and not self._logger.hasHandlers():
             self._add(_Screen(), "%(message)s")
@@ -71,6 +92,7 @@ class OpenLog:
 
     def close(self) -> None:
         """Leave logging as it was."""
+        self._logger.removeFilter(_redact_message)
         for handler in self._handlers:
             self._logger.removeHandler(handler)
             handler.close()
@@ -78,6 +100,6 @@ class OpenLog:
             self._logger.setLevel(self._level)
 
     def _add(self, handler: logging.Handler, form: str) -> None:
-        handler.setFormatter(logging.Formatter(form, "%Y-%m-%d %H:%M:%S"))
+        handler.setFormatter(_Redacting(form, "%Y-%m-%d %H:%M:%S"))
         self._logger.addHandler(handler)
         self._handlers.append(handler)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 import yaml
 
+from hookloop.secret import redact
+
 FLOAT = re.compile(
     r"""^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?
     |[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+
@@ -56,7 +58,7 @@ def number_floats(target: type[yaml.SafeLoader] | type[yaml.SafeDumper]) -> None
 
 
 def _as_text(dumper: PlainDumper, value: object) -> yaml.Node:
-    return dumper.represent_str(str(value))
+    return dumper.represent_str(redact(value) if isinstance(value, str) else redact(str(value)))
 
 
 number_floats(PlainDumper)

@@ -6,6 +6,8 @@ import json
 import math
 from collections.abc import Mapping
 
+from hookloop.secret import redact
+
 _SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -33,7 +35,7 @@ def to_number(value: object) -> object:
 def plain(value: object) -> object:
     """Turn ``value`` into what JSON can say: mappings, lists, text and finite numbers."""
     if value is None or isinstance(value, bool | int | str):
-        return value
+        return redact(value) if isinstance(value, str) else value
     if isinstance(value, float):
         return value if math.isfinite(value) else _spell(value)
     if isinstance(value, Mapping):

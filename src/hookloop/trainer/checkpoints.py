@@ -21,6 +21,7 @@ from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import LAST, CheckpointStore
 from hookloop.core.plan import fire
 from hookloop.runs.layout import write_text
+from hookloop.secret import without_credentials
 from hookloop.trainer.state import current_metrics, gather
 
 if TYPE_CHECKING:
@@ -215,6 +216,8 @@ def _mark_last(store: CheckpointStore, name: str, run_dir: Path) -> None:
     """Name the checkpoint to resume from, in its store and in the run's directory."""
     store.mark_last(name)
     if store.place != str(run_dir):
-        place = store.place if is_url(store.place) else str(Path(store.place).absolute())
+        place = str(Path(store.place).absolute())
+        if is_url(store.place):
+            place = without_credentials(store.place)
         run_dir.mkdir(parents=True, exist_ok=True)
         write_text(run_dir / LAST, f"{place}/{name}\n")

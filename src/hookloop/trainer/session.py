@@ -15,6 +15,7 @@ from hookloop.core.loop import Loop
 from hookloop.core.plan import fire, fire_all
 from hookloop.core.run import Interrupted, Outcome, Requests, Run, Status
 from hookloop.data.randomness import seed_all
+from hookloop.secret import redact
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.start import Start
 from hookloop.trainer.state import restore
@@ -120,7 +121,7 @@ class Session:
         elif isinstance(error, SystemExit) and not error.code:
             ending = Outcome("stopped", "sys.exit() was called")
         elif error is not None:
-            ending = Outcome("failed", f"{type(error).__name__}: {error}")
+            ending = Outcome("failed", redact(f"{type(error).__name__}: {error}"))
         elif stop is None:
             ending = Outcome("completed")
         else:

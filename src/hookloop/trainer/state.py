@@ -12,7 +12,8 @@ metric_store every series, as it stands
 hooks        the state of each, by name
 rng          the random number generators of each rank
 kinds        what the parts are, to tell when others are given at a resume
-config       the effective config
+config       the effective config, with references to the environment
+environment  checksums of the numbers among these, to tell when they have changed
 versions     of hookloop and torch
 """
 
@@ -28,6 +29,7 @@ from hookloop.core.schedule import Schedule
 from hookloop.data.randomness import Randomness
 from hookloop.errors import CheckpointError
 from hookloop.runs.records import plain
+from hookloop.secret import fingerprints
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "rng": [Randomness.now().state],
         "kinds": kinds_of(run),
         "config": plain(run.config),
+        "environment": fingerprints(run.config),
         "versions": {"hookloop": VERSION, "torch": str(torch.__version__)},
     }
 
@@ -163,6 +166,13 @@ def _say_changes(run: Run, checkpoint: Mapping[str, object]) -> None:
         changed = differences(old, plain(new))
         if changed:
             _log.warning("Resumed with a changed config: %s", "; ".join(changed))
+        then, now = checkpoint.get("environment"), fingerprints(run.config)
+        if isinstance(then, Mapping):
+            moved = [name for name in now if name in then and then[name] != now[name]]
+            if moved:
+                _log.warning(
+                    "Resumed with other numbers from the environment: %s", ", ".join(moved)
+                )
 
 
 def _restore_hooks(run: Run, states: Mapping[str, object]) -> None:

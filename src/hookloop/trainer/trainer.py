@@ -26,6 +26,7 @@ from hookloop.every import Every
 from hookloop.metrics.meters import Metric
 from hookloop.metrics.store import MetricStore
 from hookloop.parallel.world import World, choose_device
+from hookloop.secret import show_references
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
 from hookloop.trainer.default_hooks import own_hooks
@@ -159,7 +160,7 @@ class Trainer(Guarded):
             metrics=MetricStore(),
             plan=Plan([], self._points),
             dir=Path(run_dir or "runs"),
-            config=config or {},
+            config=show_references(config or {}),
             world=World.from_environment(),
             device=where,
             seed=seed,

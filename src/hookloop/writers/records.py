@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
+from hookloop.secret import redact
 from hookloop.writers.pixels import to_pixels
 
 if TYPE_CHECKING:
@@ -86,6 +87,9 @@ class Text(_Record):
     name: str
     text: str
     step: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", redact(self.text))
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,9 @@ MODULES = {
         "class MyHook(Hook):\n"
         "    def __init__(self, arg1: int = 1): ...\n"
         "    def after_train_iter(self, run): ...\n"
+        "class Report(Hook):\n"
+        "    def __init__(self, url: str, header: dict[str, str]): ...\n"
+        "    def after_train_iter(self, run): ...\n"
     ),
 }
 
@@ -35,7 +38,9 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def _project(project: Path) -> None:
+def _project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPORT_PASSWORD", "the-password-of-a-page")
+    monkeypatch.setenv("REPORT_TOKEN", "the-token-of-a-page")
     package = project / "my_project"
     package.mkdir()
     (package / "__init__.py").touch()

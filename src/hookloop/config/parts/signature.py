@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hookloop.arguments import unknown_argument
 from hookloop.every import Every
 from hookloop.peers import PART_ARGUMENTS
+from hookloop.secret import Secret
 
 if typing.TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -104,9 +105,24 @@ def convert(value: object, annotation: object) -> object:
         for member in candidates:
             fits, converted = _fits(member, text)
             if fits:
-                return converted if converted is not _UNTOLD else value
+                return _keep_secrets(value, converted) if converted is not _UNTOLD else value
     expected = " | ".join(spell_type(one) for one in candidates)
     raise ValueError(f"expected {expected}, got {value!r}.")
+
+
+def _keep_secrets(value: object, converted: object) -> object:
+    """Put the secrets of a value into the plain copy that was made of it."""
+    if isinstance(value, Secret):
+        return value if converted == value else converted
+    if isinstance(value, dict) and isinstance(converted, dict):
+        return {
+            name: _keep_secrets(value.get(name), item) if name in value else item
+            for name, item in converted.items()
+        }
+    if isinstance(value, list) and type(converted) in (list, tuple):
+        items = typing.cast("list[object]", converted)
+        return type(items)(map(_keep_secrets, value, items))
+    return converted
 
 
 def spell_type(annotation: object) -> str:

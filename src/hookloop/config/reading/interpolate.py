@@ -1,7 +1,8 @@
-"""References in values: ``${optimizer.lr}``, ``${env:HOME}``, ``${env:SEED,0}``.
+"""References in values: ``${optimizer.lr}``, ``${env:HOME}``, ``${env:SEED,0}``, ``${secret:KEY}``.
 
 A reference that is the whole value keeps the type of what it names; inside text it is written in.
-``$${`` stands for the characters ``${``.
+``$${`` stands for the characters ``${``. What came from the environment, or is a secret, is
+remembered as a reference too, for that is how it is written to disk.
 """
 
 from __future__ import annotations
@@ -12,11 +13,17 @@ import re
 
 import yaml
 
+from hookloop.config.reading.secrets import read_secret
 from hookloop.config.reading.yaml_file import parse_value
+from hookloop.config.schema import SHOWN
 from hookloop.config.tree import Config, Key, nodes, spell
-from hookloop.errors import nearest
+from hookloop.errors import HookloopError, nearest
+from hookloop.secret import Reference, Secret
+
+SECRET = "${secret:"
 
 _REFERENCE = re.compile(r"(?<!\$)\$\{([^${}]*)\}")
+_ESCAPED = re.compile(r"\$\$\{|\$\{([^${}]*)\}")
 
 
 class _Unresolved(Exception):
@@ -25,7 +32,18 @@ class _Unresolved(Exception):
 
 def interpolate(config: Config) -> None:
     """Replace every reference in the tree; those that lead nowhere become faults."""
+    kept = Interpolation(config, keeps=True).outside()
     Interpolation(config).run()
+    for key, text in kept.items():
+        value = config.at(key)
+        if isinstance(value, str) and SECRET in text and value != text:
+            value = Secret(value, text)
+            if key[0] in SHOWN or key[-1] == "type":
+                value = text
+                what = f"{spell(key)}: a secret cannot stand here: it would be shown."
+                config.add_fault(key, what)
+            config.put(key, value)
+        config.references[key] = Reference(text, value)
 
 
 def escape(text: str) -> str:
@@ -38,55 +56,81 @@ def escape(text: str) -> str:
 
 
 class Interpolation:
-    """One pass over a tree; a value that is referred to is resolved before it is used."""
+    """One pass over a tree; a value that is referred to is resolved before it is used.
 
-    def __init__(self, config: Config) -> None:
+    Args:
+        config: The tree.
+        keeps: Whether references to what is outside of the tree stay as they are written.
+    """
+
+    def __init__(self, config: Config, *, keeps: bool = False) -> None:
         self.config = config
+        self.keeps = keeps
         self.open: list[str] = []
+
+    def outside(self) -> dict[Key, str]:
+        """Return the values that depend on something outside of the tree, as references to it."""
+        found: dict[Key, str] = {}
+        for key, value in nodes(self.config.tree):
+            if isinstance(value, str) and "${" in value:
+                try:
+                    kept = self._resolve(value)
+                except _Unresolved:  # That is told when it is resolved.
+                    continue
+                found |= {
+                    below: text
+                    for below, text in nodes(kept, key)
+                    if isinstance(text, str) and _REFERENCE.search(text)
+                }
+        return found
 
     def run(self) -> None:
         """Resolve the references of the whole tree."""
         for key, value in list(nodes(self.config.tree)):
             if isinstance(value, str) and "${" in value:
                 try:
-                    self._assign(key, self._resolve(value))
+                    resolved = self._resolve(value)
                 except _Unresolved as problem:
                     self.config.add_fault(key, f"{spell(key)}: {problem}")
+                    continue
+                self.config.put(key, resolved)
+                if resolved is None:
+                    self.config.removed.add(key)
 
-    def _assign(self, key: Key, value: object) -> None:
-        parent = self.config.tree
-        for step in key[:-1]:
-            parent = parent[step]  # type: ignore[index, assignment]
-        parent[key[-1]] = value  # type: ignore[index]
-        if value is None:
-            self.config.removed.add(key)
-
-    def _resolve(self, text: str) -> object:
+    def _resolve(self, text: str, *, is_whole: bool = True) -> object:
         whole = _REFERENCE.fullmatch(text)
         if whole:
-            return self._look_up(whole[1], is_whole=True)
-        filled = _REFERENCE.sub(lambda match: str(self._look_up(match[1], is_whole=False)), text)
-        return filled.replace("$${", "${")
+            return self._look_up(whole[1], is_whole=is_whole)
+        return _ESCAPED.sub(self._fill, text)
+
+    def _fill(self, found: re.Match[str]) -> str:
+        if found[0] == "$${":
+            return found[0] if self.keeps else "${"
+        return str.__str__(str(self._look_up(found[1], is_whole=False)))
 
     def _look_up(self, name: str, *, is_whole: bool) -> object:
+        if name.startswith(("env:", "secret:")) and self.keeps:
+            return f"${{{name}}}"
         if name.startswith("env:"):
             return _environment(name.removeprefix("env:"), is_whole=is_whole)
+        if name.startswith("secret:"):
+            return _secret(name.removeprefix("secret:").strip())
         if name in self.open:
             circle = " -> ".join([*self.open[self.open.index(name) :], name])
             raise _Unresolved(f"'${{{name}}}' refers to itself: {circle}.")
         self.open.append(name)
         try:
             value = self._value(name)
-            copied = self._deep(copy.deepcopy(value))
-            if id(value) in self.config.origins:
+            copied = self._deep(copy.deepcopy(value), is_whole=is_whole)
+            if id(value) in self.config.origins and not self.keeps:
                 self.config.origins[id(copied)] = self.config.origins[id(value)]
             return copied
         finally:
             self.open.pop()
 
-    def _deep(self, value: object) -> object:
+    def _deep(self, value: object, *, is_whole: bool = True) -> object:
         if isinstance(value, str):
-            return self._resolve(value) if "${" in value else value
+            return self._resolve(value, is_whole=is_whole) if "${" in value else value
         if isinstance(value, dict):
             return {name: self._deep(item) for name, item in value.items()}
         if isinstance(value, list):
@@ -117,6 +161,13 @@ def _environment(text: str, *, is_whole: bool) -> object:
             )
         found = default.strip()
     return _scalar(found) if is_whole else found
+
+
+def _secret(name: str) -> str:
+    try:
+        return read_secret(name)
+    except HookloopError as error:
+        raise _Unresolved(str(error)) from error
 
 
 def _scalar(text: str) -> object:
