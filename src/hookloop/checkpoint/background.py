@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import dataclass
 from time import monotonic
 
@@ -96,8 +97,12 @@ class BackgroundSaver:
             self._changed.notify_all()
             if self._thread is None:
                 self._closing = False
+                # What the thread reports belongs to the run that starts it.
                 self._thread = threading.Thread(
-                    target=self._work, name="hookloop-save", daemon=True
+                    target=copy_context().run,
+                    args=(self._work,),
+                    name="hookloop-save",
+                    daemon=True,
                 )
                 self._thread.start()
 

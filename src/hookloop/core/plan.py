@@ -29,6 +29,18 @@ _log = logging.getLogger("hookloop")
 
 
 @dataclass(frozen=True)
+class Disabled:
+    """A hook that failed and is left out for the rest of the run: where, and why."""
+
+    hook: str
+    point: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.hook} failed at {self.point}: {self.error}"
+
+
+@dataclass(frozen=True)
 class Row:
     """One line of the timetable: a hook that acts at a point, and what it declares."""
 
@@ -109,6 +121,7 @@ class Plan:
         check_names(hooks)
         self.hooks = tuple(sorted(hooks, key=priority_of))
         check_contract([(h, acts_at(h, points)) for h in self.hooks], frozenset(produced))
+        self.disabled: list[Disabled] = []
         self._wrappers: list[Wrapper] = []
         self._compile()
 
@@ -138,14 +151,15 @@ class Plan:
         self._compile()
 
     def disable(self, hook: Hook, point: str, error: BaseException) -> None:
-        """Go on without a hook that failed and whose failure does not matter enough to stop."""
+        """Continue without a hook that failed and whose failure does not matter enough to stop."""
+        reason = f"{type(error).__name__}: {error}"
         _log.warning(
-            "The hook '%s' failed at %s and is switched off for the rest of the run: %s: %s",
+            "The hook '%s' failed at %s and is switched off for the rest of the run: %s",
             hook.name,
             point,
-            type(error).__name__,
-            error,
+            reason,
         )
+        self.disabled.append(Disabled(hook.name, point, reason))
         self.hooks = tuple(other for other in self.hooks if other is not hook)
         self._compile()
 

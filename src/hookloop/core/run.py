@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from hookloop import peers
 from hookloop.arguments import missing_attribute
 from hookloop.checkpoint.request import Save
-from hookloop.core.plan import Plan, fire
+from hookloop.core.plan import Disabled, Plan, fire
 from hookloop.data.batch import size_of
 from hookloop.errors import ModelError
 from hookloop.writers.outbox import Outbox
@@ -115,6 +115,8 @@ class Outcome:
 
     >>> Outcome("interrupted", "SIGTERM", signal=15).exit_code
     143
+    >>> print(Outcome("completed", disabled=(Disabled("csv", "after_epoch", "OSError: full"),)))
+    completed without the hook csv, which failed
     """
 
     status: Status
@@ -124,6 +126,8 @@ class Outcome:
     run_dir: Path | None = None
     problem: str | None = None
     """What was not saved, if the last checkpoint could not be."""
+    disabled: tuple[Disabled, ...] = ()
+    """The hooks that failed and were left out; their failure does not count as the run's."""
 
     @property
     def exit_code(self) -> int:
@@ -131,6 +135,12 @@ class Outcome:
         if self.status == "interrupted":
             return 128 + (self.signal or 2)
         return 1 if self.status == "failed" or self.problem else 0
+
+    def __str__(self) -> str:
+        names = ", ".join(dict.fromkeys(one.hook for one in self.disabled))
+        hooks = "hooks" if "," in names else "hook"
+        without = f" without the {hooks} {names}, which failed" if names else ""
+        return f"{self.status}{f' ({self.reason})' if self.reason else ''}{without}"
 
 
 class Interrupted(SystemExit):

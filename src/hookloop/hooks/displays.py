@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from hookloop.hooks.wording import describe, of, place, remaining
+from hookloop.runs.shown import print_line, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +49,7 @@ def choose_display(file: TextIO | None) -> type[Lines] | type[Bars] | type[Noteb
     """Find the way that fits the place."""
     if file is None and _in_notebook():
         return Notebook
-    return Bars if (file or sys.stdout).isatty() else Lines
+    return Bars if _is_terminal(file or sys.stdout) else Lines
 
 
 class Lines:
@@ -59,10 +60,7 @@ class Lines:
 
     def say(self, line: str, style: str = "") -> None:
         """Write a line, at once."""
-        file = self._file or sys.stdout
-        encoding = getattr(file, "encoding", None) or "utf-8"
-        file.write(line.encode(encoding, "replace").decode(encoding) + "\n")
-        file.flush()
+        print_line(self._file or sys.stdout, line)
 
     def start(self, run: Run) -> None:
         """Lines need no beginning."""
@@ -94,7 +92,7 @@ class Bars:
 
     def say(self, line: str, style: str = "") -> None:
         """Print a line above the bars."""
-        self._console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(shown(line), style=style, markup=False, highlight=False, soft_wrap=True)
 
     def start(self, run: Run) -> None:
         """Open the bars."""
@@ -223,6 +221,13 @@ class Notebook:
             )
         else:
             self._handle.update(content, raw=True)  # type: ignore[attr-defined]
+
+
+def _is_terminal(file: TextIO | None) -> bool:
+    try:
+        return file is not None and file.isatty()
+    except ValueError:  # It is closed.
+        return False
 
 
 def _in_notebook() -> bool:

@@ -19,8 +19,8 @@ from hookloop.hooks.wording import (
     short_names,
     without_times,
 )
-from hookloop.runs.layout import RunDir
-from hookloop.runs.log import LOGGER, OpenLog
+from hookloop.runs.log import OpenLog
+from hookloop.runs.run_log import ELSEWHERE, LOGGER
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -31,13 +31,13 @@ _log = logging.getLogger(LOGGER)
 class LogMetrics(Hook):
     """Log loss, learning rate, times, remaining time and memory at an interval.
 
-    Everything that hookloop logs during the run goes to ``run.log`` in the run directory, with the
-    time: these lines, the results of epochs and evaluations, warnings, and how the run ended.
+    The lines, and the results of epochs and evaluations, are added to the run's ``run.log``, which
+    has warnings and how the run ended in any case.
 
     Args:
         every: How often in training, in iterations or time; numbers are means since the last time,
             of 100 values at most.
-        file: Whether to write ``run.log``.
+        file: Whether to add the lines to ``run.log``.
         console: Whether to print the lines as well, where the program has not set up logging; by
             default only when no `ShowProgress` shows the run.
 
@@ -62,20 +62,20 @@ class LogMetrics(Hook):
             return
         shown = any(isinstance(hook, ShowProgress) for hook in run.hooks)
         console = not shown if self.console is None else self.console
-        self._open = OpenLog(RunDir(run.dir).log_file if self.file else None, screen=console)
+        self._open = OpenLog(screen=console)
 
     def before_train(self, run: Run) -> None:
         if self._open is not None:
             parameters = sum(parameter.numel() for parameter in run.model.parameters())
-            _log.info("%s  on %s  %d parameters", run.dir, run.device, parameters)
+            self._log("%s  on %s  %d parameters", run.dir, run.device, parameters)
             if run.progress.iter:
-                _log.info("going on after iteration %d", run.progress.iter)
+                self._log("going on after iteration %d", run.progress.iter)
 
     def after_train_iter(self, run: Run) -> None:
         if self._open is not None:
             recent = short_names(run.metrics.since("train", self.name))
             words = (place(run), describe(run, recent), f"eta {remaining(run, recent)}")
-            _log.info("%s  memory %s", "  ".join(words), peak_memory(run.device))
+            self._log("%s  memory %s", "  ".join(words), peak_memory(run.device))
 
     def after_train_epoch(self, run: Run) -> None:
         self._say(run, "train")
@@ -88,20 +88,22 @@ class LogMetrics(Hook):
 
     def on_exception(self, run: Run, error: BaseException) -> None:
         if self._open is not None:
-            _log.error("%s: %s", type(error).__name__, error, exc_info=error)
+            _log.error("%s: %s", type(error).__name__, error, exc_info=error, extra=ELSEWHERE)
 
     def after_run(self, run: Run) -> None:
         if self._open is None:
             return
-        outcome = run.outcome
-        why = f" ({outcome.reason})" if outcome.reason else ""
-        _log.info("%s%s after iteration %d", outcome.status, why, run.progress.iter)
+        # The run itself writes this to its log.
+        _log.info("%s after iteration %d", run.outcome, run.progress.iter, extra=ELSEWHERE)
         self._open.close()
         self._open = None
 
     def _say(self, run: Run, phase: str) -> None:
         if self._open is not None:
             results = numbers(without_times(run.metrics.stream(phase)))
-            _log.info(
+            self._log(
                 "epoch %d  iter %d  %s: %s", run.progress.epoch, run.progress.iter, phase, results
             )
+
+    def _log(self, message: str, *values: object) -> None:
+        _log.info(message, *values, extra=None if self.file else ELSEWHERE)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from hookloop.core.contract import matches
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError
-from hookloop.runs.log import LOGGER, OpenLog
+from hookloop.runs.log import OpenLog
+from hookloop.runs.run_log import LOGGER
 
 if TYPE_CHECKING:
     from hookloop.core.run import Phase, Run

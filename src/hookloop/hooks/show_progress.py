@@ -161,11 +161,10 @@ class ShowProgress(Hook):
 
     def _conclude(self, run: Run, display: Display) -> None:
         outcome, progress = run.outcome, run.progress
-        why = f" ({outcome.reason})" if outcome.reason else ""
         display.say(
-            f"{outcome.status}{why} after {progress.iter} iterations, {progress.epoch} epochs "
+            f"{outcome} after {progress.iter} iterations, {progress.epoch} epochs "
             f"in {duration(self._seconds())}",
-            style=STYLES.get(outcome.status, "bold yellow"),
+            style="bold yellow" if outcome.disabled else STYLES.get(outcome.status, "bold yellow"),
         )
         if not self.summary:
             return

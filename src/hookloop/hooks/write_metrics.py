@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
@@ -17,6 +19,8 @@ from hookloop.writers.multi import Multi
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
+
+_log = logging.getLogger("hookloop")
 
 
 class WriteMetrics(WriteTo):
@@ -46,7 +50,7 @@ class WriteMetrics(WriteTo):
 
     def open(self, run: Run) -> Writer:
         self._file = JsonLines(RunDir(run.dir).metrics_file)
-        return Multi(self._file, MediaFiles(run.dir))
+        return Multi(self._file, MediaFiles(run.dir), report=self._reporter(run))
 
     def state_dict(self) -> dict[str, object]:
         if self._writer is not None:  # Else a kill could lose lines that nobody writes again.
@@ -95,22 +99,12 @@ class WriteMetrics(WriteTo):
             drop_after(file, done.iter, validated=done.validated_at == done.iter)
 
     def _summarize(self, run: Run) -> None:
-        directory, outcome = RunDir(run.dir), run.outcome
+        directory = RunDir(run.dir)
         try:
             old = directory.read_summary()
         except ValueError:  # A damaged file is written anew; the numbers go on.
             old = {}
-        ended = outcome.status != "running"
-        summary = {
-            "status": outcome.status,
-            "reason": outcome.reason,
-            "exit_code": outcome.exit_code,
-            "problem": outcome.problem,
-            "started": self._started,
-            "ended": _now() if ended else None,
-            "iter": run.progress.iter,
-            "epoch": run.progress.epoch,
-        }
+        summary = {**_outcome(run), "started": self._started}
         latest, best = run.metrics.all_latest(), cast("object", self._best.all())
         if not self._trained and old:  # An evaluation adds its numbers to what the training left.
             summary = {key: old.get(key) for key in summary}
@@ -121,6 +115,36 @@ class WriteMetrics(WriteTo):
         directory.write_summary(
             summary | {"metrics": {**kept, **latest}, "best": best or old.get("best")}
         )
+
+
+def record_disabled(run: Run, *, trains: bool) -> None:
+    """Add the hooks that a run ended without to its summary, should it be this hook itself."""
+    directory = RunDir(run.dir)
+    try:
+        old = directory.read_summary()
+        known = [] if trains else cast("list[object]", old.get("disabled") or [])
+        found = [asdict(one) for one in run.plan.disabled]
+        disabled = [*known, *(one for one in found if one not in known)]
+        if disabled != old.get("disabled"):
+            news = _outcome(run) if trains or not old else {}
+            directory.write_summary({**old, **news, "disabled": disabled})
+    except (OSError, ValueError) as error:
+        _log.warning("'%s' cannot be written: %s", directory.summary_file, error)
+
+
+def _outcome(run: Run) -> dict[str, object]:
+    """Return how a run stands, as the summary has it."""
+    outcome = run.outcome
+    return {
+        "status": outcome.status,
+        "reason": outcome.reason,
+        "exit_code": outcome.exit_code,
+        "problem": outcome.problem,
+        "disabled": [asdict(one) for one in run.plan.disabled],
+        "ended": _now() if outcome.status != "running" else None,
+        "iter": run.progress.iter,
+        "epoch": run.progress.epoch,
+    }
 
 
 def _now() -> str:

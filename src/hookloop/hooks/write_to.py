@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from hookloop.core.contract import matches
 from hookloop.core.hook import Hook, interval_of
+from hookloop.core.plan import Disabled
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError
 from hookloop.every import Every
 from hookloop.hooks.rates import learning_rates
 from hookloop.writers.background import Background
-from hookloop.writers.base import Writer
+from hookloop.writers.base import Report, Writer, warn_of_failure
 from hookloop.writers.records import Config, Scalars
 
 if TYPE_CHECKING:
@@ -106,10 +107,20 @@ class WriteTo(Hook):
             writer = self.open(run)
         except OSError as error:
             raise HookError(f"{type(self).__name__} cannot write: {error}") from error
-        self._writer = Background(writer)
+        self._writer = Background(writer, report=self._reporter(run))
         if run.config:
             self._writer.write([Config(run.config)])
         run.outbox.open(self._writer)
+
+    def _reporter(self, run: Run) -> Report:
+        """Return what reports a writer that failed, in whichever thread."""
+
+        def report(writer: Writer, error: BaseException) -> None:
+            warn_of_failure(writer, error)
+            reason = f"{type(error).__name__}: {error}"
+            run.plan.disabled.append(Disabled(self.name, f"writing ({writer.name})", reason))
+
+        return report
 
     def _write_phase(self, run: Run, phase: Phase) -> None:
         if self._writer is not None:

@@ -5,8 +5,10 @@ before_run -> load -> the work -> the last checkpoint -> after_run, whatever hap
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from signal import SIGINT
 from typing import TYPE_CHECKING
@@ -15,6 +17,9 @@ from hookloop.core.loop import Loop
 from hookloop.core.plan import fire, fire_all
 from hookloop.core.run import Interrupted, Outcome, Requests, Run, Status
 from hookloop.data.randomness import seed_all
+from hookloop.hooks.write_metrics import record_disabled
+from hookloop.runs.layout import RunDir
+from hookloop.runs.run_log import RunLog
 from hookloop.secret import redact
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.start import Start
@@ -63,12 +68,17 @@ class Session:
 
     @contextmanager
     def running(self, *, trains: bool = False) -> Iterator[None]:
-        """Do one piece of work between before_run and after_run."""
-        run = self.run
+        """Do one piece of work between before_run and after_run; what it reports is logged."""
+        with closing(RunLog()) as log, self._working(log, trains=trains):
+            yield
+
+    @contextmanager
+    def _working(self, log: RunLog, *, trains: bool) -> Iterator[None]:
+        run, process = self.run, os.getpid()
         run.requests = Requests(validate=run.requests.validate, any=run.requests.validate)
         run.outcome = Outcome("running")
         if run.hooks or self.start.is_given:  # A run without hooks leaves nothing on disk.
-            run.dir = self.start.open(run.config, trains=trains)
+            self._open(log, trains=trains)
         failure: BaseException | None = None
         try:
             fire(run.plan.before_run, run)
@@ -77,8 +87,12 @@ class Session:
             self._saver.close(run)
             run.outcome = self._outcome()
         except BaseException as error:
+            if os.getpid() != process:  # A child that a hook forked: the run is its parent's.
+                raise
             failure = error
             run.outcome = self._outcome(error)
+            if isinstance(error, Exception):
+                log.note("".join(traceback.format_exception(error)).rstrip())
             if run.phase != "train" and isinstance(error, Exception):
                 stream = "" if run.stream == run.phase else f"['{run.stream}']"
                 number = self._loop.evaluation.batch_number
@@ -87,10 +101,23 @@ class Session:
             _do_at_end(error, self._loop.save_requested)
             raise
         finally:
-            with ExitStack() as last:  # Each of these happens, even if another one fails.
-                last.callback(self.start.leave)
-                last.callback(self._close_data)
-                _do_at_end(failure, fire_all, run.plan.after_run, run)
+            if os.getpid() == process:
+                with ExitStack() as last:  # Each of these happens, even if another one fails.
+                    last.callback(self.start.leave)
+                    last.callback(self._close_data)
+                    last.callback(self._conclude, log, trains=trains)
+                    _do_at_end(failure, fire_all, run.plan.after_run, run)
+
+    def _open(self, log: RunLog, *, trains: bool) -> None:
+        """Open the run's directory, and the log in it."""
+        run = self.run
+        run.dir = self.start.open(run.config, trains=trains)
+        if run.world.is_main:
+            try:
+                log.keep(RunDir(run.dir).log_file)
+            except BaseException:
+                self.start.leave()
+                raise
 
     def _load(self, *, trains: bool) -> None:
         """Load the weights to begin with, or the run to continue, if there are any."""
@@ -105,6 +132,14 @@ class Session:
             self._loop.randomness = restore(run, checkpoint, label, self._scaler)
             if trains:
                 self._saver.resumed(run, label)
+
+    def _conclude(self, log: RunLog, *, trains: bool) -> None:
+        """Report how the run ended, and without which hooks: some fail at the very end."""
+        run = self.run
+        run.outcome = outcome = replace(run.outcome, disabled=tuple(run.plan.disabled))
+        if outcome.disabled and run.world.is_main:
+            record_disabled(run, trains=trains)
+        log.note(f"{outcome} after iteration {run.progress.iter}")
 
     def _close_data(self) -> None:
         """End the processes that load data: none outlives the run, whatever holds on to it."""
@@ -128,7 +163,13 @@ class Session:
             status: Status = "stopped" if stop.signal is None else "interrupted"
             ending = Outcome(status, stop.reason, stop.signal)
         problem = self._saver.problem
-        return replace(ending, metrics=run.metrics.all_latest(), run_dir=run.dir, problem=problem)
+        return replace(
+            ending,
+            metrics=run.metrics.all_latest(),
+            run_dir=run.dir,
+            problem=problem,
+            disabled=tuple(run.plan.disabled),
+        )
 
 
 def _do_at_end(failure: BaseException | None, action: Callable[..., None], *args: object) -> None:

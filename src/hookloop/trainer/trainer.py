@@ -26,6 +26,7 @@ from hookloop.every import Every
 from hookloop.metrics.meters import Metric
 from hookloop.metrics.store import MetricStore
 from hookloop.parallel.world import World, choose_device
+from hookloop.runs.run_log import logged
 from hookloop.secret import show_references
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
@@ -222,7 +223,7 @@ class Trainer(Guarded):
         set_limits(self.run.progress, None, None)
         with self._session.training():
             groups = self._loop.iterations()
-            yield (group[0] for group in groups)
+            yield (group[0] for group in logged(groups))
             if getgeneratorstate(groups) != GEN_CLOSED:
                 self.run.stop("the loop was left before its end")
             for _ in groups:  # What comes after the last iteration.

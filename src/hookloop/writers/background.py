@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextvars import copy_context
 from functools import partial
 
-from hookloop.writers.base import Writer, warn_of_failure
+from hookloop.writers.base import Report, Writer, warn_of_failure
 from hookloop.writers.records import Record
 
 Item = list[Record] | threading.Event | None
@@ -33,9 +34,16 @@ class Background(Writer):
         writer: Who does the work.
         size: How many calls may wait.
         patience: Seconds to wait for a writer that does not move.
+        report: Called, once, if the writer fails.
     """
 
-    def __init__(self, writer: Writer, size: int = 1000, patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        size: int = 1000,
+        patience: float = PATIENCE,
+        report: Report = warn_of_failure,
+    ) -> None:
         self.writer = writer
         self.name = writer.name
         self.failed = False
@@ -43,7 +51,14 @@ class Background(Writer):
         self._queue: deque[Item] = deque()
         self._room = threading.Semaphore(size)
         self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._work, name=f"write-{self.name}", daemon=True)
+        self._report = report
+        # What the thread reports belongs to the run that starts it.
+        self._thread = threading.Thread(
+            target=copy_context().run,
+            args=(self._work,),
+            name=f"write-{self.name}",
+            daemon=True,
+        )
         self._thread.start()
 
     def write(self, records: Iterable[Record]) -> None:
@@ -117,4 +132,4 @@ class Background(Writer):
     def _fail(self, error: BaseException) -> None:
         if not self.failed:
             self.failed = True
-            warn_of_failure(self.writer, error)
+            self._report(self.writer, error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 
 from hookloop.errors import HookError
@@ -47,6 +47,10 @@ class Writer(ABC):
 
     def close(self) -> None:  # noqa: B027 - as above
         """Send what is left and let the backend go."""
+
+
+Report = Callable[[Writer, BaseException], None]
+"""Reports a writer that failed."""
 
 
 def warn_of_failure(writer: Writer, error: BaseException) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from hookloop.writers.base import Writer, warn_of_failure
+from hookloop.writers.base import Report, Writer, warn_of_failure
 from hookloop.writers.records import Record
 
 
@@ -13,12 +13,14 @@ class Multi(Writer):
 
     Args:
         writers: In the order in which they get each record.
+        report: Called with each one that fails.
     """
 
     name = "multi"
 
-    def __init__(self, *writers: Writer) -> None:
+    def __init__(self, *writers: Writer, report: Report = warn_of_failure) -> None:
         self.writers = list(writers)
+        self._report = report
 
     def write(self, records: Iterable[Record]) -> None:
         """Send records to each writer."""
@@ -38,5 +40,5 @@ class Multi(Writer):
             try:
                 action(writer)
             except Exception as error:  # noqa: BLE001 - reported, and the writer is dropped
-                warn_of_failure(writer, error)
+                self._report(writer, error)
                 self.writers.remove(writer)

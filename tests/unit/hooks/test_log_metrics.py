@@ -55,6 +55,19 @@ def test_it_prints_only_when_nothing_else_shows_the_run(tmp_path, capsys, monkey
     assert logging.getLogger("hookloop").handlers == []
 
 
-def test_the_file_can_be_left_out(tmp_path):
-    make_classifier(hooks=[LogMetrics(file=False)], run_dir=tmp_path).train()
-    assert not (tmp_path / "run.log").exists()
+def test_its_lines_can_be_left_out_of_the_file(tmp_path):
+    make_classifier(hooks=[LogMetrics(every=1, file=False)], run_dir=tmp_path).train()
+    text = log_of(tmp_path)
+    assert "memory" not in text and "val:" not in text
+    assert text.count("completed after iteration 3") == 1
+
+
+def test_a_log_that_was_switched_off_leaves_the_logger_as_it_was(tmp_path):
+    class Fails(LogMetrics):
+        def after_train_iter(self, run):
+            raise ValueError("cannot")
+
+    logger = logging.getLogger("hookloop")
+    before = (logger.level, list(logger.handlers))
+    make_classifier(hooks=[Fails()], run_dir=tmp_path).train()
+    assert (logger.level, logger.handlers) == before

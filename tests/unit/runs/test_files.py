@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,15 +10,23 @@ import pytest
 from hookloop.errors import LinkError
 from hookloop.runs import files
 from hookloop.runs.lock import LOCK, RunLock
-from hookloop.runs.log import OpenLog
+from hookloop.runs.log import LogFile
+from hookloop.runs.run_log import RunLog
 from hookloop.writers.csv import Csv
 from hookloop.writers.jsonl import JsonLines
+
+
+def keep_log(path: Path) -> None:
+    with closing(RunLog()) as log:
+        log.keep(path)
+
 
 OPENED: dict[str, Callable[[Path], object]] = {
     "append": lambda path: files.append(path, "more"),
     "jsonl": JsonLines,
     "csv": Csv,
-    "log": lambda path: OpenLog(path, screen=False, logger="hookloop.tests"),
+    "log": LogFile,
+    "run log": keep_log,
 }
 
 

@@ -41,6 +41,7 @@ def test_a_run_without_a_directory_of_its_own_gets_one(tmp_path, monkeypatch):
         "epoch_1.pth",
         "last_checkpoint",
         "metrics.jsonl",
+        "run.log",
         "summary.json",
     }
 
