@@ -265,7 +265,10 @@ def test_a_config_is_evaluated_with_the_checkpoint_that_is_given(project: Path) 
     done = hookloop("test", "config.yaml", "--checkpoint", "runs/first/epoch_1.pth", cwd=project)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith("runs/first/epoch_1.pth  test/loss ")
-    assert len(list((project / "runs").iterdir())) == 2
+    assert [run.name for run in (project / "runs").iterdir()] == ["first"]
+    kept = ("--checkpoint", "runs/first/epoch_1.pth", "--run-dir", "kept")
+    assert hookloop("test", "config.yaml", *kept, cwd=project).returncode == 0
+    assert (project / "kept" / "summary.json").is_file()
 
 
 def test_runs_are_listed(trained: Path) -> None:

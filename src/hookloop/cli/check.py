@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hookloop.cli.arguments import config_and_overrides
-from hookloop.cli.report import reporting
+from hookloop.cli.report import reporting, say
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config
@@ -31,7 +31,7 @@ def command(config: Path, overrides: tuple[str, ...]) -> int:
         trainer = build_for_looking(loaded, scratch)
         trainer.check()
     _refuse_taken_directory(loaded)
-    click.echo(f"{show(loaded.path)}: nothing to refuse.  {_describe(trainer)}")
+    say(f"{show(loaded.path)}: nothing to refuse.  {_describe(trainer)}")
     return 0
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
-import click
-
 from hookloop.cli.arguments import run_directory_of
+from hookloop.cli.report import say
 from hookloop.errors import CheckpointError
 from hookloop.runs.layout import RunDir
 
@@ -15,14 +17,22 @@ if TYPE_CHECKING:
     from hookloop.config.tree import Config
 
 
+MOST_NAMED = 3
+"""Files that are named when they are not kept."""
+
+
 def evaluate(
-    phase: Literal["val", "test"], config: Path, overrides: tuple[str, ...], checkpoint: Path | None
+    phase: Literal["val", "test"],
+    config: Path,
+    overrides: tuple[str, ...],
+    checkpoint: Path | None,
+    run_dir: Path | None,
 ) -> int:
     """Evaluate a checkpoint with the data of a config and print the metrics.
 
     A checkpoint of the run that CONFIG stands for is taken up with all its state (averaged weights
     are that of a hook), and the numbers are added to the run's records. Any other evaluation takes
-    weights, and is a run of its own.
+    weights, and leaves nothing on disk unless a directory is given.
     """
     from hookloop.config.load import load
 
@@ -42,12 +52,34 @@ def evaluate(
     elif chosen is not None:
         loaded.tree["load_from"] = chosen
     if chosen is None and loaded.tree.get("load_from") is None:
-        click.echo("warning: no checkpoint is given, so the weights are untrained.", err=True)
-    trainer = build(loaded, run_dir=home if resume else None, resume=resume)
-    metrics = trainer.test() if phase == "test" else trainer.validate()
+        say("warning: no checkpoint is given, so the weights are untrained.", err=True)
+    with ExitStack() as stack:
+        if run_dir is None and resume is not None:
+            run_dir = home
+        elif run_dir is None and not loaded.tree.get("resume"):
+            run_dir = stack.enter_context(_passing_directory())
+        trainer = build(loaded, run_dir=run_dir, resume=resume)
+        metrics = trainer.test() if phase == "test" else trainer.validate()
     numbers = "  ".join(f"{phase}/{name} {value:.4g}" for name, value in metrics.items())
-    click.echo(f"{chosen or loaded.path.name}  {numbers}")
+    say(f"{chosen or loaded.path.name}  {numbers}")
     return 0
+
+
+@contextmanager
+def _passing_directory() -> Iterator[Path]:
+    """Give hooks a directory that is deleted, and report what they leave there."""
+    with TemporaryDirectory(prefix="hookloop-evaluate-") as folder:
+        home = RunDir(Path(folder) / "run")
+        yield home.path
+        own = {home.config_file, home.metrics_file, home.summary_file, home.log_file}
+        files = [path for path in home.path.rglob("*") if path.is_file() and path not in own]
+        if files:
+            names = ", ".join(path.name for path in files[:MOST_NAMED])
+            say(
+                f"What hooks wrote was not kept: {len(files)} files, such as {names}. To keep the "
+                "evaluation as a run of its own, give --run-dir.",
+                err=True,
+            )
 
 
 def _last_of(home: Path) -> str | None:

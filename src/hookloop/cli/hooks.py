@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from hookloop.cli.report import reporting
+from hookloop.cli.report import reporting, say
 from hookloop.cli.table import show_table
 
 
@@ -22,7 +22,7 @@ def command(name: str | None) -> int:
 
     extend_import_path([Path.cwd()])
     if name is not None:
-        click.echo(_describe(name, HOOKS.get(name)))
+        say(_describe(name, HOOKS.get(name)))
         return 0
     rows = [
         (known, parameters(HOOKS.get(known)), _first_line(HOOKS.get(known)))

@@ -7,6 +7,7 @@ from importlib import import_module
 
 import click
 
+from hookloop.cli.streams import keep_streams, report_lost_output
 from hookloop.version import VERSION
 
 VERBS = (
@@ -50,6 +51,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit with its code: 2 for a user's fault, 1 for a failed run."""
+    keep_streams()
     try:
         cli.main(standalone_mode=False, prog_name="hookloop")
     except click.ClickException as error:
@@ -57,6 +59,5 @@ def main() -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()  # The reader has gone away, `hookloop points | head`.
-        sys.exit(141)
+    finally:
+        report_lost_output()

@@ -10,7 +10,7 @@ import click
 
 from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_for_looking
-from hookloop.cli.report import reporting
+from hookloop.cli.report import reporting, say
 from hookloop.cli.table import show_table
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def command(config: Path, overrides: tuple[str, ...]) -> int:
     show_table(COLUMNS, _cells(rows), wide=("reads", "writes"))
     used = {row.point for row in rows}
     silent = [point.name for point in POINTS if point.name not in used]
-    click.echo(f"\nNo hook acts at: {', '.join(silent)}.")
+    say(f"\nNo hook acts at: {', '.join(silent)}.")
     return 0
 
 

@@ -15,7 +15,7 @@ from typing import ParamSpec
 import click
 
 from hookloop.errors import ConfigError, HookloopError
-from hookloop.secret import redact
+from hookloop.runs.shown import shown
 
 P = ParamSpec("P")
 
@@ -43,49 +43,49 @@ def reporting(function: Callable[P, int]) -> Callable[..., None]:
     return run
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print a text in which codes for the terminal are written out: it may quote any file."""
+    click.echo(shown(text), err=err)
+
+
 def say_error(message: str) -> None:
     """Print one error in red, where colours are wanted."""
     label = click.style("error:", fg="red", bold=True)
-    click.echo(
-        f"{label} {redact(message)}", err=True, color=False if "NO_COLOR" in os.environ else None
-    )
+    color = False if "NO_COLOR" in os.environ else None
+    click.echo(f"{label} {shown(message)}", err=True, color=color)
 
 
 def _tell_fault(error: HookloopError, *, show_all: bool) -> int:
     if show_all:
-        _show_all(error)
+        say("".join(traceback.format_exception(error)).rstrip(), err=True)
         return USER_FAULT
     faults = error.faults if isinstance(error, ConfigError) else (error,)
     for fault in faults:
         say_error(str(fault))
     _tell_notes(error)
     if _is_from_user_code(error.__cause__):
-        click.echo("  --traceback shows where it comes from", err=True)
+        say("  --traceback shows where it comes from", err=True)
     return USER_FAULT
 
 
 def _tell_failure(error: Exception, *, show_all: bool) -> int:
     if show_all:
-        _show_all(error)
+        say("".join(traceback.format_exception(error)).rstrip(), err=True)
         return FAILED
     say_error(f"{type(error).__name__}: {_shortened(str(error))}".removesuffix(": "))
     frame = place_in_user_code(error)
     if frame is not None:
-        click.echo(f"  in {_short(frame.filename)}:{frame.lineno}, {frame.name}", err=True)
+        say(f"  in {_short(frame.filename)}:{frame.lineno}, {frame.name}", err=True)
         if frame.line:
-            click.echo(f"    {frame.line}", err=True)
+            say(f"    {frame.line}", err=True)
     _tell_notes(error)
-    click.echo("  --traceback shows all", err=True)
+    say("  --traceback shows all", err=True)
     return FAILED
-
-
-def _show_all(error: Exception) -> None:
-    click.echo(redact("".join(traceback.format_exception(error))), err=True, nl=False)
 
 
 def _tell_notes(error: BaseException) -> None:
     for note in getattr(error, "__notes__", []):
-        click.echo(f"  {redact(note)}", err=True)
+        say(f"  {note}", err=True)
 
 
 def place_in_user_code(error: BaseException) -> FrameSummary | None:

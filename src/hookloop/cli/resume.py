@@ -8,7 +8,7 @@ import click
 
 from hookloop.cli.arguments import aliases
 from hookloop.cli.report import reporting
-from hookloop.cli.train import train
+from hookloop.cli.train import strict_option, train
 from hookloop.errors import CheckpointError
 
 
@@ -27,9 +27,14 @@ from hookloop.errors import CheckpointError
     metavar="PATH_OR_URL",
     help="Continue from this checkpoint; needed when RUN names one in a store of its own.",
 )
+@strict_option
 @reporting
 def command(
-    run: Path, overrides: tuple[str, ...], config: Path | None, checkpoint: str | None
+    run: Path,
+    overrides: tuple[str, ...],
+    config: Path | None,
+    checkpoint: str | None,
+    strict: bool,
 ) -> int:
     """Go on with RUN, the directory of a run, from its newest checkpoint that is whole.
 
@@ -48,4 +53,4 @@ def command(
         )
     loaded = load(config or home, overrides)
     named = checkpoint or (None if home == run else str(run))
-    return train(loaded, home, resume=named or True)
+    return train(loaded, home, resume=named or True, strict=strict)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hookloop.cli.report import reporting
+from hookloop.cli.report import reporting, say
 from hookloop.cli.table import show_table
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def command(directory: Path) -> int:
         raise click.BadParameter(f"there is no directory '{directory}'.", param_hint="DIRECTORY")
     runs = list_runs(directory)
     if not runs:
-        click.echo(f"There is no run in '{directory}'.")
+        say(f"There is no run in '{directory}'.")
         return 0
     show_table(COLUMNS, [_cells(run) for run in runs], wide=("run", "outcome", "best"))
     return 0

@@ -7,20 +7,23 @@ from collections.abc import Sequence
 
 import click
 
-from hookloop.secret import redact
+from hookloop.runs.shown import shown_in_line
 
 Row = Sequence[str]
 
+LONGEST = 1000
+"""Characters of a cell that are shown."""
+
 
 def show_table(columns: Sequence[str], rows: Sequence[Row], wide: Sequence[str]) -> None:
-    """Print rows under their columns.
+    """Print rows under their columns, each in a line, without codes that a terminal would obey.
 
     Args:
         columns: The headings.
         rows: As many cells each.
         wide: The columns that may be broken into lines when a terminal is too narrow.
     """
-    rows = [[redact(cell) for cell in row] for row in rows]
+    rows = [[shown_in_line(cell, LONGEST) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _show_framed(columns, rows, wide)
     else:

@@ -18,7 +18,14 @@ from hookloop.cli.report import reporting
     type=click.Path(exists=True, path_type=Path),
     help="File to load; by default the newest of the run directory.",
 )
+@click.option(
+    "--run-dir",
+    type=click.Path(path_type=Path),
+    help="Directory in which to keep the evaluation of a config as a run of its own.",
+)
 @reporting
-def command(config: Path, overrides: tuple[str, ...], checkpoint: Path | None) -> int:
+def command(
+    config: Path, overrides: tuple[str, ...], checkpoint: Path | None, run_dir: Path | None
+) -> int:
     """Evaluate on the test data of CONFIG, a config file or the directory of a run."""
-    return evaluate("test", config, overrides, checkpoint)
+    return evaluate("test", config, overrides, checkpoint, run_dir)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from hookloop.cli.arguments import config_and_overrides, run_directory_of
-from hookloop.cli.report import reporting, say_error
+from hookloop.cli.report import reporting, say, say_error
 from hookloop.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -17,12 +18,23 @@ if TYPE_CHECKING:
     from hookloop.core.run import Outcome
 
 
+HOOK_FAILED = 3
+"""The exit code of ``--strict`` for a run that ended well, but without one of its hooks."""
+
+strict_option = click.option(
+    "--strict", is_flag=True, help=f"Exit with {HOOK_FAILED} if a hook failed and was left out."
+)
+
+
 @click.command("train", short_help="Train what a config describes.")
 @config_and_overrides
 @click.option("--run-dir", type=click.Path(path_type=Path), help="Directory of the run.")
 @click.option("--resume", is_flag=True, help="Go on with the run of this directory or config.")
+@strict_option
 @reporting
-def command(config: Path, overrides: tuple[str, ...], run_dir: Path | None, resume: bool) -> int:
+def command(
+    config: Path, overrides: tuple[str, ...], run_dir: Path | None, resume: bool, strict: bool
+) -> int:
     """Train what CONFIG describes: a YAML or Python file, or the directory of a run.
 
     Any value can be changed: optimizer.lr=0.01, hooks.ema=null, hooks.StopAfter.epochs=3.
@@ -33,11 +45,20 @@ def command(config: Path, overrides: tuple[str, ...], run_dir: Path | None, resu
     loaded = load(config, overrides)
     if resume and run_dir is None:
         run_dir = run_directory_of(config) or _run_to_resume(loaded)
-    return train(loaded, run_dir, resume=True if resume else None)
+    return train(loaded, run_dir, resume=True if resume else None, strict=strict)
 
 
-def train(config: Config, run_dir: Path | None, *, resume: bool | str | None) -> int:
-    """Train a config, say how it ended, and return the exit code."""
+def train(
+    config: Config, run_dir: Path | None, *, resume: bool | str | None, strict: bool = False
+) -> int:
+    """Train a config, report how it ended, and return the exit code.
+
+    Args:
+        config: What to train.
+        run_dir: The run's directory, instead of the config's own.
+        resume: As for `Trainer`.
+        strict: Whether a hook that failed and was left out makes an exit code of its own.
+    """
     # Only now, so that a file which cannot be read is refused without waiting for torch.
     from hookloop.config.build import build
     from hookloop.core.run import Interrupted
@@ -47,23 +68,24 @@ def train(config: Config, run_dir: Path | None, *, resume: bool | str | None) ->
         outcome = trainer.train()
     except Interrupted as interruption:
         _say_outcome(interruption.outcome)
-        click.echo(f"hookloop resume {interruption.outcome.run_dir} goes on with it.")
+        say(f"hookloop resume {interruption.outcome.run_dir} goes on with it.")
         return interruption.outcome.exit_code
     metrics = dict(outcome.metrics)
     if trainer.run.test_data:
         metrics |= {f"test/{name}": value for name, value in trainer.test().items()}
+        failed = dict.fromkeys((*outcome.disabled, *trainer.run.outcome.disabled))
+        outcome = replace(outcome, disabled=tuple(failed))
     _say_outcome(outcome, metrics)
-    return outcome.exit_code
+    return outcome.exit_code or (HOOK_FAILED if strict and outcome.disabled else 0)
 
 
 def _say_outcome(outcome: Outcome, metrics: Mapping[str, float] | None = None) -> None:
-    reason = f" ({outcome.reason})" if outcome.reason else ""
     numbers = "  ".join(
         f"{name} {value:.4g}"
         for name, value in (metrics or outcome.metrics).items()
         if name == "train/loss" or name.startswith(("val/", "test/"))
     )
-    click.echo(f"{outcome.status}{reason}: {outcome.run_dir}  {numbers}".rstrip())
+    say(f"{outcome}: {outcome.run_dir}  {numbers}".rstrip())
     if outcome.problem:
         say_error(outcome.problem)
 

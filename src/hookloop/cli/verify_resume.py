@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hookloop.cli.arguments import ALIASES, config_and_overrides
-from hookloop.cli.report import reporting, say_error
+from hookloop.cli.report import reporting, say, say_error
 from hookloop.errors import HookloopError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def command(config: Path, overrides: tuple[str, ...], iters: int, kills: int) ->
 
     loaded = load(config, overrides)
     if loaded.tree.get("seed") is None:
-        click.echo("The config has no seed; 0 is used, so that two runs can be compared.")
+        say("The config has no seed; 0 is used, so that two runs can be compared.")
     with TemporaryDirectory(prefix="hookloop-verify-") as folder:
         return Proof(Path(folder), config, overrides, iters).make(kills)
 
@@ -70,11 +70,11 @@ class Proof:
         done = self._iterations("undisturbed")
         if done < 2:
             raise HookloopError(f"The run ends after {done} iterations: there is nothing to kill.")
-        click.echo(f"undisturbed: {done} iterations.")
+        say(f"undisturbed: {done} iterations.")
         self._train_and_kill(done, min(kills, done - 1))
         differences = self._compare("undisturbed", "killed")
         if not differences:
-            click.echo("exact: every tensor and counter of the two final checkpoints is the same.")
+            say("exact: every tensor and counter of the two final checkpoints is the same.")
             return 0
         self._explain(differences)
         return 1
@@ -87,7 +87,7 @@ class Proof:
             if code == KILLED:
                 moments.append(f"{iteration} ({moment}; resumed from {self._iterations('killed')})")
         self._train("killed")
-        click.echo(f"killed after iteration {', '.join(moments)}.")
+        say(f"killed after iteration {', '.join(moments)}.")
 
     def _train(
         self, name: str, kill: dict[str, object] | None = None, expected: Sequence[int] = (0,)
@@ -132,10 +132,10 @@ class Proof:
         else:
             say_error("the resumed run is not the same as the undisturbed one.")
         for difference in differences:
-            click.echo(f"  {difference}", err=True)
+            say(f"  {difference}", err=True)
         notes = json.loads((self.folder / "undisturbed.json").read_text(encoding="utf-8"))
         for note in notes if not apart else []:
-            click.echo(f"  {note}", err=True)
+            say(f"  {note}", err=True)
 
 
 MOMENTS = ("before_train_iter", "after_forward", "after_backward", "after_update", "while saving")

@@ -33,8 +33,8 @@ def shown_in_line(text: str, longest: int = 300) -> str:
     >>> print(shown_in_line("a\nb"))
     a\nb
     """
-    cut = text if len(text) <= longest else f"{text[: longest - 3]}..."
-    return shown(cut).replace("\n", "\\n").replace("\t", "\\t")
+    line = shown(text).replace("\n", "\\n").replace("\t", "\\t")
+    return line if len(line) <= longest else f"{line[: longest - 3]}..."
 
 
 def print_line(stream: TextIO | None, text: str) -> None:

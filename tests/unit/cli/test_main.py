@@ -50,11 +50,11 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         for verb in VERBS
     }
     assert options == {
-        "train": ["--alias", "--resume", "--run-dir", "--traceback"],
-        "resume": ["--alias", "--checkpoint", "--config", "--traceback"],
+        "train": ["--alias", "--resume", "--run-dir", "--strict", "--traceback"],
+        "resume": ["--alias", "--checkpoint", "--config", "--strict", "--traceback"],
         "run": ["--alias", "--traceback"],
-        "validate": ["--alias", "--checkpoint", "--traceback"],
-        "test": ["--alias", "--checkpoint", "--traceback"],
+        "validate": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
+        "test": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
         "check": ["--alias", "--traceback"],
         "verify-resume": ["--alias", "--iters", "--kills", "--traceback"],
         "plan": ["--alias", "--traceback"],

@@ -1,0 +1,62 @@
+"""The standard streams of the command line: a training does not end because nobody reads them."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, TextIO
+
+from hookloop.runs.shown import GONE
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
+
+
+def keep_streams() -> None:
+    """Let whatever is printed be lost where it cannot be written, rather than end the process."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # Closed, ``>&-``. The next file to be opened must not take its place.
+            os.open(os.devnull, os.O_RDWR)
+    if os.name != "nt":  # There, a console takes text in a way of its own.
+        sys.stdout = _forgiving(sys.stdout, 1)
+        sys.stderr = _forgiving(sys.stderr, 2)
+
+
+def report_lost_output() -> None:
+    """Report that output was lost for another reason than that nobody wanted it."""
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    if isinstance(raw, _Forgiving):
+        sys.stdout.flush()
+        if raw.problem is not None and raw.problem.errno not in GONE:
+            sys.stderr.write(f"error: the output could not be written: {raw.problem.strerror}\n")
+
+
+class _Forgiving(io.FileIO):
+    """A file whose writing does not fail; it notes why it would have."""
+
+    problem: OSError | None = None
+
+    def write(self, data: Buffer, /) -> int:
+        """Write what can be written."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            self.problem = self.problem or error
+            return memoryview(data).nbytes
+
+
+def _forgiving(stream: TextIO | None, number: int) -> TextIO:
+    if stream is not None:
+        with suppress(OSError, ValueError):
+            stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Forgiving(number, "w", closefd=False)),
+        encoding=getattr(stream, "encoding", None) or "utf-8",
+        errors=getattr(stream, "errors", None) or "backslashreplace",
+        line_buffering=getattr(stream, "line_buffering", True),
+        write_through=getattr(stream, "write_through", False),
+    )
