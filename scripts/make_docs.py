@@ -26,7 +26,7 @@ A mount point is a named place in the run where hooks act. A hook is an object w
 named after mount points; a method that looks like one and is none is refused before training
 starts, with the nearest right name. `hookloop points` prints this table.
 
-```
+```text
 {timeline}
 ```
 
@@ -57,9 +57,22 @@ A project declares its own points and fires them; an undeclared one is an error.
 method of that name is called:
 
 ```python
-trainer = Trainer(..., points=[Point("after_sample", args=("text",))])
+from hookloop import Hook, Point
+from hookloop.testing import tiny_trainer
 
-run.fire("after_sample", text)  # inside a hook or a step
+
+class Sample(Hook):
+    def after_epoch(self, run):
+        run.fire("after_sample", f"after epoch {{run.progress.epoch}}")  # a step can fire it, too
+
+
+class Print(Hook):
+    def after_sample(self, run, text):
+        print(text)
+
+
+points = [Point("after_sample", args=("text",))]
+tiny_trainer(Sample(), Print(), points=points).train()  # or Trainer(..., points=points)
 ```
 """
 

@@ -1,32 +1,195 @@
-"""What the README and the pages on Trainer and hooks show really runs."""
+"""Every code block of every page runs: of the README and of docs/, found by globbing.
 
+- ``python`` blocks of a page run from top to bottom in one namespace, sessions with ``>>>`` as
+  doctests.
+- ``yaml`` blocks train as configs; what one does not say is taken from tests/docs_project.
+- ``console`` blocks run the lines that begin with ``$``, ``shell`` blocks run as scripts.
+- ``toml`` and ``json`` blocks are read, ``text`` is output or a drawing. A block of no language is
+  an error: nobody could tell whether it should run.
+
+A block that cannot run here begins with a comment for its readers, too: ``# Not run in the tests:
+it needs a cluster.``
+"""
+
+import doctest
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
+import textwrap
+import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
 
+import hookloop
+import hookloop.hooks
 from hookloop import HookloopError, Trainer
+from hookloop.config.build import build
+from hookloop.config.load import load
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PROJECT = ROOT / "tests" / "docs_project"
+LANGUAGES = {"python", "yaml", "console", "shell", "toml", "json", "text"}
+MAX_NOT_RUN = 8  # A page that cannot be tried is a page that may be wrong.
+
+FENCE = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1``` *$", flags=re.DOTALL | re.MULTILINE)
+NOT_RUN = re.compile(r"# Not run in the tests: \S+")
 
 
-def blocks(language, text=README):
-    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+@dataclass
+class Block:
+    language: str
+    text: str
+    line: int
+
+    @property
+    def runs(self):
+        return NOT_RUN.match(self.text) is None
 
 
-@pytest.mark.parametrize("page", ["trainer", "writing-hooks", "checkpoints"])
-def test_the_python_of_a_page_runs_from_top_to_bottom(page):
-    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    names = {"__name__": "page"}
-    for block in blocks("python", text):
-        exec(compile(block, f"{page}.md", "exec"), names)
+def blocks_of(page):
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(match[2].strip(), textwrap.dedent(match[3]), text.count("\n", 0, match.start()) + 2)
+        for match in FENCE.finditer(text)
+    ]
 
 
-def test_the_python_of_the_readme_runs(capsys):
-    script, hook, function = blocks("python")
+def with_blocks(*languages):
+    """The pages that have blocks to run in these languages."""
+    return [
+        pytest.param(page, id=str(page.relative_to(ROOT)))
+        for page in PAGES
+        if any(block.language in languages and block.runs for block in blocks_of(page))
+    ]
+
+
+def blocks(page, *languages):
+    return [block for block in blocks_of(page) if block.language in languages and block.runs]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A directory with the project that the pages speak of, as the working directory."""
+    shutil.copytree(PROJECT, tmp_path, dirs_exist_ok=True)
+    digits = ROOT / "examples" / "digits"
+    shutil.copytree(digits, tmp_path / "examples" / "digits")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path / "examples" / "digits")
+    before, path = set(sys.modules), list(sys.path)
+    yield tmp_path
+    sys.path[:] = path
+    for name in set(sys.modules) - before:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file and Path(file).is_relative_to(tmp_path):
+            del sys.modules[name]
+
+
+def test_every_block_names_its_language():
+    for page in PAGES:
+        for block in blocks_of(page):
+            where = f"{page.relative_to(ROOT)}:{block.line}"
+            assert block.language in LANGUAGES, f"{where}: ```{block.language}"
+
+
+def test_every_fence_is_found():
+    for page in PAGES:
+        fences = re.findall(r"^ *```", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert len(fences) == 2 * len(blocks_of(page)), page
+
+
+def test_few_blocks_are_left_out():
+    left_out = [block for page in PAGES for block in blocks_of(page) if not block.runs]
+    assert len(left_out) <= MAX_NOT_RUN
+
+
+@pytest.mark.parametrize("page", with_blocks("python"))
+def test_the_python_of_a_page_runs_from_top_to_bottom(page, project):
+    names = {"__name__": "page", "torch": torch}
+    names |= {name: getattr(hookloop.hooks, name) for name in hookloop.hooks.__all__}
+    for block in blocks(page, "python"):
+        place = f"{page.relative_to(ROOT)}"
+        if block.text.startswith(">>>"):
+            run_session(block, names, place)
+        else:
+            code = "\n" * (block.line - 1) + block.text  # So that a traceback has the right line.
+            exec(compile(code, place, "exec"), names)
+
+
+def run_session(block, names, place):
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    test = doctest.DocTestParser().get_doctest(block.text, dict(names), place, place, block.line)
+    said = []
+    doctest.DocTestRunner(optionflags=flags).run(test, out=said.append)
+    assert not said, "".join(said)
+
+
+@pytest.mark.parametrize("page", with_blocks("yaml"))
+def test_the_configs_of_a_page_train(page, project):
+    for block in blocks(page, "yaml"):
+        (project / "page.yaml").write_text(completed(block.text))
+        trainer = build(load("page.yaml", ["max_epochs=1", "default_hooks.console=null"]))
+        outcome = trainer.train()
+        assert outcome.status in ("completed", "stopped"), f"{page}:{block.line}"
+        if trainer.run.test_data:
+            trainer.test()
+
+
+def completed(text):
+    """Add to a config what it does not say."""
+    said = yaml.safe_load(text)
+    if "_base_" in said or {"model", "train_data"} <= set(said):
+        return text
+    whole = yaml.safe_load((PROJECT / "config.yaml").read_text())
+    rest = {key: value for key, value in whole.items() if key not in said}
+    if "step" in said:
+        del rest["loss"], rest["metrics"]
+    return f"{yaml.safe_dump(rest, sort_keys=False)}\n{text}"
+
+
+@pytest.mark.parametrize("page", with_blocks("toml", "json"))
+def test_the_data_of_a_page_can_be_read(page):
+    for block in blocks(page, "toml", "json"):
+        assert {"toml": tomllib.loads, "json": json.loads}[block.language](block.text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", with_blocks("console", "shell"))
+def test_the_commands_of_a_page_succeed(page, project):
+    here = Path(sys.executable).parent
+    environment = os.environ | {"PATH": f"{here}{os.pathsep}{os.environ['PATH']}"}
+    run = "runs/2026-01-31_09-30-00"  # The run that pages speak of.
+    scripts = []
+    for block in blocks(page, "console", "shell"):
+        lines = block.text.splitlines()
+        commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+        scripts.append("\n".join(commands if block.language == "console" else lines))
+    if any(run in script for script in scripts):
+        scripts.insert(0, f"hookloop train config.yaml run_dir={run}")
+    for script in scripts:
+        done = subprocess.run(
+            ["bash", "-e", "-c", script], capture_output=True, text=True, env=environment,
+            timeout=900,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{script}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+
+
+# --- what the README promises besides ------------------------------------------------------------
+
+
+def readme(language):
+    return [block.text for block in blocks(ROOT / "README.md", language)]
+
+
+def test_the_python_of_the_readme_learns(capsys):
+    script, hook, function = readme("python")
     names = {}
     exec(script, names)
     assert float(re.search(r"([\d.]+)% right", capsys.readouterr().out)[1]) > 95
@@ -49,18 +212,18 @@ def test_the_python_of_the_readme_runs(capsys):
     assert "accuracy reached" in outcome.reason
 
 
-def test_the_readme_shows_the_real_refusal():
-    _, hook, _ = blocks("python")
+def test_the_readme_shows_the_real_error():
+    _, hook, _ = readme("python")
     names = {}
     exec(hook.replace("after_val_epoch", "after_vla_epoch"), names)
     model = torch.nn.Linear(1, 1)
-    with pytest.raises(HookloopError) as refusal:
+    with pytest.raises(HookloopError) as error:
         Trainer(model, hooks=[names["StopWhenGood"]()], default_hooks=False).check()
-    assert str(refusal.value) in README
+    assert str(error.value) in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_config_of_the_readme_is_part_of_the_example():
-    (text,) = blocks("yaml")
+    (text,) = readme("yaml")
     whole = yaml.safe_load((ROOT / "examples" / "digits" / "config.yaml").read_text())
     for key, value in yaml.safe_load(text).items():
         assert whole[key] == value

@@ -1,0 +1,9 @@
+from hookloop import Hook
+
+
+class MyHook(Hook):
+    def __init__(self, arg1: int = 1) -> None:
+        self.arg1 = arg1
+
+    def after_train_iter(self, run):
+        run.metrics.put("arg1", self.arg1)
