@@ -128,8 +128,8 @@ def time(run: Run, calls: Sequence[Calls]) -> float:
 def one_call(run: Run) -> float:
     """Time the hook alone, without the companion of its dialect."""
     calls = run.plan.after_train_iter
-    (index,) = (n for n, one in enumerate(calls.owners) if not one.name.startswith("dialect:"))
-    return time(run, [calls.only(index)])
+    (one,) = (one for one in calls.singly() if not one.owners[0].name.startswith("dialect:"))
+    return time(run, [one])
 
 
 def iteration(run: Run) -> float:

@@ -116,7 +116,7 @@ def tiny_trainer(*hooks: Hook, **options: Any) -> Trainer:  # noqa: ANN401 - as 
 def assert_hook_contract(
     make_hook: Callable[[], Hook],
     *,
-    changes_training: bool = False,
+    changes_training: bool | None = None,
     clocks: Collection[str] = (),
     make_trainer: Callable[..., Trainer] = tiny_trainer,
 ) -> None:
@@ -128,7 +128,8 @@ def assert_hook_contract(
 
     Args:
         make_hook: The hook's class, or a function that makes one; it is called several times.
-        changes_training: Whether it is the hook's business to change what is trained.
+        changes_training: Whether it is the hook's business to change what is trained; by default
+            what the hook itself declares as ``takes_part_in_training``.
         clocks: Entries of its state that count time, and so differ from run to run.
         make_trainer: Called with hooks and with arguments of `hookloop.Trainer`; the training has
             to have at least four iterations.
@@ -149,7 +150,7 @@ def assert_hook_contract(
             trainer.test()
         _check_state(hook, make_hook(), clocks)
         _check_failure(make_hook(), make_trainer, Path(folder) / "failing")
-    if not changes_training:
+    if not (hook.takes_part_in_training if changes_training is None else changes_training):
         assert_only_observes(make_hook, make_trainer=make_trainer)
     assert_resumes_exactly(
         lambda **options: make_trainer(make_hook(), **options), ignore=clocks, stop_at=(1, 4)
@@ -174,7 +175,7 @@ def assert_only_observes(
     )
     assert not differences, (
         f"{type(hook).__name__} changes the training: {_listed(differences)}. A hook that only "
-        "observes works on copies and draws no random numbers of the training."
+        "observes works on copies; one that is meant to declares takes_part_in_training = True."
     )
 
 
@@ -234,7 +235,8 @@ def _train_and_cut(trainer: Trainer, iteration: int) -> None:
         elif run.progress.iter > iteration:
             raise _CutError
 
-    trainer.on("after_train_iter", priority="HIGHEST")(save_then_cut)
+    attach = trainer.on("after_train_iter", priority="HIGHEST", takes_part_in_training=True)
+    attach(save_then_cut)
     try:
         trainer.train()
     except _CutError:

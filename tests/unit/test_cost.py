@@ -161,6 +161,24 @@ def test_hooks_that_do_not_act_in_an_iteration_add_no_call_to_it(tmp_path):
     assert counts[0] == counts[1]
 
 
+def test_hooks_that_act_in_every_iteration_add_one_call_each_and_a_check_for_all(tmp_path):
+    class Empty(Hook):
+        def after_train_iter(self, run):
+            pass
+
+    each = {}
+    for number in (0, 1, 101):
+        hooks = [Empty().named(f"empty_{n}") for n in range(number)]
+
+        def train(iterations, hooks=hooks):
+            return count_calls(tmp_path / f"{len(hooks)}_{iterations}", hooks, iterations)
+
+        each[number] = sum(count_each(train).values())
+    # That of the hook itself is not one of ours.
+    assert each[101] == each[1]
+    assert each[1] - each[0] < 45, each
+
+
 # --- memory ------------------------------------------------------------------------------------
 
 

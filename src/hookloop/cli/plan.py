@@ -14,7 +14,7 @@ from hookloop.cli.report import reporting, say
 from hookloop.cli.table import show_table
 
 if TYPE_CHECKING:
-    from hookloop.core.plan import Row
+    from hookloop.trainer.timetable import Row
 
 COLUMNS = ("point", "hook", "priority", "every", "reads", "writes")
 

@@ -40,6 +40,8 @@ class Die(Hook):
         moment: The mount point; or ``"while saving"``, a few milliseconds after a save has begun.
     """
 
+    draws_random_numbers = False
+
     def __init__(self, iteration: int, moment: str) -> None:
         self.iteration = iteration
         self.moment = moment

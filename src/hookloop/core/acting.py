@@ -31,13 +31,13 @@ def method_of(hook: Hook, point: str) -> Call | None:
     return method
 
 
-def call_of(hook: Hook, point: Point) -> Call | None:
-    """Return what a firing of the point calls, or None if the hook does nothing there."""
+def call_of(hook: Hook, point: Point, alone: Callable[[tuple[Call, Hook]], Call]) -> Call | None:
+    """Return what a firing calls, or None for nothing; ``alone`` wraps a call that is due."""
     method = method_of(hook, point.name)
     schedule = schedule_of(hook, point)
     if method is None or schedule is None:
         return method
-    return _limited(method, schedule, int(point.ahead))
+    return _limited(alone((method, hook)), schedule, int(point.ahead))
 
 
 def schedule_of(hook: Hook, point: Point) -> Every | None:

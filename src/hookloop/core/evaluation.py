@@ -120,7 +120,7 @@ class Evaluation:
         meters = Meters(self.metrics)
         move = mover_of(run.device)
         self.batch_number = 0
-        for read in source:
+        for read in source.read():
             self.batch_number += 1
             run.batch = read if move is None else move(read)
             fire(span.before_iter, run)

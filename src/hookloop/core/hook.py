@@ -56,6 +56,10 @@ class Hook:
         writes: Names that it puts there. A reader before its only writer is refused.
         ends_training: Whether it is sure to end a training, which then needs no other limit.
         steps_schedules: Whether it steps the schedules of the run.
+        takes_part_in_training: Whether it may change the training; it then draws from the
+            training's random numbers. Any other hook draws from a sequence of its own.
+        draws_random_numbers: False spares a hook that never draws a check at each firing. It holds
+            for the very class that says so, not for those that inherit from it.
         every: Limits the methods at points of that clock, for example ``"50 iters"``.
         on_error: ``"raise"`` ends the run, ``"disable"`` warns once and goes on without the hook.
 
@@ -72,6 +76,8 @@ class Hook:
     writes: Sequence[str] = ()
     ends_training: bool = False
     steps_schedules: bool = False
+    takes_part_in_training: bool = False
+    draws_random_numbers: bool = True
     every: Every | int | str | None = None
     on_error: OnError = "raise"
 
@@ -90,6 +96,8 @@ class Hook:
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
             cls.name = snake_case(cls.__name__)
+        if "draws_random_numbers" not in cls.__dict__:
+            cls.draws_random_numbers = True
 
     def named(self, name: str) -> Self:
         """Give this instance another name, so that two of a class fit in one run."""
@@ -205,8 +213,10 @@ class FunctionHook(Hook):
         *,
         every: Every | int | str | None = None,
         priority: Priority | int | str = Priority.NORMAL,
+        takes_part_in_training: bool = False,
     ) -> None:
         self.name = f"{getattr(function, '__name__', 'function')}@{point}"
         self.every = every
+        self.takes_part_in_training = takes_part_in_training
         self.priority = priority
         setattr(self, point, function)

@@ -7,17 +7,19 @@ Whatever is wrong with a hook is said here, before training starts. What remains
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from hookloop.core.acting import Call, acts_at, call_of, kind_of, priority_of, schedule_of
 from hookloop.core.contract import check_contract
 from hookloop.core.hook import Hook
-from hookloop.core.points import PointTable
+from hookloop.core.points import Point, PointTable
 from hookloop.core.verify import check_hook, check_names
+from hookloop.data.side_randomness import Place
 from hookloop.errors import HookError
-from hookloop.every import Every
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -40,36 +42,57 @@ class Disabled:
         return f"{self.hook} failed at {self.point}: {self.error}"
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the timetable: a hook that acts at a point, and what it declares."""
-
-    point: str
-    hook: str
-    priority: int
-    every: Every | None
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-
-
 class Calls(tuple[Call, ...]):
     """What a point's firing calls, with the point and the hook behind each call for error notes."""
 
-    point: str
+    point: Point
     owners: tuple[Hook, ...]
+    entries: tuple[tuple[Call, Hook], ...]
 
     @classmethod
-    def of(cls, point: str, entries: Iterable[tuple[Call, Hook]]) -> Calls:
-        """Bundle calls with their owners; both keep the order given."""
+    def of(cls, point: Point, entries: Iterable[tuple[Call, Hook]], *, apart: bool = True) -> Calls:
+        """Bundle calls with their owners; those that may draw random numbers are set apart."""
         pairs = tuple(entries)
-        calls = cls(call for call, _ in pairs)
-        calls.point = point
+        calls = cls(_set_apart(point, pairs) if apart else (call for call, _ in pairs))
+        calls.point, calls.entries = point, pairs
         calls.owners = tuple(owner for _, owner in pairs)
         return calls
 
-    def only(self, index: int) -> Calls:
-        """Return one of the calls, to be fired alone."""
-        return Calls.of(self.point, [(self[index], self.owners[index])])
+    def singly(self, *, apart: bool = True) -> list[Calls]:
+        """Return the calls to be fired one by one."""
+        return [Calls.of(self.point, [entry], apart=apart) for entry in self.entries]
+
+
+def _apart(point: Point, *entries: tuple[Call, Hook]) -> Call:
+    """Make one call of those of hooks that only observe, and may draw random numbers."""
+    if not any(_draws(hook) for _, hook in entries):
+        return entries[0][0]
+    calls = Calls.of(point, entries, apart=False)
+    each = [(one.owners[0].name, partial(fire, one)) for one in calls.singly(apart=False)]
+    place = Place(point.name, point.is_busy, partial(fire, calls), each)
+
+    def call(run: Run, *args: object) -> None:
+        run.side_randomness.lend(place, (run.phase, run.progress.iter), run, *args)
+
+    return call
+
+
+def _set_apart(point: Point, entries: Sequence[tuple[Call, Hook]]) -> Iterator[Call]:
+    """Put neighbours that may draw into one call, along with those between them that do not."""
+    for takes_part, stretch in groupby(entries, lambda entry: entry[1].takes_part_in_training):
+        run = list(stretch)
+        # A call with a schedule is set apart by itself, when it is due.
+        draw = [n for n, (_, one) in enumerate(run) if _draws(one) and not schedule_of(one, point)]
+        if takes_part or not draw:
+            yield from (call for call, _ in run)
+        else:
+            yield from (call for call, _ in run[: draw[0]])
+            yield _apart(point, *run[draw[0] : draw[-1] + 1])
+            yield from (call for call, _ in run[draw[-1] + 1 :])
+
+
+def _draws(hook: Hook) -> bool:
+    return hook.draws_random_numbers and not hook.takes_part_in_training
 
 
 def fire(calls: Calls, run: Run, *args: object) -> None:
@@ -81,20 +104,24 @@ def fire(calls: Calls, run: Run, *args: object) -> None:
             else:  # The common case: half the cost of a call with a starred tuple.
                 call(run)
         except Exception as error:
-            owner = calls.owners[calls.index(call)]
-            error.add_note(f"raised by the hook '{owner.name}' ({kind_of(owner)}) at {calls.point}")
+            owner = next((hook for one, hook in calls.entries if one is call), None)
+            if owner is None:  # Calls that were set apart: the note is there.
+                raise
+            note = f"raised by the hook '{owner.name}' ({kind_of(owner)}) at {calls.point.name}"
+            if note not in getattr(error, "__notes__", ()):
+                error.add_note(note)
             # Only a failure at work is survived; a hook that was set up wrongly says so at start.
             if owner.on_error != "disable" or isinstance(error, HookError):
                 raise
-            run.plan.disable(owner, calls.point, error)
+            run.plan.disable(owner, calls.point.name, error)
 
 
 def fire_all(calls: Calls, run: Run) -> None:
     """Make a point's calls even if some fail, for the sake of what they have to clean up."""
     failures: list[BaseException] = []
-    for index in range(len(calls)):
+    for one in calls.singly():
         try:
-            fire(calls.only(index), run)
+            fire(one, run)
         except BaseException as error:  # noqa: BLE001 - raised again below; it may be a sys.exit()
             failures.append(error)
     if failures:
@@ -127,10 +154,11 @@ class Plan:
 
     def _compile(self) -> None:
         for point in self.points.values():
-            entries = [(call, hook) for hook in self.hooks if (call := call_of(hook, point))]
+            alone = partial(_apart, point)
+            entries = [(c, one) for one in self.hooks if (c := call_of(one, point, alone))]
             for wrapper in self._wrappers:
                 entries = [(wrapper(call, hook, point.name), hook) for call, hook in entries]
-            setattr(self, point.name, Calls.of(point.name, entries))
+            setattr(self, point.name, Calls.of(point, entries))
 
     def calls(self, point: str) -> Calls:
         """Look a point's calls up by name, for points that a project declared."""
@@ -162,18 +190,3 @@ class Plan:
         self.disabled.append(Disabled(hook.name, point, reason))
         self.hooks = tuple(other for other in self.hooks if other is not hook)
         self._compile()
-
-    def timetable(self) -> list[Row]:
-        """List who acts where, in the order of the table and of the calls."""
-        return [
-            Row(
-                point.name,
-                hook.name,
-                priority_of(hook),
-                schedule_of(hook, point),
-                tuple(hook.reads),
-                tuple(hook.writes),
-            )
-            for point in self.points.values()
-            for hook in getattr(self, point.name).owners
-        ]

@@ -71,6 +71,11 @@ class Point:
             )
 
     @property
+    def is_busy(self) -> bool:
+        """Whether it may be fired in every iteration, so that each microsecond counts."""
+        return self.within or self.name.endswith("_iter") or self not in POINTS
+
+    @property
     def signature(self) -> str:
         """How a hook defines it."""
         return f"{self.name}({', '.join(('run', *self.args))})"

@@ -16,6 +16,7 @@ from hookloop.arguments import missing_attribute
 from hookloop.checkpoint.request import Save
 from hookloop.core.plan import Disabled, Plan, fire
 from hookloop.data.batch import size_of
+from hookloop.data.side_randomness import SideRandomness
 from hookloop.errors import ModelError
 from hookloop.writers.outbox import Outbox
 
@@ -182,6 +183,7 @@ class Run:
         requests: What was asked for; write it through the verbs.
         outbox: Where records wait for the writers; write it through `emit`.
         facades: How foreign hooks see this run, by the name of their dialect.
+        side_randomness: Where hooks that only observe get their random numbers.
     """
 
     model: torch.nn.Module
@@ -207,6 +209,7 @@ class Run:
     requests: Requests = field(default_factory=Requests)
     outbox: Outbox = field(default_factory=Outbox)
     facades: dict[str, object] = field(default_factory=dict)
+    side_randomness: SideRandomness = field(default_factory=SideRandomness)
 
     if not TYPE_CHECKING:  # Type checkers know the attributes themselves.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from itertools import islice, takewhile
 from typing import cast
 
+import torch
 from torch import Tensor
 
 from hookloop.data.indices import Place
@@ -38,6 +39,8 @@ class Source:
         """Batches taken from the pass at hand; 0 when none is."""
         self.tells_passes = False
         """Whether a sampler is told the number of the pass, where epochs have no borders."""
+        self.when_replaced: Callable[[], None] = lambda: None
+        """Called when there is other data, with other generators."""
         self._passes = 0
         self._seed_samples = seed_samples
         self._reader = make_reader(data, seed_samples=seed_samples)
@@ -60,6 +63,10 @@ class Source:
     def is_one_pass(self) -> bool:
         """Whether the data can be read only once."""
         return isinstance(self.data, Iterator)
+
+    def generators(self) -> list[torch.Generator]:
+        """Return the generators that the order depends on, besides the process's own."""
+        return self._reader.generators()
 
     def epoch(self, size: int, iterations: int | None = None) -> Iterator[list[object]]:
         """Return the groups of microbatches of one epoch.
@@ -112,6 +119,7 @@ class Source:
         if self._groups is not None:
             self._groups = None
             self.finish()
+        self.when_replaced()
 
     def _begin(self) -> Iterator[object]:
         """Begin a pass from its first batch."""
@@ -195,9 +203,17 @@ class Source:
         for generator, one in zip(self._reader.generators(), saved, strict=False):
             generator.set_state(one)
 
-    def __iter__(self) -> Iterator[object]:
+    def read(self) -> Iterator[object]:
         """Read a pass batch by batch, for an evaluation."""
         return self._begin()
+
+    def __iter__(self) -> Iterator[object]:
+        """Read a pass besides, for a hook: it is not counted and disturbs none under way."""
+        besides = Source(self.data, self.name, seed_samples=self._seed_samples)
+        try:
+            yield from besides.read()
+        finally:
+            besides.close()
 
     def set_epoch(self, epoch: int) -> None:
         """Tell a sampler that wants to know which epoch begins, so that it shuffles anew."""

@@ -113,6 +113,10 @@ class Adapter(Hook):
         self.on_error = cast("OnError", _instance_text(foreign, "on_error") or "raise")
         self.ends_training = bool(getattr(foreign, "ends_training", False))
         self.steps_schedules = bool(getattr(foreign, "steps_schedules", False))
+        self.takes_part_in_training = bool(getattr(foreign, "takes_part_in_training", False))
+        # Those that we wrote ourselves draw nothing.
+        draws = not type(foreign).__module__.startswith("hookloop.")
+        self.draws_random_numbers = bool(vars(type(foreign)).get("draws_random_numbers", draws))
         self._make_facade = facade
         self.facade: Facade = cast("Facade", None)  # There is one from before_run on.
         self._at_start: list[Call] = []

@@ -24,6 +24,7 @@ class Companion(Hook):
     """What a dialect does besides calling foreign hooks; a subclass says it at mount points."""
 
     priority = Priority.HIGHEST
+    takes_part_in_training = True
 
     def join(self, run: Run) -> None:
         """Come into the run, unless another adapted hook has brought it along already."""

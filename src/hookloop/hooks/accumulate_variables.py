@@ -50,6 +50,8 @@ class AccumulateVariables(Hook):
         ('targets',)
     """
 
+    draws_random_numbers = False
+
     def __init__(
         self,
         variables: Sequence[str],

@@ -44,6 +44,8 @@ class ActOnPlateau(WatchMetric):
         [False, False, False, True]
     """
 
+    takes_part_in_training = True
+
     def __init__(
         self,
         metric: str = "val/loss",

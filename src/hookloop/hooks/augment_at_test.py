@@ -39,6 +39,8 @@ class AugmentAtTest(Hook):
         tensor([2., 2.])
     """
 
+    takes_part_in_training = True
+
     def __init__(
         self,
         views: Sequence[View | Sequence[View]],

@@ -46,6 +46,7 @@ class AverageWeights(Hook):
     """
 
     priority = Priority.ABOVE_NORMAL  # So that other hooks find the average at before_val.
+    takes_part_in_training = True
 
     def __init__(
         self,

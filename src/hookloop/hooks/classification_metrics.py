@@ -50,6 +50,8 @@ class ClassificationMetrics(AccumulateVariables):
         ('*/f1', '*/recall')
     """
 
+    draws_random_numbers = False
+
     def __init__(
         self,
         predictions: str = "output",

@@ -33,6 +33,8 @@ class ClipGradients(Hook):
         ('train/grad_norm', 'train/grad_norm/*')
     """
 
+    takes_part_in_training = True
+
     def __init__(
         self,
         max_norm: float | None = None,

@@ -42,6 +42,8 @@ class ComputeStats(AccumulateVariables):
         ('*/loss/min', '*/loss/max')
     """
 
+    draws_random_numbers = False
+
     def __init__(
         self,
         variables: Sequence[str | Mapping[str, Sequence[str]]] | Mapping[str, Sequence[str]],

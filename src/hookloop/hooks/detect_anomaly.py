@@ -29,6 +29,8 @@ class DetectAnomaly(Hook):
         110
     """
 
+    draws_random_numbers = False
+
     def __init__(self, begin: int = 0, end: int | None = None, *, check_nan: bool = True) -> None:
         if begin < 0 or (end is not None and end <= begin):
             raise HookError(f"DetectAnomaly: begin={begin}, end={end} is no range of iterations.")

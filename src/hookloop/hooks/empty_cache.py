@@ -29,6 +29,8 @@ class EmptyCache(Hook):
         True
     """
 
+    draws_random_numbers = False
+
     def __init__(
         self, before_epoch: bool = False, after_iter: bool = False, after_epoch: bool = True
     ) -> None:

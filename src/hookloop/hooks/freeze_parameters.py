@@ -30,6 +30,8 @@ class FreezeParameters(Hook):
         '2 epochs'
     """
 
+    takes_part_in_training = True
+
     def __init__(self, patterns: str | Sequence[str], until: int | str | None = None) -> None:
         self.patterns = (patterns,) if isinstance(patterns, str) else tuple(patterns)
         if not self.patterns:

@@ -32,6 +32,7 @@ class LogMemory(Hook):
     """
 
     writes = ("train/memory/*",)
+    draws_random_numbers = False
 
     def __init__(self, every: Every | int | str = 50, summary_at: Sequence[int] = ()) -> None:
         if any(iter < 1 for iter in summary_at):

@@ -48,6 +48,7 @@ class LogMetrics(Hook):
 
     priority = Priority.BELOW_NORMAL
     on_error = "disable"
+    draws_random_numbers = False
 
     def __init__(
         self, every: Every | int | str = 50, *, file: bool = True, console: bool | None = None

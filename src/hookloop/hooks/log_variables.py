@@ -32,6 +32,8 @@ class LogVariables(Hook):
         ('val/*',)
     """
 
+    draws_random_numbers = False
+
     def __init__(self, variables: Sequence[str] | None = None) -> None:
         if isinstance(variables, str):
             raise HookError(f"LogVariables: variables is a list, write ['{variables}'].")

@@ -35,6 +35,7 @@ class MaskOutputs(Hook):
     """
 
     priority = Priority.HIGH  # Before hooks that read the output.
+    takes_part_in_training = True
 
     def __init__(
         self,

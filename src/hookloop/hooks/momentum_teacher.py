@@ -36,6 +36,8 @@ class MomentumTeacher(Hook):
         [0.996, 0.998, 1.0]
     """
 
+    takes_part_in_training = True
+
     def __init__(
         self,
         momentum: float = 0.996,

@@ -46,6 +46,7 @@ class PlotLines(Hook):
     """
 
     on_error = "disable"
+    draws_random_numbers = False
 
     def __init__(
         self,

@@ -46,6 +46,7 @@ class ProfileOperators(Hook):
     """
 
     priority = Priority.VERY_LOW
+    draws_random_numbers = False
 
     def __init__(  # noqa: PLR0913 - the profiler's own
         self,

@@ -43,6 +43,8 @@ class RecomputeBatchNorm(Hook):
         512
     """
 
+    takes_part_in_training = True
+
     def __init__(
         self, samples: int = 1024, *, at: Literal["epoch", "validation"] = "epoch"
     ) -> None:

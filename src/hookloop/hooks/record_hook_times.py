@@ -32,6 +32,7 @@ class RecordHookTimes(Hook):
 
     priority = Priority.HIGHEST
     writes = ("train/hook_time/*",)
+    draws_random_numbers = False
 
     def __init__(self, file: str | None = "hook_times.txt") -> None:
         self.file = file

@@ -29,6 +29,7 @@ class RecordThroughput(Hook):
 
     writes = ("train/samples_per_second", "train/time_per_sample")
     priority = Priority.VERY_HIGH  # Before hooks that replace the batch.
+    draws_random_numbers = False
 
     def __init__(self, every: Every | int | str = 50) -> None:
         self.every = interval_of(self, every)

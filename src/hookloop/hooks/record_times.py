@@ -23,6 +23,7 @@ class RecordTimes(Hook):
     """
 
     writes = ("train/data_time", "train/iter_time")
+    draws_random_numbers = False
 
     def __init__(self) -> None:
         self._since = 0.0

@@ -39,6 +39,8 @@ class RequireMetric(WatchMetric):
         hookloop.errors.HookError: RequireMetric: give either above= or below=.
     """
 
+    takes_part_in_training = True
+
     def __init__(
         self,
         metric: str,

@@ -56,6 +56,7 @@ class SaveCheckpoint(Hook):
     """
 
     priority = Priority.VERY_LOW
+    draws_random_numbers = False
 
     def __init__(  # noqa: PLR0913 - the documented options of a checkpoint
         self,

@@ -44,6 +44,8 @@ class SaveConfusionMatrix(AccumulateVariables):
         ('val', 'test')
     """
 
+    draws_random_numbers = False
+
     def __init__(
         self,
         predictions: str = "output",

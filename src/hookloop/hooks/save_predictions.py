@@ -51,6 +51,8 @@ class SavePredictions(AccumulateVariables):
         ('test',)
     """
 
+    draws_random_numbers = False
+
     def __init__(
         self,
         variables: Sequence[str] = ("output", "targets"),

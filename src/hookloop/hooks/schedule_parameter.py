@@ -38,6 +38,8 @@ class ScheduleParameter(Hook):
         [0.04, 0.22, 0.4]
     """
 
+    takes_part_in_training = True
+
     def __init__(
         self,
         parameter: str,

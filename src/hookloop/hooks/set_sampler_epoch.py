@@ -20,6 +20,8 @@ class SetSamplerEpoch(Hook):
         'set_sampler_epoch'
     """
 
+    takes_part_in_training = True
+
     def before_train_epoch(self, run: Run) -> None:
         if run.train_data is not None:
             run.train_data.set_epoch(run.progress.epoch)

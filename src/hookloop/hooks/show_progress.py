@@ -47,6 +47,7 @@ class ShowProgress(Hook):
 
     priority = Priority.BELOW_NORMAL
     on_error = "disable"
+    draws_random_numbers = False
 
     def __init__(
         self, every: Every | int | str = 50, file: TextIO | None = None, *, summary: bool = True

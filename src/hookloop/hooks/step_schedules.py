@@ -27,6 +27,7 @@ class StepSchedules(Hook):
 
     priority = Priority.LOW
     steps_schedules = True
+    takes_part_in_training = True
 
     def __init__(self) -> None:
         self._by_metric: list[Schedule] = []  # A validation without training moves nothing.

@@ -32,6 +32,7 @@ class StopAfter(Hook):
     """
 
     ends_training = True
+    takes_part_in_training = True
 
     def __init__(
         self,

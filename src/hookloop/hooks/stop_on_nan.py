@@ -63,6 +63,8 @@ class StopOnNaN(Hook):
         Every(count=1, unit='iters')
     """
 
+    takes_part_in_training = True
+
     def __init__(
         self,
         *,

@@ -38,6 +38,7 @@ class StopOnPlateau(ActOnPlateau):
     """
 
     ends_training = True
+    takes_part_in_training = True
 
     def __init__(  # noqa: PLR0913 - two forms of one question
         self,

@@ -34,6 +34,7 @@ class StopOnSignal(Hook):
     """
 
     priority = Priority.HIGHEST
+    draws_random_numbers = False
 
     def __init__(self, signals: tuple[str, ...] | list[str] = ("SIGINT", "SIGTERM")) -> None:
         known = signal.Signals.__members__

@@ -22,6 +22,8 @@ class SyncBuffers(Hook):
         'sync_buffers'
     """
 
+    takes_part_in_training = True
+
     def __init__(self) -> None:
         self._synced_at = -1
 

@@ -25,6 +25,8 @@ class SynchronizeCuda(Hook):
         'synchronize_cuda'
     """
 
+    draws_random_numbers = False
+
     def __init__(self) -> None:
         self._handles: list[RemovableHandle] = []
 

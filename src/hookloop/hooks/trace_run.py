@@ -32,6 +32,7 @@ class TraceRun(Hook):
 
     priority = Priority.LOWEST
     on_error = "disable"
+    draws_random_numbers = False
 
     def __init__(self, file: str = "trace.yaml") -> None:
         if not file or "/" in file:

@@ -37,6 +37,8 @@ class WriteCSV(WriteTo):
         '5 epochs'
     """
 
+    draws_random_numbers = False
+
     def __init__(
         self,
         file: str | Path = "metrics.csv",

@@ -39,6 +39,8 @@ class WriteMetrics(WriteTo):
         Every(count=10, unit='iters')
     """
 
+    draws_random_numbers = False
+
     def __init__(self, every: Every | int | str = 50, metrics: Sequence[str] | None = None) -> None:
         self._set_up(every, metrics)
         self._started = ""

@@ -28,6 +28,8 @@ from hookloop.trainer.state import restore
 if TYPE_CHECKING:
     import torch
 
+    from hookloop.data.source import Source
+
 
 class Session:
     """Runs pieces of work, each between before_run and after_run.
@@ -80,6 +82,7 @@ class Session:
         if run.hooks or self.start.is_given:  # A run without hooks leaves nothing on disk.
             self._open(log, trains=trains)
         failure: BaseException | None = None
+        self._keep_randomness()
         try:
             fire(run.plan.before_run, run)
             self._load(trains=trains)
@@ -141,11 +144,23 @@ class Session:
             record_disabled(run, trains=trains)
         log.note(f"{outcome} after iteration {run.progress.iter}")
 
+    def _keep_randomness(self) -> None:
+        """Choose the random numbers that no hook which only observes may take."""
+        run, side = self.run, self.run.side_randomness
+        side.watch_devices({run.device, *(one.device for one in run.model.parameters())})
+        self._keep_loaders()
+        if side.key is None:
+            side.key = run.seed
+
+    def _keep_loaders(self) -> None:
+        sources = _sources(self.run)
+        self.run.side_randomness.watch_loaders(g for one in sources for g in one.generators())
+        for source in sources:
+            source.when_replaced = self._keep_loaders
+
     def _close_data(self) -> None:
         """End the processes that load data: none outlives the run, whatever holds on to it."""
-        run = self.run
-        train = [run.train_data] if run.train_data is not None else []
-        for source in (*train, *run.val_data.values(), *run.test_data.values()):
+        for source in _sources(self.run):
             source.close()
 
     def _outcome(self, error: BaseException | None = None) -> Outcome:
@@ -170,6 +185,11 @@ class Session:
             problem=problem,
             disabled=tuple(run.plan.disabled),
         )
+
+
+def _sources(run: Run) -> list[Source]:
+    train = [run.train_data] if run.train_data is not None else []
+    return [*train, *run.val_data.values(), *run.test_data.values()]
 
 
 def _do_at_end(failure: BaseException | None, action: Callable[..., None], *args: object) -> None:

@@ -55,6 +55,7 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "metric_store": run.metrics.state_dict(),
         "hooks": {hook.name: hook.state_dict() for hook in run.hooks},
         "rng": [Randomness.now().state],
+        "side_randomness": run.side_randomness.state_dict(),
         "kinds": kinds_of(run),
         "config": plain(run.config),
         "environment": fingerprints(run.config),
@@ -86,6 +87,8 @@ def restore(
             run.val_data[name].load_reading_state(cast("Mapping[str, object]", state))
     run.metrics.load_state_dict(_part(checkpoint, "metric_store", label))
     _restore_hooks(run, _part(checkpoint, "hooks", label))
+    if "side_randomness" in checkpoint:  # Versions before 0.2 did not know of any.
+        run.side_randomness.load_state_dict(_part(checkpoint, "side_randomness", label))
     return Randomness(cast("list[dict[str, object]]", checkpoint["rng"])[run.world.rank])
 
 

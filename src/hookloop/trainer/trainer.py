@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.core.hook import FunctionHook, Hook
 from hookloop.core.loop import Loop
-from hookloop.core.plan import Plan, Row
+from hookloop.core.plan import Plan
 from hookloop.core.points import Point, PointTable
 from hookloop.core.priority import Priority
 from hookloop.core.run import Outcome, Run
@@ -46,6 +46,7 @@ from hookloop.trainer.inputs import (
 )
 from hookloop.trainer.session import Session
 from hookloop.trainer.start import Start
+from hookloop.trainer.timetable import Row, timetable_of
 
 if TYPE_CHECKING:
     import torch
@@ -258,7 +259,7 @@ class Trainer(Guarded):
     def timetable(self) -> list[Row]:
         """List which hook acts at which mount point, in order."""
         self._compile()
-        return self.run.plan.timetable()
+        return timetable_of(self.run.plan)
 
     def on(
         self,
@@ -266,12 +267,19 @@ class Trainer(Guarded):
         *,
         every: Every | int | str | None = None,
         priority: Priority | int | str = Priority.NORMAL,
+        takes_part_in_training: bool = False,
     ) -> Callable[[Function], Function]:
         """Attach a function to a mount point: ``@trainer.on("after_train_iter", every=50)``."""
         name = self._points[point].name
 
         def attach(function: Function) -> Function:
-            hook = FunctionHook(function, name, every=every, priority=priority)
+            hook = FunctionHook(
+                function,
+                name,
+                every=every,
+                priority=priority,
+                takes_part_in_training=takes_part_in_training,
+            )
             same = sum(other.name.split("#")[0] == hook.name for other in self._hooks)
             self._hooks.append(hook.named(f"{hook.name}#{same + 1}") if same else hook)
             return function

@@ -48,6 +48,7 @@ class EMAHook(Hook, Replaceable):
         "before_test_epoch", "after_test_epoch", "before_save_checkpoint", "after_load_checkpoint",
         "_ema_started", "_swap_ema_parameters", "_swap_ema_state_dict",
     )  # fmt: skip
+    takes_part_in_training = True
 
     def __init__(
         self,

@@ -20,6 +20,8 @@ class PrepareTTAHook(Hook):
         tta_cfg: How to build the wrapper, a subclass of ``BaseTTAModel``; it is given the model.
     """
 
+    takes_part_in_training = True
+
     def __init__(self, tta_cfg: Mapping[str, object]) -> None:
         self.tta_cfg = dict(tta_cfg)
 

@@ -38,6 +38,7 @@ class LoadForeign(Hook):
 
     name = "mmengine_load"
     priority = Priority.LOWEST
+    takes_part_in_training = True
 
     def __init__(self, runner: Runner, path: str, *, resume: bool) -> None:
         self._runner = runner
@@ -92,6 +93,7 @@ class PrepareRun(Hook):
     priority = Priority.HIGHEST
 
     validation: Validation
+    takes_part_in_training = True
 
     def __init__(self, runner: Runner, intervals: list[tuple[int, int]]) -> None:
         self._runner = runner
@@ -129,6 +131,7 @@ class AddForeignKeys(Hook):
 
     name = "mmengine_keys"
     priority = Priority.LOWEST
+    takes_part_in_training = True
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner

@@ -18,6 +18,8 @@ class LRSchedulerHook(Hook):
         schedulers: From names of parameter groups to functions of the step.
     """
 
+    takes_part_in_training = True
+
     def __init__(self, schedulers: Mapping[str, Callable[[int], float]] | None = None) -> None:
         self.schedulers = dict(schedulers or {})
 

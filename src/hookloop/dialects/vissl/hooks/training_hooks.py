@@ -120,6 +120,8 @@ class FreezeParametersHook(QuietHook):
     iterations; a name may begin with ``module.``, as VISSL demands.
     """
 
+    takes_part_in_training = True
+
     def on_backward(self, task: Task) -> None:
         pairs = task.config.find("MODEL.TEMP_FROZEN_PARAMS_ITER_MAP", [])
         wanted = {
@@ -135,6 +137,8 @@ class FreezeParametersHook(QuietHook):
 
 class SetDataSamplerEpochHook(QuietHook):
     """Tell the sampler of the phase which phase it is."""
+
+    takes_part_in_training = True
 
     def on_phase_start(self, task: Task) -> None:
         sampler = getattr(task.dataloaders.get(task.phase_type), "sampler", None)
@@ -154,6 +158,7 @@ class EmaHook(QuietHook):
     """
 
     on_phase_start = ClassyHook._noop
+    takes_part_in_training = True
 
     def __init__(
         self,
@@ -194,6 +199,8 @@ class EmaHook(QuietHook):
 
 class ModelOutputMaskHook(QuietHook):
     """In test phases, mask the scores of classes that the data has no label of."""
+
+    takes_part_in_training = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -23,6 +23,8 @@ def _averaging(hook: HookBase, method: str) -> Any:  # noqa: ANN401 - the model'
 class EMAIterHook(HookBase):
     """Call the model's ``init_ema`` before the training and ``update_ema`` after iterations."""
 
+    takes_part_in_training = True
+
     def before_train(self) -> None:
         _averaging(self, "init_ema")()
 
@@ -35,6 +37,8 @@ class EMAEpochHook(HookBase):
 
     ``load_bkp_state_dict`` gives the model its own weights back before the next epoch.
     """
+
+    takes_part_in_training = True
 
     def before_train_epoch(self) -> None:
         if self.trainer.epoch > self.trainer.start_epoch:

@@ -23,6 +23,7 @@ class LRSchedulerHook(HookBase):
     """
 
     _level = PriorityStatus.HIGH
+    takes_part_in_training = True
 
     def __init__(self, optimizer: torch.optim.Optimizer, scheduler: LRScheduler) -> None:
         super().__init__()
