@@ -419,7 +419,7 @@ def fill_disk_for_a_while(bench: Bench) -> str:
         hooks = [Fill(disk, range(12, 25))]
         life = bench.run(run_dir, directory=disk.path, hooks=hooks)
         said = life.log.read_text()
-        for words in ("could not be saved", "the fault is over"):
+        for words in ("could not be saved", "the problem is over"):
             if said.count(words) != 1:
                 raise Fault(f"full_for_a_while: '{words}' was said {said.count(words)} times")
         bench.check_end(run_dir, place=disk.path / run_dir.name)

@@ -86,6 +86,15 @@ class Index:
     @property
     def entries(self) -> dict[str, Saved]:
         """The checkpoints by name, oldest first."""
+        return self.load()
+
+    @property
+    def known(self) -> dict[str, Saved]:
+        """The same, as far as it was read or written already: the store is not asked."""
+        return self._entries or {}
+
+    def load(self) -> dict[str, Saved]:
+        """Read the list, unless that was done already."""
         if self._entries is None:
             self._entries = self._read()
         return self._entries

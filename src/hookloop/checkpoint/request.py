@@ -25,6 +25,8 @@ class Save:
         of: A file of this very iteration to keep under the new name, instead of writing again.
         metrics: Numbers for the index besides the metrics of the iteration, by their full names.
         lost: Called if it could not be saved and was given up.
+        max_wait: Seconds that the training, and its end, wait for the store; those of the last save
+            there if not given. A large checkpoint gets a second more for every 10 MB.
 
     >>> Save("../epoch_1.pth")
     Traceback (most recent call last):
@@ -41,6 +43,7 @@ class Save:
     of: str | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     lost: Callable[[], None] | None = field(default=None, compare=False)
+    max_wait: float | None = None
 
     def __post_init__(self) -> None:
         if not is_file_name(self.name):

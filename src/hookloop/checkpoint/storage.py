@@ -159,6 +159,10 @@ class LocalStorage:
         self.directory.mkdir(parents=True, exist_ok=True)
         return shutil.disk_usage(self.directory).free
 
+    def frees(self, name: str) -> bool:
+        """Return whether deleting a file makes room: not if it is there under two names."""
+        return (self.directory / name).stat().st_nlink == 1
+
     def clean(self) -> list[str]:
         """Delete what a killed process left half written."""
         hidden = sorted(self.directory.glob(".*")) if self.directory.is_dir() else []

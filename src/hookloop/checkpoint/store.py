@@ -17,11 +17,15 @@ from typing import cast
 
 from hookloop.checkpoint.index import Index, Kind, Saved
 from hookloop.checkpoint.reading import read
-from hookloop.checkpoint.storage import Storage, open_storage, put
+from hookloop.checkpoint.storage import LocalStorage, Storage, is_url, open_storage, put
+from hookloop.checkpoint.sums import damage
 from hookloop.checkpoint.writing import write_checkpoint
 from hookloop.errors import CheckpointError
 
 LAST = "last_checkpoint"
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a disk on which there is no room."""
 
 _log = logging.getLogger("hookloop")
 
@@ -39,9 +43,18 @@ class CheckpointStore:
         self.index = Index(self.storage, self.place)
 
     def write(self, checkpoint: Mapping[str, object], saved: Saved, nbytes: int) -> Saved:
-        """Make a checkpoint durable and list it."""
-        self._check_space(nbytes)
-        sums = write_checkpoint(self.storage, saved.name, dict(checkpoint))
+        """Make a checkpoint durable and list it.
+
+        Where the disk is too small for one more, older ones of the same hook are given up for it.
+        """
+        while True:
+            try:
+                self._check_space(nbytes)
+                sums = write_checkpoint(self.storage, saved.name, dict(checkpoint))
+                break
+            except OSError as error:
+                if error.errno not in FULL or not self._make_room(saved):
+                    raise
         return self.index.add(replace(saved, size=sums.size, crc32=sums.crc32, time=time.time()))
 
     def promote(self, name: str, saved: Saved) -> Saved:
@@ -60,9 +73,14 @@ class CheckpointStore:
             self.index.change(lambda one: one.amended(metrics) if one.name == name else one)
 
     def holds(self, name: str, iteration: int) -> bool:
-        """Tell whether a checkpoint of this very iteration is here under this name."""
-        listed = self.index.entries.get(name)
-        return listed is not None and listed.iter == iteration and name in self.storage.names()
+        """Return whether a checkpoint of this very iteration is here under this name.
+
+        A store elsewhere is not asked, because the training would wait for it.
+        """
+        listed = self.index.known.get(name)
+        if listed is None or listed.iter != iteration:
+            return False
+        return is_url(self.place) or name in self.storage.names()
 
     def mark_last(self, name: str) -> None:
         """Name the checkpoint from which a resume begins."""
@@ -173,6 +191,39 @@ class CheckpointStore:
                 done = cast("dict[str, int]", found[1]["progress"]).get("iter", 0)
                 best = max(best or (done, *found), (done, *found), key=lambda one: one[0])
         return best[1:] if best else None
+
+    def _make_room(self, wanted: Saved) -> bool:
+        """Delete the oldest checkpoint that makes room; return whether there was one.
+
+        One that is whole stays in any case, and so does what nobody but the user may delete: the
+        best, those kept for ever, those that another hook wants as well.
+        """
+        if not isinstance(self.storage, LocalStorage):
+            return False
+        listed = list(self.index.entries.values())
+        names = set(self.storage.names())
+        newest = next((one for one in reversed(listed) if self._is_safe(one, names)), None)
+        for one in listed:
+            is_spare = one.kind == wanted.kind == "periodic" and one.owners == wanted.owners
+            if one is newest or newest is None or one.forever or not is_spare:
+                continue
+            if one.name in names and self.storage.frees(one.name):
+                _log.warning(
+                    "The disk of '%s' is full: '%s' is deleted to make room for '%s'.",
+                    self.place,
+                    one.name,
+                    wanted.name,
+                )
+                self.storage.remove(one.name)
+                return True
+        return False
+
+    def _is_safe(self, one: Saved, names: set[str]) -> bool:
+        """Return whether a run could be resumed from a checkpoint, which is read to see that."""
+        if not one.is_resumable or one.name not in names:
+            return False
+        with self.storage.open(one.name) as file:
+            return damage(file, one.crc32) is None
 
     def _check_space(self, nbytes: int) -> None:
         free = self.storage.free_bytes()

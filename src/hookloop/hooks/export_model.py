@@ -87,6 +87,12 @@ class ExportModel(Hook):
     def after_train(self, run: Run) -> None:
         if not run.world.is_main:
             return
+        try:
+            self._write(run)
+        except OSError as error:  # The training is done: a full disk does not undo it.
+            run.plan.disable(self, "after_train", error)
+
+    def _write(self, run: Run) -> None:
         path = run.dir / self.file
         make_folder(path.parent, run.dir)
         model = copy.deepcopy(run.model).cpu().eval()
@@ -94,6 +100,7 @@ class ExportModel(Hook):
             from safetensors.torch import save_model
 
             with drafted(path) as draft:
+                draft.touch()  # Raises what the system says, unlike what follows.
                 save_model(model, str(draft))
             return
         example = Example.of(to_device(self.inputs(run), torch.device("cpu")))
@@ -118,6 +125,8 @@ class ExportModel(Hook):
                 )
                 torch.jit.save(traced, str(path))
         except (TypeError, RuntimeError) as error:
+            with path.open("ab") as file:  # What the system says is clearer than what torch says.
+                file.write(bytes(1 << 20))
             raise ModelError(
                 f"ExportModel: the model cannot be traced as {self.format} with the inputs of the "
                 f"last batch; give inputs=, or format='safetensors'. {error}"

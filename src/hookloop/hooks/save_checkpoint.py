@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
+from hookloop.checkpoint.lane import MAX_WAIT
 from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.storage import open_storage
 from hookloop.core.hook import Hook
@@ -48,6 +49,9 @@ class SaveCheckpoint(Hook):
             to a directory there that is named after the run, so that runs do not mix.
         template: File name with ``{}`` for the number, instead of the usual.
         leave_out: ``"optimizer"`` and ``"schedule"`` need not be saved.
+        max_wait: Seconds that the training waits for a save under way when the next one is due, and
+            that its end waits for the last one; a second more for every 10 MB. After that it
+            continues without waiting, and reports the store in ``outcome.problem``.
 
     Example:
         >>> hook = SaveCheckpoint(every="500 iters", keep=2, best="val/accuracy")
@@ -75,6 +79,7 @@ class SaveCheckpoint(Hook):
         directory: str | Path | None = None,
         template: str | None = None,
         leave_out: Sequence[Literal["optimizer", "schedule"]] = (),
+        max_wait: float = MAX_WAIT,
     ) -> None:
         self.interval = Every.parse(every) if every is not None else None
         self.begin = begin
@@ -86,6 +91,7 @@ class SaveCheckpoint(Hook):
         self.directory = str(directory) if directory is not None else None
         self.template = template
         self.leave_out = tuple(PARTS.get(part, part) for part in leave_out)
+        self.max_wait = max_wait
         self._best = BestScores(best, rule, greater_keys, less_keys)
         self.reads = self._best.reads
         self._by_epoch = self.interval is None or self.interval.unit == "epochs"
@@ -101,6 +107,7 @@ class SaveCheckpoint(Hook):
             ("keep", self.keep, 1),
             ("keep_every", self.keep_every, 1),
             ("begin", self.begin, 0),
+            ("max_wait", self.max_wait, 0),
         ):
             if value is not None and value < least:
                 raise HookError(f"SaveCheckpoint: {name} must be at least {least}, not {value}.")
@@ -161,7 +168,15 @@ class SaveCheckpoint(Hook):
     def on_exception(self, run: Run, error: BaseException) -> None:
         if self.saves_exceptions and self._is_training and isinstance(error, Exception):
             name = f"exception_iter_{run.progress.iter}.pth"
-            run.save(Save(name, self._place(run), kind="exception", owner=self.name))
+            run.save(
+                Save(
+                    name,
+                    self._place(run),
+                    kind="exception",
+                    owner=self.name,
+                    max_wait=self.max_wait,
+                )
+            )
 
     def after_run(self, run: Run) -> None:
         self._is_training = False
@@ -201,6 +216,7 @@ class SaveCheckpoint(Hook):
                 keep=self.keep,
                 forever=regular and every is not None and self._number(run) % every == 0,
                 leave_out=self.leave_out,
+                max_wait=self.max_wait,
             )
         )
 
@@ -218,6 +234,7 @@ class SaveCheckpoint(Hook):
                 leave_out=self.leave_out,
                 of=self._name(run) if self._saved_at == run.progress.iter else None,
                 metrics={f"val/{name}": value for name, value in metrics.items()},
+                max_wait=self.max_wait,
                 lost=partial(self._best.forget, metric, metrics[metric], before),
             )
         )

@@ -40,6 +40,24 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
                 os.fsync(file.fileno())
 
 
+def overwrite(path: Path, data: bytes) -> bool:
+    """Write a file in the room that it has already, for a disk without any; return whether it fits.
+
+    A crash in the middle damages it, so this is a last resort.
+    """
+    number = open_own(path, os.O_RDWR)
+    try:
+        room = getattr(os.fstat(number), "st_blocks", 0) * 512
+        if os.fstat(number).st_nlink > 1 or len(data) > room:
+            return False
+        os.write(number, data)
+        os.ftruncate(number, len(data))
+        os.fsync(number)
+    finally:
+        os.close(number)
+    return True
+
+
 @contextmanager
 def drafted(path: Path) -> Iterator[Path]:
     """Give a path to write to, whose file takes the place of ``path`` if nothing fails."""
@@ -67,12 +85,12 @@ def open_to_append(path: Path, buffering: int = -1) -> BinaryIO:
     Raises:
         LinkError: If it is a link, or not a file at all.
     """
-    number = open_own(path, os.O_WRONLY | os.O_APPEND)
+    number = open_own(path, os.O_RDWR | os.O_APPEND)
     if os.fstat(number).st_nlink > 1:
         os.close(number)
         with drafted(path) as draft:
             shutil.copyfile(path, draft)
-        number = open_own(path, os.O_WRONLY | os.O_APPEND)
+        number = open_own(path, os.O_RDWR | os.O_APPEND)
     return os.fdopen(number, "ab", buffering)
 
 

@@ -22,7 +22,7 @@ from datetime import datetime
 from pathlib import Path
 
 from hookloop.errors import HookloopError, RunExistsError
-from hookloop.runs.files import write_text
+from hookloop.runs.files import overwrite, write_text
 from hookloop.runs.records import to_json, to_number
 
 __all__ = ["TIME", "Pointer", "RunDir", "default_path", "to_json", "write_text"]
@@ -157,7 +157,12 @@ class RunDir:
 
     def write_summary(self, summary: Mapping[str, object]) -> None:
         """Write how the run ended; the keys are those that ``hookloop.runs.reader`` reads."""
-        write_text(self.summary_file, to_json(summary, indent=2) + "\n")
+        text = to_json(summary, indent=2) + "\n"
+        try:
+            write_text(self.summary_file, text)
+        except OSError:  # On a full disk, a run that has ended would look as if it went on.
+            if not self.summary_file.is_file() or not overwrite(self.summary_file, text.encode()):
+                raise
 
     def read_summary(self) -> dict[str, object]:
         """Return what ``write_summary`` wrote, numbers restored; empty before that."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import socket
 from pathlib import Path
@@ -11,6 +12,8 @@ from hookloop.errors import RunExistsError
 from hookloop.runs.files import open_own
 
 LOCK = ".lock"
+
+_log = logging.getLogger("hookloop")
 
 
 class RunLock:
@@ -49,10 +52,18 @@ class RunLock:
     def give_back(self) -> None:
         """Give it back, if it was taken."""
         if self._file is not None:
-            if self._is_there(self._file):
-                self._path.unlink(missing_ok=True)
-            os.close(self._file)
-            self._file = None
+            file, self._file = self._file, None
+            try:
+                if self._is_there(file):
+                    self._path.unlink(missing_ok=True)
+            except OSError:  # The directory cannot be written any more; what is left locks nothing.
+                _log.info("'%s' could not be deleted.", self._path)
+            finally:
+                os.close(file)
+
+    def is_lost(self) -> bool:
+        """Return whether it was taken, and its file is gone: somebody emptied the directory."""
+        return self._file is not None and not self._is_there(self._file)
 
     def _lock(self, file: int) -> None:
         try:
@@ -73,5 +84,5 @@ class RunLock:
     def _is_there(self, file: int) -> bool:
         try:
             return os.path.samestat(os.fstat(file), os.stat(self._path))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False

@@ -35,10 +35,14 @@ class CheckpointSaver:
 
     Args:
         scaler: The loss scaler of half precision, if there is one.
+        restore: Makes the run's directory again if it was deleted, and returns whether it was.
     """
 
-    def __init__(self, scaler: torch.amp.GradScaler | None) -> None:
+    def __init__(
+        self, scaler: torch.amp.GradScaler | None, restore: Callable[[], bool] = lambda: False
+    ) -> None:
         self._scaler = scaler
+        self._restore = restore
         self._snapshot = Snapshot()
         self._stores: dict[str, CheckpointStore] = {}
         self._requests: Requests | None = None
@@ -56,6 +60,8 @@ class CheckpointSaver:
         """Take the run as it stands, once, and let it be written; or keep what is written."""
         if not run.world.is_main:  # Every rank has the same state; one writes it.
             return
+        if saves:
+            self._restore()
         self._requests = run.requests
         taken: dict[str, object] | None = None
         asked: set[tuple[object, ...]] = set()
@@ -66,6 +72,9 @@ class CheckpointSaver:
             of = save.name if file in asked else self._source(run, store, save)
             asked.add(file)
             saved = self._describe(run, save, store.place)
+            current = self._current.at(run.progress.iter)
+            if save not in current.saves:
+                current.saves.append(save)
             if of is not None:
                 self._submit(run, save, saved, _promoting(store, of, saved), of)
                 continue
@@ -98,11 +107,16 @@ class CheckpointSaver:
         stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
         is_own = any(is_same_place(own, place) for own in (str(run.dir), *stores))
         if run.world.is_main and is_own:
-            self._current.at(run.progress.iter).files.append((self._store(place), name))
+            store = self._store(place)
+            store.index.load()  # Now, and not when the training would wait for a store elsewhere.
+            self._current.at(run.progress.iter).files.append((store, name))
 
     def close(self, run: Run) -> None:
         """Wait until everything that can be saved is durable."""
         self._background.close()
+        if self._restore() and self._current.iter == run.progress.iter:
+            self.save(run, self._current.saves)  # They were deleted after they had been written.
+            self._background.close()
         self._tell(run, [*self._held, *self._background.news()])
         self._held, self._current, self._validations = [], Current(), {}
 
@@ -146,7 +160,8 @@ class CheckpointSaver:
 
     def _take(self, run: Run) -> dict[str, object]:
         """Copy the state in memory."""
-        self._background.wait_for_room()
+        if not self._background.wait_for_room(self._snapshot):
+            self._snapshot = Snapshot()  # A slow store still reads the other one.
         checkpoint = gather(run, self._scaler)
         fire(run.plan.before_save_checkpoint, run, checkpoint)
         return self._snapshot.take(checkpoint)
@@ -169,7 +184,16 @@ class CheckpointSaver:
         label = f"{store.place}/{save.name}"
         self._current.at(saved.iter).files.append((store, save.name))
         self._background.submit(
-            Job(label, store.place, durable, is_write=of is None, needs=needs, lost=save.lost)
+            Job(
+                label,
+                store.place,
+                durable,
+                memory=self._snapshot if of is None else None,
+                nbytes=self._snapshot.nbytes,
+                max_wait=save.max_wait,
+                needs=needs,
+                lost=save.lost,
+            )
         )
 
     def _announce(self) -> None:
@@ -183,18 +207,20 @@ class Current:
 
     Attributes:
         iter: The iteration.
+        saves: What was asked for in it.
         files: Its checkpoints, saved or about to be, each with its store.
         validation: The results of its validation, by their full names; empty before it.
     """
 
     iter: int = -1
+    saves: list[Save] = field(default_factory=list)
     files: list[tuple[CheckpointStore, str]] = field(default_factory=list)
     validation: dict[str, float] = field(default_factory=dict)
 
     def at(self, iteration: int) -> Current:
         """Forget what is known of another iteration."""
         if self.iter != iteration:
-            self.iter, self.files, self.validation = iteration, [], {}
+            self.iter, self.saves, self.files, self.validation = iteration, [], [], {}
         return self
 
 

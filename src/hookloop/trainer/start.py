@@ -10,7 +10,7 @@ from hookloop.checkpoint.newest import is_same_place, newest_checkpoint
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.weights import Pretrained
-from hookloop.errors import CheckpointError, LinkError, nearest
+from hookloop.errors import CheckpointError, HookloopError, LinkError, nearest
 from hookloop.runs.files import reject_link
 from hookloop.runs.layout import TIME, RunDir
 from hookloop.runs.lock import RunLock
@@ -44,6 +44,7 @@ class Start:
         self._resume: str | None = None
         self._continues = False
         self._lock: RunLock | None = None
+        self._config: Mapping[str, object] = {}
         if resume:
             self._resume = _run_to_continue(self._dir, resume)
         if self._resume is not None and not is_url(self._resume):
@@ -92,6 +93,24 @@ class Start:
         self._dir, self._continues = directory.path, True
         return directory.path
 
+    def restore(self) -> bool:
+        """Make the directory again if somebody has deleted it; return whether that was so."""
+        if self._dir is None or self._lock is None or not self._lock.is_lost():
+            return False
+        _log.warning(
+            "Files in '%s' were deleted while it is trained in: the run continues there. What it "
+            "saves from now on is kept, what was deleted is lost.",
+            self._dir,
+        )
+        self._lock.give_back()
+        try:
+            RunDir.open(self._dir)
+            self._lock.take()
+            self.keep_config(self._config)
+        except (OSError, HookloopError) as error:
+            _log.warning("'%s' cannot be restored: %s", self._dir, error)
+        return True
+
     def leave(self) -> None:
         """Let other processes train in the directory."""
         if self._lock is not None:
@@ -99,6 +118,7 @@ class Start:
 
     def keep_config(self, config: Mapping[str, object]) -> None:
         """Write the config that the run goes on with: it is the one that a next resume needs."""
+        self._config = config
         if config and self._dir is not None:
             RunDir(self._dir).write_config(config)
 

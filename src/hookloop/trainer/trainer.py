@@ -169,7 +169,7 @@ class Trainer(Guarded):
             progress=make_progress(source, max_epochs, max_iters, epoch_iters, accumulate),
         )
         scaler = make_scaler(precision, where)
-        saver = CheckpointSaver(scaler)
+        saver = CheckpointSaver(scaler, start.restore)
         self._loop = Loop(
             self.run,
             make_turns(loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=scaler),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,7 +19,8 @@ _log = logging.getLogger("hookloop")
 class JsonLines(Writer):
     """Appends one JSON object per moment; its line is in the file when `write` returns.
 
-    While the disk is full, lines wait in memory and are written with the next ones.
+    While the disk is full, lines wait in memory and are written with the next ones. A file that
+    somebody deletes comes back with all of its lines.
 
     Args:
         path: The file; made when it is missing, continued when it is there.
@@ -57,11 +59,26 @@ class JsonLines(Writer):
             self._file.close()
 
     def _append(self) -> None:
+        if os.fstat(self._file.fileno()).st_nlink == 0:
+            self._come_back()
         while self._waiting:
             done = self._file.write(self._waiting)
             self.lines += self._waiting[:done].count(b"\n")
             self._waiting = self._waiting[done:]
         self._is_late = False
+
+    def _come_back(self) -> None:
+        """Make the file again after somebody has deleted it; what is open can still be read."""
+        old = self._file
+        lines = (
+            b"" if self.path.exists() else os.pread(old.fileno(), os.fstat(old.fileno()).st_size, 0)
+        )
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open_to_append(self.path, buffering=0)
+        old.close()
+        _log.warning("'%s' was deleted while the run writes it: it is made again.", self.path)
+        self._waiting = lines + self._waiting
+        self.lines = self.path.read_bytes().count(b"\n")
 
 
 def _line(record: Scalars) -> dict[str, object]:

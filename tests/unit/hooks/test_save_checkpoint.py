@@ -451,7 +451,7 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing_but_time(tmp_path, caplog
     assert trainer.run.outcome.exit_code == 0
     assert files(tmp_path) == {"iter_8"}
     assert caplog.text.count("No space left on device") == 1
-    assert caplog.text.count("the fault is over") == 1
+    assert caplog.text.count("the problem is over") == 1
 
 
 def test_a_best_that_could_not_be_kept_is_not_the_mark_for_later_ones(

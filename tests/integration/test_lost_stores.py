@@ -1,0 +1,227 @@
+"""A store that goes away, a disk without room, a directory that disappears: training goes on."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+
+import pytest
+from tests.stores import Unreliable, open_unreliable
+from tests.tiny import make_classifier
+
+from hookloop.checkpoint.store import CheckpointStore
+from hookloop.core.hook import Hook
+from hookloop.hooks import SaveCheckpoint, WriteMetrics
+
+
+class At(Hook):
+    """Does something after an iteration."""
+
+    def __init__(self, **actions):
+        self.actions = {int(name.removeprefix("iter_")): one for name, one in actions.items()}
+
+    def after_train_iter(self, run):
+        if run.progress.iter in self.actions:
+            self.actions[run.progress.iter]()
+
+
+@pytest.fixture
+def url():
+    yield open_unreliable()
+    Unreliable.become("well")
+
+
+def train(run_dir, save, *hooks, iters=50, **options):
+    trainer = make_classifier(
+        max_iters=iters, run_dir=run_dir, hooks=[save, WriteMetrics(every=1), *hooks], **options
+    )
+    began = time.monotonic()
+    outcome = trainer.train()
+    return trainer, outcome, time.monotonic() - began
+
+
+def names(place):
+    return {name for name in CheckpointStore(place).storage.names() if name.endswith(".pth")}
+
+
+@pytest.mark.parametrize("best", [None, "val/accuracy"])
+def test_a_store_that_hangs_is_waited_for_once_and_the_run_ends(tmp_path, url, caplog, best):
+    save = SaveCheckpoint(1, directory=url, max_wait=0.5, best=best)
+    goes = At(iter_5=lambda: Unreliable.become("hangs"))
+    trainer, outcome, seconds = train(tmp_path / "run", save, goes)
+    assert (outcome.status, trainer.run.progress.iter, outcome.exit_code) == ("completed", 50, 1)
+    assert "no answer from its store" in outcome.problem
+    assert seconds < 15  # Otherwise it would be 60 s for each call.
+    assert caplog.text.count("Training continues without waiting for it.") == 1
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    assert (summary["status"], summary["problem"]) == ("completed", outcome.problem)
+    Unreliable.become("well")
+    again = SaveCheckpoint(1, directory=url)
+    _, outcome, _ = train(tmp_path / "run", again, iters=60, resume=True)
+    assert (outcome.problem, outcome.status) == (None, "completed")
+
+
+def test_a_store_that_fails_slowly_does_not_slow_the_training_down(tmp_path, url):
+    goes = At(iter_5=lambda: Unreliable.become("fails", 0.7))
+    _, outcome, seconds = train(tmp_path, SaveCheckpoint(1, directory=url, max_wait=3), goes)
+    assert "the bucket is gone" in outcome.problem
+    assert seconds < 15  # Otherwise it would be 0.7 s for each save.
+
+
+def test_a_slow_store_gets_every_checkpoint(tmp_path, url):
+    goes = At(iter_2=lambda: Unreliable.become("slow", 0.02))
+    save = SaveCheckpoint(1, directory=url, keep=None)
+    _, outcome, _ = train(tmp_path / "run", save, goes, iters=6)
+    assert outcome.problem is None
+    Unreliable.become("well")
+    assert names(f"{url}/run") == {f"iter_{number}.pth" for number in range(1, 7)}
+
+
+def test_a_store_that_comes_back_gets_the_newest(tmp_path, url):
+    save = SaveCheckpoint(1, directory=url, max_wait=0.2)
+    goes = At(iter_5=lambda: Unreliable.become("hangs"), iter_40=lambda: Unreliable.become("well"))
+    _, outcome, _ = train(tmp_path / "run", save, goes)
+    assert outcome.problem is None
+    found = CheckpointStore(f"{url}/run").newest()
+    assert found[1]["progress"]["iter"] == 50
+
+
+def test_a_store_that_hangs_does_not_keep_checkpoints_from_another(tmp_path, url):
+    goes = At(iter_5=lambda: Unreliable.become("hangs"))
+    remote = SaveCheckpoint(1, directory=url, max_wait=0.3).named("remote")
+    _, outcome, _ = train(tmp_path / "run", SaveCheckpoint(1, keep=3), remote, goes)
+    assert "unreliable://" in outcome.problem
+    assert names(tmp_path / "run") == {"iter_48.pth", "iter_49.pth", "iter_50.pth"}
+
+
+def test_a_run_whose_directory_is_removed_reports_it_and_writes_on(tmp_path, caplog):
+    run_dir = tmp_path / "run"
+    removes = At(iter_20=lambda: shutil.rmtree(run_dir, ignore_errors=True))
+    _, outcome, _ = train(run_dir, SaveCheckpoint(10), removes, iters=45, config={"name": "mine"})
+    assert outcome.problem is None
+    assert caplog.text.count("were deleted while it is trained in") == 1
+    assert caplog.text.count("metrics.jsonl' was deleted") == 1
+    lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    trained = [
+        line["iter"] for line in lines if line["phase"] == "train" and line["span"] == "iter"
+    ]
+    assert trained == list(range(1, 46))
+    assert {"config.yaml", "summary.json", "iter_45.pth"} <= set(os.listdir(run_dir))
+    assert train(run_dir, SaveCheckpoint(10), iters=50, resume=True)[1].status == "completed"
+
+
+def test_a_directory_removed_after_the_last_save_gets_it_again(tmp_path):
+    run_dir = tmp_path / "run"
+
+    class Remove(Hook):
+        priority = 100
+
+        def after_train(self, run):
+            while not (run_dir / "iter_9.pth").exists():
+                time.sleep(0.01)
+            shutil.rmtree(run_dir, ignore_errors=True)
+
+    _, outcome, _ = train(run_dir, SaveCheckpoint(9), Remove(), iters=9)
+    assert outcome.problem is None
+    assert {"summary.json", "iter_9.pth", "metrics.jsonl"} <= set(os.listdir(run_dir))
+    assert json.loads((run_dir / "summary.json").read_text())["status"] == "completed"
+
+
+READ_ONLY = """
+import os, pathlib, sys
+from tests.integration.test_lost_stores import At, make_classifier
+from hookloop.hooks import ExportModel, PublishCheckpoint
+
+def train(run_dir, at_end):
+    hooks = [At(iter_9=at_end), ExportModel(format="torchscript"), PublishCheckpoint()]
+    trainer = make_classifier(max_iters=9, run_dir=run_dir, default_hooks=None, hooks=hooks)
+    return trainer, trainer.train()
+
+home = pathlib.Path(sys.argv[1])
+trainer, outcome = train(home / "well", lambda: None)
+assert outcome.exit_code == 0, outcome
+if os.geteuid() == 0:  # Whom permissions do not concern.
+    os.chown(home, 65534, 65534)
+    os.setuid(65534)
+trainer, outcome = train(home / "run", lambda: (home / "run").chmod(0o555))
+(home / "run").chmod(0o755)
+print("weights", trainer.run.model[0].weight.sum(), outcome.status, outcome.exit_code)
+print(outcome.problem)
+"""
+
+
+@pytest.mark.slow
+def test_a_read_only_directory_at_the_end_loses_no_weights():
+    with tempfile.TemporaryDirectory() as home:  # Which another user may enter as well.
+        done = subprocess.run(
+            [sys.executable, "-c", READ_ONLY, home],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+    assert done.returncode == 0, done.stderr
+    assert "weights tensor(" in done.stdout
+    assert "completed 1\n" in done.stdout
+    assert "epoch_3.pth' could not be saved: [Errno 13] Permission denied" in done.stdout
+
+
+@contextmanager
+def room_for(store, count):
+    """Let a directory hold so many checkpoints and no more."""
+    size = max(path.stat().st_size for path in store.glob("*.pth"))
+    usage = shutil.disk_usage
+
+    def limited(path):
+        held = {(one.stat().st_ino, one.stat().st_size) for one in store.glob("*.pth")}
+        free = count * size + size // 2 - sum(one for _, one in held)
+        return usage(path)._replace(free=max(0, free))
+
+    shutil.disk_usage = limited
+    try:
+        yield
+    finally:
+        shutil.disk_usage = usage
+
+
+@pytest.mark.parametrize(
+    ("keep", "room", "left", "problem"),
+    [
+        (2, 2, {"iter_8.pth", "iter_9.pth"}, False),
+        (3, 2, {"iter_8.pth", "iter_9.pth"}, False),
+        (1, 1, {"iter_3.pth"}, True),  # The only good one is not given up for one that may fail.
+    ],
+)
+def test_on_a_disk_without_room_the_oldest_is_given_up(tmp_path, keep, room, left, problem):
+    train(tmp_path / "run", SaveCheckpoint(1, keep=keep), iters=3)
+    save = SaveCheckpoint(1, keep=keep)
+    with room_for(tmp_path / "run", room):
+        _, outcome, _ = train(tmp_path / "run", save, iters=9, resume=True)
+    assert names(tmp_path / "run") == left
+    assert bool(outcome.problem) == problem
+
+
+def test_the_best_and_those_kept_for_ever_are_never_given_up(tmp_path):
+    class Falling(Hook):
+        """Lets the first validation be the best."""
+
+        writes = ("val/score",)
+
+        def after_val_epoch(self, run, metrics):
+            run.metrics.put("val/score", float(-run.progress.iter))
+
+    options = {"keep": 3, "keep_every": 2, "best": "val/score", "rule": "greater"}
+    run_dir = tmp_path / "run"
+    train(run_dir, SaveCheckpoint(1, **options), Falling(), iters=4, val_every=1)
+    before = names(run_dir)
+    assert {"best_score_iter_1.pth", "iter_2.pth", "iter_4.pth"} <= before
+    with room_for(run_dir, 4):
+        save = SaveCheckpoint(1, **options)
+        train(run_dir, save, Falling(), iters=9, val_every=1, resume=True)
+    after = names(run_dir)
+    assert {"best_score_iter_1.pth", "iter_2.pth", "iter_4.pth"} <= after
+    assert CheckpointStore(run_dir).newest() is not None
