@@ -38,7 +38,7 @@ SETTINGS: dict[str, object] = {
     "clip_norm": float | None,
     "precision": Literal["fp32", "bf16", "fp16"],
     "device": str,
-    "compile": bool,
+    "compile": bool | dict[str, object],
     "run_dir": str | None,
     "seed": int | None,
     "resume": bool | str | None,

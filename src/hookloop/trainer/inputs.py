@@ -13,6 +13,7 @@ from hookloop.core.turn import Precision, Turn
 from hookloop.data.source import Source
 from hookloop.errors import DataError, HookError, ModelError, nearest
 from hookloop.metrics.meters import Accumulating, Metric
+from hookloop.trainer.compilation import Compilation, Compile, compile_model
 
 
 def check_model(model: object) -> None:
@@ -21,12 +22,13 @@ def check_model(model: object) -> None:
         raise ModelError(f"model= is {type(model).__name__}: it must be a torch.nn.Module.")
 
 
-def place_model(model: torch.nn.Module, device: torch.device, *, compile: bool) -> None:
+def place_model(
+    model: torch.nn.Module, device: torch.device, compile: Compile | None
+) -> Compilation | None:
     """Move the model to its device and, if wanted, compile it in place."""
     check_model(model)
     model.to(device)
-    if compile:
-        model.compile()  # In place: torch.compile(model) would rename the keys of the state.
+    return compile_model(model, compile)
 
 
 def named_optimizers(

@@ -29,6 +29,7 @@ from hookloop.parallel.world import World, choose_device
 from hookloop.runs.run_log import logged
 from hookloop.secret import show_references
 from hookloop.trainer.checkpoints import CheckpointSaver
+from hookloop.trainer.compilation import Compile
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
 from hookloop.trainer.default_hooks import own_hooks
 from hookloop.trainer.guard import Guarded
@@ -82,7 +83,8 @@ class Trainer(Guarded):
         clip_norm: Limit of the gradients' norm.
         precision: ``"fp32"``, ``"bf16"`` or ``"fp16"``.
         device: ``"auto"``, ``"cpu"``, ``"cuda:1"``.
-        compile: Whether to compile the model, in place.
+        compile: Whether to compile the model, in place; or the options of ``torch.compile`` with
+            which to: ``{"mode": "max-autotune", "dynamic": True}``.
         hooks: The project's hooks, or a mapping that names them.
         default_hooks: Changes to the standard set by name, None removes; False for none at all.
         points: Mount points of the project's own.
@@ -133,7 +135,7 @@ class Trainer(Guarded):
         clip_norm: float | None = None,
         precision: Precision = "fp32",
         device: str | torch.device = "auto",
-        compile: bool = False,
+        compile: Compile = False,
         hooks: Iterable[Hook] | Mapping[str, Hook | None] | None = None,
         default_hooks: Mapping[str, Hook | None] | Literal[False] | None = None,
         points: Iterable[Point | str] = (),
@@ -148,7 +150,7 @@ class Trainer(Guarded):
         self._points = PointTable(points)
         start = Start(run_dir, resume, load_from)
         where = choose_device(device)
-        place_model(model, where, compile=compile)
+        self._compilation = place_model(model, where, compile)
         source = None
         if train_data is not None:
             source = Source(train_data, "train_data", seed_samples=seed_samples)
@@ -204,6 +206,8 @@ class Trainer(Guarded):
         check_ends(self.run)
         with self._session.training():
             self._loop.train()
+            if self._compilation is not None:
+                self._compilation.report()
         return self.run.outcome
 
     @contextmanager
@@ -229,6 +233,8 @@ class Trainer(Guarded):
                 self.run.stop("the loop was left before its end")
             for _ in groups:  # What comes after the last iteration.
                 pass
+            if self._compilation is not None:
+                self._compilation.report()
 
     def record(self, loss: Tensor, **others: Tensor | float) -> None:
         """Tell hooks the loss of an update that you made, and other numbers; nothing is read."""

@@ -210,15 +210,6 @@ def test_lower_precision_trains(precision):
     assert float(losses[-1]) < float(losses[0]) / 2
 
 
-def test_compiling_keeps_the_names_of_the_state(monkeypatch):
-    model = make_model()
-    names = list(model.state_dict())
-    # The compiler itself is torch's; "eager" keeps this test free of a C++ toolchain.
-    monkeypatch.setattr(model, "compile", lambda: torch.nn.Module.compile(model, backend="eager"))
-    make_trainer(model=model, compile=True).train()
-    assert list(model.state_dict()) == names
-
-
 def validated_at(**options: object) -> list[int]:
     hook, calls = record(["before_val"], lambda run: run.progress.iter)
     make_trainer(hooks=[hook], val_data=make_data(4), **options).train()
