@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hookloop import peers
 from hookloop.arguments import missing_attribute
@@ -202,8 +202,8 @@ class Run:
     progress: Progress = field(default_factory=Progress)
     phase: Phase = "train"
     stream: str = "train"
-    batch: object = None
-    output: object = None
+    batch: Any = None  # Whatever the data give and the model returns.
+    output: Any = None
     loss: Tensor | None = None
     outcome: Outcome = Outcome("running")
     requests: Requests = field(default_factory=Requests)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Precision = Literal["fp32", "bf16", "fp16"]
 Loss = Callable[..., Tensor]
-Step = Callable[["Run", object], object]
+Step = Callable[["Run", Any], Any]
 Forward = Callable[["Run"], object]
 LossOf = Callable[["Run"], Tensor | None]
 
@@ -219,7 +219,7 @@ def output_of(output: object) -> object:
 def _forward_inputs(run: Run) -> object:
     batch = run.batch
     if is_pair(batch):
-        return run.model(batch[0])  # type: ignore[index]
+        return run.model(batch[0])
     if run.phase == "train":
         raise DataError(
             f"loss= needs batches of (inputs, targets), train_data gives {describe(batch)}: "
@@ -251,7 +251,7 @@ def _computing(loss: Callable[..., Tensor | None]) -> LossOf:
         batch = run.batch
         if not is_pair(batch):  # Test data without targets.
             return None
-        value = loss(run.output, batch[1])  # type: ignore[index]
+        value = loss(run.output, batch[1])
         return value if value is not None else _refuse_nothing("loss=")
 
     return loss_of

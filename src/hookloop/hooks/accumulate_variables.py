@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -66,7 +66,7 @@ class AccumulateVariables(Hook):
         self._parts: dict[str, dict[str, list[Part]]] = {}
         self._sizes: dict[str, int] = {}
 
-    def summarize(self, run: Run, stream: str, values: Mapping[str, list[Part]]) -> None:
+    def summarize(self, run: Run, stream: str, values: Mapping[str, list[Any]]) -> None:
         """Use what an epoch brought.
 
         Args:

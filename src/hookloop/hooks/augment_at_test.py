@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from hookloop.core.run import Run
 
-View = Callable[[object], object]
+View = Callable[[Any], Any]
 MERGES = ("mean", "max")
 
 
@@ -45,7 +45,7 @@ class AugmentAtTest(Hook):
         self,
         views: Sequence[View | Sequence[View]],
         *,
-        merge: Literal["mean", "max"] | Callable[[list[object]], object] = "mean",
+        merge: Literal["mean", "max"] | Callable[[list[Any]], object] = "mean",
         phases: Sequence[str] = ("test",),
         original: bool = True,
     ) -> None:

@@ -7,7 +7,7 @@ with ``update``, ``compute`` and ``reset`` (torchmetrics) is asked once, at the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from torch import Tensor
 
@@ -15,14 +15,14 @@ from hookloop.errors import MetricError
 from hookloop.metrics.series import Series, Value
 from hookloop.metrics.weighted import Weight, WeightedMean
 
-MetricFunction = Callable[[object, object], Value]
+MetricFunction = Callable[[Any, Any], Value]
 
 
 @runtime_checkable
 class Accumulating(Protocol):
     """What torchmetrics objects offer."""
 
-    def update(self, output: object, targets: object, /) -> None:
+    def update(self, output: Any, targets: Any, /) -> None:  # noqa: ANN401 - the user's
         """Take one batch."""
 
     def compute(self) -> object:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.core.hook import FunctionHook, Hook
@@ -211,7 +211,7 @@ class Trainer(Guarded):
         return self.run.outcome
 
     @contextmanager
-    def loop(self) -> Iterator[Iterator[object]]:
+    def loop(self) -> Iterator[Iterator[Any]]:
         """Train with updates of your own: ``with trainer.loop() as batches: for one in batches:``.
 
         All but the update is as in `train`: the batches, on the device, epoch after epoch, from
