@@ -233,6 +233,32 @@ def test_a_resume_that_is_not_exact_is_told_with_the_part_and_the_reason(project
     assert "its data set keeps a random generator of its own ('rng')" in done.stderr
 
 
+def test_hooks_that_change_the_training_are_found(project: Path) -> None:
+    (project / "watching.py").write_text(
+        "import torch\n"
+        "from hookloop import Hook\n"
+        "class Watch(Hook):\n"
+        "    def after_train_iter(self, run):\n"
+        "        run.metrics.put('train/noise', torch.rand(1))\n"
+        "class Shrink(Hook):\n"
+        "    def after_train_iter(self, run):\n"
+        "        with torch.no_grad():\n"
+        "            run.model.head.weight.mul_(0.5)\n"
+        "class Push(Shrink):\n"
+        "    takes_part_in_training = True\n"
+    )
+    hooks = "hooks=[{type: watching.Watch}, {type: watching.Push}]"
+    arguments = ["config.yaml", "default_hooks=false", "schedule=null", "--iters", "6"]
+    done = hookloop("verify-hooks", *arguments, hooks, cwd=project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    head, watch, push, *_ = (line.split() for line in done.stdout.splitlines()[1:])
+    assert head[0] == "hook" and watch == ["watch", "Watch", "observes", "nothing"]
+    assert push[:4] == ["push", "Push", "takes", "part"] and "weights:" in push
+    done = hookloop("verify-hooks", *arguments, "hooks=[{type: watching.Shrink}]", cwd=project)
+    assert done.returncode == 1
+    assert "declared as observing, but they change the training: shrink" in done.stderr
+
+
 @pytest.mark.parametrize("verb", ["test", "validate"])
 def test_a_run_is_evaluated_with_its_newest_checkpoint(project: Path, verb: str) -> None:
     done = hookloop(verb, "runs/first", cwd=project)

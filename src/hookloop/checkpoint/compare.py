@@ -65,7 +65,7 @@ def _walk(one: object, other: object, key: str) -> Iterator[tuple[str, str]]:
             yield key, what
     elif isinstance(one, Mapping) and isinstance(other, Mapping):
         for name in dict.fromkeys([*one, *other]):
-            if not _is_clock(str(name)):
+            if not is_clock(str(name)):
                 pair = one.get(name, _NOTHING), other.get(name, _NOTHING)
                 yield from _walk(*pair, f"{key}.{name}")
     elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
@@ -97,7 +97,8 @@ def _is_same(one: object, other: object) -> bool:
     return type(one) is type(other) and one == other
 
 
-def _is_clock(name: str) -> bool:
+def is_clock(name: str) -> bool:
+    """Return whether an entry of that name measures time or memory, and so differs between runs."""
     return name in CLOCKS or name.endswith(MEASURED) or "memory/" in name or "_time/" in name
 
 

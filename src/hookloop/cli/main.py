@@ -11,8 +11,8 @@ from hookloop.cli.streams import keep_streams, report_lost_output
 from hookloop.version import VERSION
 
 VERBS = (
-    "train", "resume", "run", "validate", "test", "check", "verify-resume", "plan", "points",
-    "hooks", "runs",
+    "train", "resume", "run", "validate", "test", "check", "verify-resume", "verify-hooks", "plan",
+    "points", "hooks", "runs",
 )  # fmt: skip
 
 

@@ -57,6 +57,7 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         "test": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
         "check": ["--alias", "--traceback"],
         "verify-resume": ["--alias", "--iters", "--kills", "--traceback"],
+        "verify-hooks": ["--alias", "--iters", "--traceback"],
         "plan": ["--alias", "--traceback"],
         "points": ["--traceback"],
         "hooks": ["--traceback"],

@@ -1,0 +1,149 @@
+"""``hookloop verify-hooks``: find out which hooks of a config change the training."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from hookloop.cli.arguments import ALIASES, config_and_overrides
+from hookloop.cli.report import reporting, say, say_error
+from hookloop.cli.table import show_table
+from hookloop.errors import HookloopError
+
+USER_FAULT = 2
+COLUMNS = ("hook", "class", "declared as", "leaving it out changes")
+
+
+@click.command("verify-hooks", short_help="List the hooks that change the training.")
+@config_and_overrides
+@click.option("--iters", type=click.IntRange(min=1), default=40, help="How long to train.")
+@reporting
+def command(config: Path, overrides: tuple[str, ...], iters: int) -> int:
+    """Train CONFIG with all of its hooks, and again with each of them left out.
+
+    The weights and every recorded number of the training and the validation are compared, bit by
+    bit. It ends with 1 if a hook changes them that does not declare to take part in the training.
+    Nothing is left on disk, and nothing is sent to the services that writers of the config name.
+    """
+    from hookloop.config.load import load
+
+    loaded = load(config, overrides)
+    if loaded.tree.get("seed") is None:
+        say("The config has no seed; 0 is used, so that two runs can be compared.")
+    with TemporaryDirectory(prefix="hookloop-verify-") as folder:
+        return Comparison(Path(folder), config, overrides, iters).make()
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a training ended.
+
+    Attributes:
+        hooks: The config's hooks: name, class and whether they take part in the training.
+        iters: How many iterations it had.
+        weights: A digest of each tensor of the model.
+        numbers: What was recorded, by iteration and name.
+    """
+
+    hooks: list[dict[str, object]]
+    iters: int
+    weights: Mapping[str, str]
+    numbers: Mapping[str, str]
+
+    def changes(self, other: Ending) -> str:
+        """Describe what is different in another training; empty if nothing is."""
+        parts = []
+        if other.iters != self.iters:
+            parts.append(f"the length: {other.iters} iterations, not {self.iters}")
+        weights = [name for name, one in self.weights.items() if other.weights.get(name) != one]
+        if weights:
+            parts.append(f"the weights: {_first_of(weights)}")
+        # A number that only one of the two has is the hook's own.
+        numbers = [
+            name for name, one in self.numbers.items() if other.numbers.get(name, one) != one
+        ]
+        if numbers:
+            parts.append(f"the numbers: {_first_of(numbers)}")
+        return "; ".join(parts)
+
+
+class Comparison:
+    """Trains a config without each of its hooks, in processes of their own.
+
+    Args:
+        folder: Where the runs are kept.
+        config: The config file.
+        overrides: Changes to it.
+        iters: How long to train.
+    """
+
+    def __init__(self, folder: Path, config: Path, overrides: Sequence[str], iters: int) -> None:
+        self.folder = folder
+        self.settings = {
+            "config": str(config),
+            "overrides": list(overrides),
+            "aliases": click.get_current_context().meta.get(ALIASES, ()),
+            "iters": iters,
+            "every": max(1, min(5, iters // 4)),
+            "kill": None,
+        }
+
+    def make(self) -> int:
+        """Train, compare, show; return the exit code."""
+        whole = self._train("all", None)
+        if apart := whole.changes(self._train("again", None)):
+            say_error(
+                f"two runs of this config differ already, in {apart}. Seed what is random, or "
+                "torch.use_deterministic_algorithms(True)."
+            )
+            return USER_FAULT
+        say(f"with all hooks: {whole.iters} iterations, twice the same.")
+        rows, culprits = [], []
+        for number, hook in enumerate(whole.hooks):
+            name, takes_part = str(hook["name"]), bool(hook["takes_part"])
+            try:
+                changes = whole.changes(self._train(f"without_{number}", name))
+            except HookloopError as error:
+                changes = f"everything: {error}"
+            if changes and not takes_part:
+                culprits.append(name)
+            declared = "takes part" if takes_part else "observes"
+            rows.append((name, str(hook["kind"]), declared, changes or "nothing"))
+        show_table(COLUMNS, rows, ("leaving it out changes",))
+        if culprits:
+            say_error(
+                f"declared as observing, but they change the training: {', '.join(culprits)}. A "
+                "hook that is meant to do so declares takes_part_in_training = True."
+            )
+        return int(bool(culprits))
+
+    def _train(self, folder: str, without: str | None) -> Ending:
+        file = self.folder / f"{folder}.json"
+        run_dir = str(self.folder / folder)
+        order = {**self.settings, "run_dir": run_dir, "without": without, "file": str(file)}
+        process = subprocess.run(
+            [sys.executable, "-m", "hookloop.cli.verify_hooks_life", json.dumps(order)],
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        if process.returncode or not file.is_file():
+            lines = process.stdout.splitlines()
+            if without is not None:
+                raise HookloopError(f"the training fails without it ({lines[-1] if lines else ''})")
+            tail = "\n".join(lines[-20:])
+            raise HookloopError(f"The training ended with exit code {process.returncode}:\n{tail}")
+        return Ending(**json.loads(file.read_text(encoding="utf-8")))
+
+
+def _first_of(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]}{more}"
