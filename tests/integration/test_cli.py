@@ -123,7 +123,7 @@ def weights(run: Path, name: str) -> dict[str, object]:
 
 def test_training_ends_with_one_line_about_it(trained: Path) -> None:
     last = (trained / "output.txt").read_text().splitlines()[-1]
-    assert last.startswith("stopped (2 epochs are done): runs/first  train/loss ")
+    assert last.startswith("stopped (2 epochs are done): runs/first  train_epoch/loss ")
     assert "val/accuracy 0." in last
     assert "test/accuracy 0." in last
 

@@ -80,10 +80,13 @@ def train(
 
 
 def _say_outcome(outcome: Outcome, metrics: Mapping[str, float] | None = None) -> None:
+    shown = metrics or outcome.metrics
+    # The mean of the last epoch, as in the line of that epoch, if one was completed.
+    loss = "train_epoch/loss" if "train_epoch/loss" in shown else "train/loss"
     numbers = "  ".join(
         f"{name} {value:.4g}"
-        for name, value in (metrics or outcome.metrics).items()
-        if name == "train/loss" or name.startswith(("val/", "test/"))
+        for name, value in shown.items()
+        if name == loss or not name.startswith(("train/", "train_epoch/"))
     )
     say(f"{outcome}: {outcome.run_dir}  {numbers}".rstrip())
     if outcome.problem:

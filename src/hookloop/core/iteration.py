@@ -78,7 +78,8 @@ class Iteration:
 
     def begin(self, batches: list[object]) -> None:
         """Begin with a group of microbatches."""
-        run = self.run
+        run, progress = self.run, self.run.progress
+        run.metrics.moment = (progress.iter + 1, progress.epoch)
         run.batch = batches[0]
         if calls := run.plan.before_train_iter:
             fire(calls, run)

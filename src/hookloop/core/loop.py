@@ -139,6 +139,8 @@ class Loop:
             self._source().finish()  # has found that there are no more.
         progress.epoch += 1
         progress.stage = "closing"
+        run.metrics.moment = (progress.iter, progress.epoch)
+        run.metrics.end_epoch()
         fire(plan.after_train_epoch, run)
         return True
 

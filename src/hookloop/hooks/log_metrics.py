@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook, interval_of
+from hookloop.core.hook import Hook, interval_of, limit
 from hookloop.core.priority import Priority
 from hookloop.every import Every
 from hookloop.hooks.show_progress import ShowProgress
 from hookloop.hooks.wording import (
     describe,
+    is_of_training,
+    new_numbers,
     numbers,
+    own_numbers,
     peak_memory,
     place,
     remaining,
     short_names,
     without_times,
 )
+from hookloop.metrics.store import EPOCH, stream_of
 from hookloop.runs.log import OpenLog
 from hookloop.runs.run_log import ELSEWHERE, LOGGER
 
@@ -74,7 +78,7 @@ class LogMetrics(Hook):
 
     def after_train_iter(self, run: Run) -> None:
         if self._open is not None:
-            recent = short_names(run.metrics.since("train", self.name))
+            recent = short_names(new_numbers(run, self.name))
             words = (place(run), describe(run, recent), f"eta {remaining(run, recent)}")
             self._log("%s  memory %s", "  ".join(words), peak_memory(run.device))
 
@@ -87,6 +91,10 @@ class LogMetrics(Hook):
     def after_test_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         self._say(run, "test")
 
+    @limit("1 epoch")
+    def after_epoch_profile(self, run: Run) -> None:
+        self._say_rest(run, run.metrics.has_epoch_mean)
+
     def on_exception(self, run: Run, error: BaseException) -> None:
         if self._open is not None:
             _log.error("%s: %s", type(error).__name__, error, exc_info=error, extra=ELSEWHERE)
@@ -94,6 +102,7 @@ class LogMetrics(Hook):
     def after_run(self, run: Run) -> None:
         if self._open is None:
             return
+        self._say_rest(run)
         # The run itself writes this to its log.
         _log.info("%s after iteration %d", run.outcome, run.progress.iter, extra=ELSEWHERE)
         self._open.close()
@@ -101,10 +110,19 @@ class LogMetrics(Hook):
 
     def _say(self, run: Run, phase: str) -> None:
         if self._open is not None:
-            results = numbers(without_times(run.metrics.stream(phase)))
-            self._log(
-                "epoch %d  iter %d  %s: %s", run.progress.epoch, run.progress.iter, phase, results
-            )
+            skip = run.metrics.has_epoch_mean if phase == "train" else is_of_training
+            shown = run.metrics.stream(phase) | own_numbers(run, self.name, skip)
+            self._log_at(run, f"{phase}: {numbers(without_times(shown))}")
+
+    def _say_rest(self, run: Run, skip: Callable[[str], bool] | None = None) -> None:
+        """Log what hooks put after the lines to which it would belong."""
+        rest = new_numbers(run, self.name, skip)
+        rest = {name: value for name, value in rest.items() if stream_of(name) != EPOCH}
+        if self._open is not None and (shown := without_times(short_names(rest))):
+            self._log_at(run, numbers(shown))
+
+    def _log_at(self, run: Run, words: str) -> None:
+        self._log("epoch %d  iter %d  %s", run.progress.epoch, run.progress.iter, words)
 
     def _log(self, message: str, *values: object) -> None:
         _log.info(message, *values, extra=None if self.file else ELSEWHERE)

@@ -12,7 +12,7 @@ from hookloop.core.priority import Priority
 from hookloop.runs.layout import write_text
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.core.run import Phase, Run
 
 
 class RecordHookTimes(Hook):
@@ -20,7 +20,8 @@ class RecordHookTimes(Hook):
 
     After each training epoch ``train/hook_time/<hook>`` is recorded, the seconds per iteration that
     a hook took since the last epoch's end, validation included. In the end ``hook_times.txt`` lists
-    them by hook and mount point. Calls of a GPU's kernels that a hook only starts do not count.
+    them by hook and mount point; a test or validation by itself leaves ``hook_times_test.txt`` or
+    ``hook_times_val.txt`` beside it. Calls of a GPU's kernels that a hook only starts do not count.
 
     Args:
         file: Name of the table in the run directory; None for none.
@@ -39,13 +40,22 @@ class RecordHookTimes(Hook):
         self._spent: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0, 0.0])
         self._epoch: dict[str, float] = {}
         self._since_iter = 0
+        self._phase: Phase | None = None
 
     def before_run(self, run: Run) -> None:
         self._spent.clear()
+        self._phase = None
         run.plan.wrap(self._measured)
 
     def before_train(self, run: Run) -> None:
+        self._phase = "train"
         self._since_iter = run.progress.iter
+
+    def before_val(self, run: Run) -> None:
+        self._phase = self._phase or "val"
+
+    def before_test(self, run: Run) -> None:
+        self._phase = self._phase or "test"
 
     def after_train_epoch(self, run: Run) -> None:
         totals = self._totals()
@@ -58,7 +68,10 @@ class RecordHookTimes(Hook):
     def after_run(self, run: Run) -> None:
         self._epoch = {}
         if self.file is not None and run.world.is_main:
-            write_text(run.dir / self.file, self.table())
+            path = run.dir / self.file
+            if self._phase in ("val", "test"):  # The training's own table stays.
+                path = path.with_stem(f"{path.stem}_{self._phase}")
+            write_text(path, self.table())
 
     def table(self) -> str:
         """Return what was measured, the most expensive first."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO, cast
 
-from hookloop.core.hook import Hook, interval_of
+from hookloop.core.hook import Hook, interval_of, limit
 from hookloop.core.priority import Priority
 from hookloop.every import Every
 from hookloop.hooks.displays import Display, Lines, choose_display
 from hookloop.hooks.wording import (
     duration,
+    is_of_training,
+    new_numbers,
     numbers,
     of,
+    own_numbers,
     recent_numbers,
     short_names,
     sparkline,
@@ -21,6 +24,7 @@ from hookloop.hooks.wording import (
 )
 from hookloop.metrics.best import BestValues
 from hookloop.metrics.curve import Curve
+from hookloop.metrics.store import EPOCH, stream_of
 
 if TYPE_CHECKING:
     from hookloop.core.run import Phase, Run
@@ -97,7 +101,7 @@ class ShowProgress(Hook):
     def after_train_iter(self, run: Run) -> None:
         if self._display is not None and self._display.is_due():
             if isinstance(self._display, Lines):
-                recent = short_names(run.metrics.since("train", self.name))
+                recent = short_names(new_numbers(run, self.name))
             else:  # They follow so closely that they need a window.
                 recent = recent_numbers(run)
             self._keep_loss("intervals", recent)
@@ -107,7 +111,8 @@ class ShowProgress(Hook):
         if self._display is not None:
             means = run.metrics.stream("train")
             self._keep_loss("epochs", means)
-            self._say(run, "train", without_times(means))
+            own = own_numbers(run, self.name, run.metrics.has_epoch_mean)
+            self._say(run, "train", without_times(means) | own)
 
     def before_val_epoch(self, run: Run) -> None:
         self._batches = 0
@@ -120,7 +125,11 @@ class ShowProgress(Hook):
         progress = run.progress
         named = {f"val/{name}": value for name, value in values.items()}
         self._best.update(named, iter=progress.iter, epoch=progress.epoch)
-        self._say(run, "val", values)
+        self._say(run, "val", values | own_numbers(run, self.name, is_of_training))
+
+    @limit("1 epoch")
+    def after_epoch_profile(self, run: Run) -> None:
+        self._say_rest(run, run.metrics.has_epoch_mean)
 
     def before_test_epoch(self, run: Run) -> None:
         self._batches = 0
@@ -129,12 +138,13 @@ class ShowProgress(Hook):
         self._evaluate(run)
 
     def after_test_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
-        self._say(run, "test", run.metrics.stream("test"))
+        self._say(run, "test", run.metrics.stream("test") | own_numbers(run, self.name))
 
     def after_run(self, run: Run) -> None:
         if self._display is None:
             return
         self._display.stop()
+        self._say_rest(run)
         if self._trains:
             self._conclude(run, self._display)
         self._display = None
@@ -149,11 +159,14 @@ class ShowProgress(Hook):
 
     def _say(self, run: Run, phase: Phase, metrics: Mapping[str, float]) -> None:
         if self._display is not None:
-            progress = run.progress
-            where = f"epoch {of(progress.epoch, progress.max_epochs)}"
-            if progress.max_epochs is None:
-                where += f"  iter {of(progress.iter, progress.max_iters)}"
-            self._display.say(f"{where}  {phase}: {numbers(metrics)}")
+            self._display.say(f"{_where(run)}  {phase}: {numbers(metrics)}")
+
+    def _say_rest(self, run: Run, skip: Callable[[str], bool] | None = None) -> None:
+        """Show what hooks put after the lines to which it would belong."""
+        rest = new_numbers(run, self.name, skip)
+        rest = {name: value for name, value in rest.items() if stream_of(name) != EPOCH}
+        if self._display is not None and (shown := without_times(short_names(rest))):
+            self._display.say(f"{_where(run)}  {numbers(shown)}")
 
     def _keep_loss(self, span: str, values: Mapping[str, float]) -> None:
         loss = next((value for name, value in values.items() if name.endswith("loss")), None)
@@ -169,7 +182,8 @@ class ShowProgress(Hook):
         )
         if not self.summary:
             return
-        losses = max((curve.values for curve in self._losses.values()), key=len)
+        epochs, intervals = (self._losses[span].values for span in ("epochs", "intervals"))
+        losses = epochs if len(epochs) > 1 else intervals
         if len(losses) > 1:
             display.say(f"  loss  {losses[0]:.4g} {sparkline(losses)} {losses[-1]:.4g}")
         best = self._best.all()
@@ -182,3 +196,11 @@ class ShowProgress(Hook):
 
     def _seconds(self) -> float:
         return self._before + monotonic() - self._began
+
+
+def _where(run: Run) -> str:
+    progress = run.progress
+    where = f"epoch {of(progress.epoch, progress.max_epochs)}"
+    if progress.max_epochs is None:
+        where += f"  iter {of(progress.iter, progress.max_iters)}"
+    return where

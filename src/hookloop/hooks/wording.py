@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from hookloop.hooks.rates import learning_rates
+from hookloop.metrics.store import stream_of
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -57,8 +58,32 @@ def place(run: Run) -> str:
 
 
 def recent_numbers(run: Run, window: int = WINDOW) -> dict[str, float]:
-    """Read the means of the training's numbers over recent iterations, under their short names."""
-    return short_names(run.metrics.recent("train", window))
+    """Read the training's numbers over recent iterations by short names, and those of hooks."""
+    return short_names(run.metrics.recent("train", window)) | run.metrics.others()
+
+
+def new_numbers(
+    run: Run, reader: str, skip: Callable[[str], bool] | None = None
+) -> dict[str, float]:
+    """Read what was put since a reader did this last, by full name."""
+    now = (run.progress.iter, run.progress.epoch)
+    news = run.metrics.news(reader, now, skip)
+    return {name: value for values in news.values() for name, value in values.items()}
+
+
+def own_numbers(
+    run: Run, reader: str, skip: Callable[[str], bool] | None = None
+) -> dict[str, float]:
+    """Read what hooks put under names of their own since a reader did this last.
+
+    The other names are taken for read: they are shown with their phase.
+    """
+    return {n: v for n, v in new_numbers(run, reader, skip).items() if not stream_of(n)}
+
+
+def is_of_training(name: str) -> bool:
+    """Return whether a number is one of iterations, which has its own interval."""
+    return stream_of(name) == "train"
 
 
 def short_names(values: Mapping[str, float]) -> dict[str, float]:

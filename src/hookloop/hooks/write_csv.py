@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from hookloop.errors import HookError
 from hookloop.every import Every
-from hookloop.hooks.write_to import WriteTo
+from hookloop.hooks.rates import learning_rates
+from hookloop.hooks.write_to import Span, WriteTo
+from hookloop.metrics.store import EPOCH, stream_of
 from hookloop.runs.files import make_folder
 from hookloop.runs.layout import RunDir
 from hookloop.writers.base import Writer
 from hookloop.writers.csv import Csv
+from hookloop.writers.records import Scalars
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -21,9 +24,10 @@ if TYPE_CHECKING:
 class WriteCSV(WriteTo):
     """Write a CSV file: a row per epoch with everything known about it, or a row per interval.
 
-    By epochs, a row has the means of the training, the newest validation of that epoch and the
-    learning rate. By iterations or time, there is a row per interval, validation and test. A metric
-    that turns up later gets a column; a resumed run drops the rows that it makes once more.
+    By epochs, a row has the means of the training over that epoch (under ``train/``), the newest
+    validation, what hooks put and the learning rate. By iterations or time, there is a row per
+    interval, epoch, validation and test. A metric that turns up later gets a column; a resumed run
+    drops the rows that it makes once more.
 
     Args:
         file: Its name in the run directory, or a path.
@@ -60,18 +64,31 @@ class WriteCSV(WriteTo):
         self.file = file
         self.delimiter = delimiter
         self.missing = missing
-        self._validated: dict[str, float] = {}
+        self._row: dict[str, float] = {}
         self._written_at = -1
-        self._remade: int | None = None
+        self._file: Csv | None = None
+        self._known: int | None = None  # Rows that the checkpoint knew of.
+        self._kept: int | None = None
 
     def open(self, run: Run) -> Writer:
         path = run.dir / self.file
         make_folder(path.parent, run.dir)
-        writer = Csv(path, self.delimiter, self.missing)
-        if self._remade is not None:
-            writer.drop_after(self._remade)
-            self._remade = None
-        return writer
+        self._file = Csv(path, self.delimiter, self.missing)
+        if self._kept is not None:
+            self._file.keep_first(self._kept)
+            self._kept = None
+        return self._file
+
+    def state_dict(self) -> dict[str, object]:
+        if self._writer is not None:  # Else a kill could lose rows that nobody writes again.
+            self._writer.flush()
+        if self._writer is None or self._file is None:
+            return {}
+        return {"rows": self._file.rows, "row": dict(self._row)}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        self._known = cast("int | None", state.get("rows"))
+        self._row = dict(cast("Mapping[str, float]", state.get("row", {})))
 
     def before_train(self, run: Run) -> None:
         path = run.dir / self.file
@@ -81,41 +98,55 @@ class WriteCSV(WriteTo):
                 f"WriteCSV: '{path}' holds the rows of another run: choose another file, or resume "
                 "that run."
             )
-        done = run.progress
-        # The row of an epoch that the checkpoint had not closed is going to be written again.
-        again = self._by_epoch and done.stage != "between"
-        self._remade = done.iter - 1 if again or begins else done.iter
-        self._written_at = done.iter
+        # From the beginning, if the run died before its first checkpoint.
+        self._kept, self._known = 0 if begins else self._known, None
+        self._written_at = run.progress.iter
         super().before_train(run)
 
     def after_train_iter(self, run: Run) -> None:
         if not self._by_epoch:
             super().after_train_iter(run)
 
-    def after_train_epoch(self, run: Run) -> None:
-        """An epoch's row is written when its validation is done."""
-
-    def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
-        if self._by_epoch and run.outcome.status == "running" and run.progress.iter:
-            self._validated = {f"val/{name}": v for name, v in run.metrics.stream("val").items()}
-        else:
-            super().after_val_epoch(run, metrics)
-
-    def after_epoch(self, run: Run) -> None:
+    def after_epoch_profile(self, run: Run) -> None:
         if self._by_epoch:
-            self._write_row(run)
+            self._write_row(run, has_trained=True)
+        else:
+            super().after_epoch_profile(run)
 
-    def after_train(self, run: Run) -> None:
-        # A run that ends inside of an epoch still has something to say about it.
-        if self._by_epoch and self._written_at != run.progress.iter:
-            self._write_row(run)
+    def _write(self, run: Run, span: Span, skip: Callable[[str], bool] | None = None) -> None:
+        """By epochs, keep what was put for the row of the epoch."""
+        if not self._by_epoch or self._phase != "train" or self._writer is None:
+            super()._write(run, span, skip)
+            return
+        now = (run.progress.iter, run.progress.epoch)
+        news = run.metrics.news(self.name, now, skip)
+        self._row |= {name: value for values in news.values() for name, value in values.items()}
 
-    def _write_row(self, run: Run) -> None:
-        self._written_at = run.progress.iter
-        if self._writer is not None:
-            values = {f"train/{name}": v for name, v in run.metrics.stream("train").items()}
-            self._write(run, "train", "epoch", values | self._validated)
-        self._validated = {}
+    def _write_rest(self, run: Run) -> None:
+        if self._by_epoch and self._phase == "train" and self._writer is not None:
+            self._write(run, "epoch", lambda name: stream_of(name) == "train")
+            # A run that ends inside of an epoch still has something to report about it.
+            is_inside = self._written_at != run.progress.iter
+            if self._row or is_inside:
+                self._write_row(run, has_trained=is_inside)
+            return
+        super()._write_rest(run)
+
+    def _write_row(self, run: Run, *, has_trained: bool) -> None:
+        """Write the row of an epoch, in which the means of the training are those of the epoch."""
+        self._write(run, "epoch")
+        row, self._row = self._row, {}
+        if self._writer is None:
+            return
+        progress = run.progress
+        if has_trained:
+            row |= {f"train/{name}": mean for name, mean in run.metrics.stream("train").items()}
+            row |= learning_rates(run)
+        self._written_at = progress.iter
+        if not self.reads:  # The columns of train/ have these numbers.
+            row = {name: value for name, value in row.items() if stream_of(name) != EPOCH}
+        if chosen := self._choose(row):
+            self._writer.write([Scalars(chosen, progress.iter, progress.epoch, "train", "epoch")])
 
 
 def _is_own(path: Path, run: Run) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 from hookloop.core.contract import matches
-from hookloop.core.hook import Hook, interval_of
+from hookloop.core.hook import Hook, interval_of, limit
 from hookloop.core.plan import Disabled
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError
 from hookloop.every import Every
 from hookloop.hooks.rates import learning_rates
+from hookloop.metrics.store import EPOCH, stream_of
 from hookloop.writers.background import Background
 from hookloop.writers.base import Report, Writer, warn_of_failure
 from hookloop.writers.records import Config, Scalars
@@ -19,13 +21,17 @@ from hookloop.writers.records import Config, Scalars
 if TYPE_CHECKING:
     from hookloop.core.run import Phase, Run
 
+Span = Literal["iter", "epoch"]
+
 
 class WriteTo(Hook):
     """Send the run's numbers, and whatever hooks emit, to a writer.
 
-    Numbers go in training at an interval, as means since the last time (of 100 values at most), and
-    after each epoch, validation and test; between these nothing is read from the device. Writing
-    takes place in a thread. A writer that fails is reported once and switched off; the run goes on.
+    Whatever is put into the metric store is written once, at the next write, with the iteration in
+    which it was put: a mean of what came since the last time, of 100 values at most. Numbers of
+    iterations are written at the interval, all others also after each epoch, validation and test,
+    and what is left when the run ends. Between these nothing is read from the device. Writing takes
+    place in a thread. A writer that fails is reported once and switched off; the run continues.
 
     A subclass says in `open` which writer it is.
 
@@ -62,36 +68,69 @@ class WriteTo(Hook):
         self.every = interval_of(self, every)
         self.reads = tuple(metrics or ())
         self._writer: Background | None = None
+        self._phase: Phase = "train"  # What the run is about.
+        self._rates_at = -1
 
     def open(self, run: Run) -> Writer:
         """Make the writer; called when the run is restored, on the main process only."""
         return self._given(run) if callable(self._given) else self._given
 
     def before_train(self, run: Run) -> None:
-        self._open(run)
+        self._open(run, "train")
 
     def before_val(self, run: Run) -> None:
-        self._open(run)
+        self._open(run, "val")
 
     def before_test(self, run: Run) -> None:
-        self._open(run)
+        self._open(run, "test")
 
     def after_train_iter(self, run: Run) -> None:
-        if self._writer is not None:
-            self._write(run, "train", "iter", run.metrics.since("train", self.name))
+        self._write(run, "iter")
 
+    @limit("1 epoch")  # An interval in seconds is not meant for these.
     def after_train_epoch(self, run: Run) -> None:
-        self._write_phase(run, "train")
+        self._write_epoch(run)
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
-        self._write_phase(run, "val")
+        self._write_evaluation(run)
+
+    def after_val(self, run: Run) -> None:
+        self._write_evaluation(run)
+
+    @limit("1 epoch")
+    def after_epoch_profile(self, run: Run) -> None:
+        self._write_epoch(run)
 
     def after_test_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
-        self._write_phase(run, "test")
+        self._write_evaluation(run)
+
+    def after_test(self, run: Run) -> None:
+        self._write_evaluation(run)
 
     def after_run(self, run: Run) -> None:
+        # Hooks that act later may still put something: the writer is closed after them.
+        self._write_rest(run)
+        if self._writer is not None:
+            self._writer.flush()
+
+    def _open(self, run: Run, phase: Phase) -> None:
+        if self._writer is not None or not run.world.is_main:
+            return
+        try:
+            writer = self.open(run)
+        except OSError as error:
+            raise HookError(f"{type(self).__name__} cannot write: {error}") from error
+        self._phase = phase
+        self._writer = Background(writer, report=self._reporter(run))
+        if run.config:
+            self._writer.write([Config(run.config)])
+        run.outbox.open(self._writer, partial(self._end, run))
+
+    def _end(self, run: Run) -> None:
+        """Write what is left when the last hook has acted, and let the writer go."""
         if self._writer is None:
             return
+        self._write_rest(run)
         run.outbox.close(self._writer)
         if isinstance(getattr(self, "_given", None), Writer):
             self._writer.flush()
@@ -100,17 +139,46 @@ class WriteTo(Hook):
             self._writer.close()
         self._writer = None
 
-    def _open(self, run: Run) -> None:
-        if self._writer is not None or not run.world.is_main:
+    def _write_rest(self, run: Run) -> None:
+        # A validation that was cut short is made again by the run that resumes.
+        again = run.requests.validate and self._phase == "train"
+        self._write(run, "iter", (lambda name: stream_of(name) == "val") if again else None)
+
+    def _write_epoch(self, run: Run) -> None:
+        """Write what belongs to an epoch; the numbers of iterations wait for their interval."""
+        self._write(run, "epoch", run.metrics.has_epoch_mean)
+
+    def _write_evaluation(self, run: Run) -> None:
+        if not run.is_interrupted:
+            self._write(run, "epoch", lambda name: stream_of(name) == "train")
+
+    def _write(self, run: Run, span: Span, skip: Callable[[str], bool] | None = None) -> None:
+        """Write what was put since the last time, each number with its own iteration."""
+        if self._writer is None:
             return
-        try:
-            writer = self.open(run)
-        except OSError as error:
-            raise HookError(f"{type(self).__name__} cannot write: {error}") from error
-        self._writer = Background(writer, report=self._reporter(run))
-        if run.config:
-            self._writer.write([Config(run.config)])
-        run.outbox.open(self._writer)
+        now = (run.progress.iter, run.progress.epoch)
+        records = []
+        for moment, values in run.metrics.news(self.name, now, skip).items():
+            groups: dict[tuple[str, str], dict[str, float]] = {}
+            for name, value in values.items():
+                groups.setdefault(self._kind(run, name, span), {})[name] = value
+            for (phase, of), group in groups.items():
+                is_newest = moment == now and self._rates_at != now[0]
+                if (phase, of) == ("train", "iter") and is_newest:
+                    self._rates_at = now[0]
+                    group.update(learning_rates(run))
+                if chosen := self._choose(group):
+                    records.append(Scalars(chosen, *moment, phase, of))
+        self._writer.write(records)
+
+    def _kind(self, run: Run, name: str, span: Span) -> tuple[str, str]:
+        """Tell in which phase a number was measured, and what it is a mean over."""
+        stream = stream_of(name)
+        if stream in ("val", "test"):
+            return stream, "epoch"
+        if stream:
+            return "train", "epoch" if stream == EPOCH else span
+        return run.phase if self._phase == "train" else self._phase, span
 
     def _reporter(self, run: Run) -> Report:
         """Return what reports a writer that failed, in whichever thread."""
@@ -121,20 +189,6 @@ class WriteTo(Hook):
             run.plan.disabled.append(Disabled(self.name, f"writing ({writer.name})", reason))
 
         return report
-
-    def _write_phase(self, run: Run, phase: Phase) -> None:
-        if self._writer is not None:
-            # Asked from the store, which also has what other hooks put there at this point.
-            values = {f"{phase}/{name}": v for name, v in run.metrics.stream(phase).items()}
-            self._write(run, phase, "epoch", values)
-
-    def _write(self, run: Run, phase: Phase, span: str, values: Mapping[str, float]) -> None:
-        assert self._writer is not None
-        if phase == "train":
-            values = {**values, **learning_rates(run)}
-        if chosen := self._choose(values):
-            progress = run.progress
-            self._writer.write([Scalars(chosen, progress.iter, progress.epoch, phase, span)])
 
     def _choose(self, values: Mapping[str, float]) -> dict[str, float]:
         if not self.reads:

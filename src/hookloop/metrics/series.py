@@ -15,6 +15,9 @@ import torch
 from torch import Tensor
 
 Value = Tensor | float
+Moment = tuple[int, int]
+"""Completed iterations and epochs."""
+
 WINDOW = 100
 FOLD = 256  # Values per reduction kernel: its cost, about 100 us on a CPU, is spread over as many.
 
@@ -32,7 +35,17 @@ class Series:
     (6.0, 3.0, 4.0)
     """
 
-    __slots__ = ("_count", "_fresh", "_marks", "_older", "_past", "_total", "weights")
+    __slots__ = (
+        "_count",
+        "_fresh",
+        "_marks",
+        "_older",
+        "_past",
+        "_start",
+        "_total",
+        "at",
+        "weights",
+    )
 
     def __init__(self) -> None:
         self._fresh: list[Value] = []  # Of this epoch, not yet in its sum.
@@ -42,6 +55,8 @@ class Series:
         self._count = 0.0
         self._past = 0  # How many values came before the fresh.
         self._marks: dict[str, int] = {}  # How many had come when a reader read last.
+        self._start = 0  # How many had come before the first that a new reader gets.
+        self.at: Moment | None = None  # When the last was put; None for the current iteration.
 
     def add(self, value: Value, weight: float = 1.0) -> None:
         """Take a float, or a detached scalar tensor that nobody will change in place."""
@@ -84,9 +99,13 @@ class Series:
     def count_new(self, reader: str) -> int:
         """Count the values that a reader has not counted before."""
         came = self._past + len(self._fresh)
-        new = came - self._marks.get(reader, 0)
+        new = came - self._marks.get(reader, self._start)
         self._marks[reader] = came
         return new
+
+    def settle(self) -> None:
+        """Let no reader get what came so far."""
+        self._marks, self._start = {}, self._past + len(self._fresh)
 
     def start_epoch(self) -> None:
         """Forget the epoch's sums; the window goes on."""
@@ -104,6 +123,8 @@ class Series:
             "count": self._count,
             "past": self._past,
             "marks": dict(self._marks),
+            "start": self._start,
+            "at": self.at,
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
@@ -117,6 +138,9 @@ class Series:
         self._count = cast("float", state["count"])
         self._past = cast("int", state.get("past", 0))
         self._marks = dict(cast("Mapping[str, int]", state.get("marks", {})))
+        self._start = cast("int", state.get("start", 0))
+        at = cast("Sequence[int] | None", state.get("at"))
+        self.at = None if at is None else (at[0], at[1])
 
     def _weigh(self, weight: float) -> None:
         if self.weights is None:

@@ -6,13 +6,37 @@ is kept is bounded: a window of recent values and the sums of the current epoch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
 from torch import Tensor
 
 from hookloop.errors import MetricError, nearest
-from hookloop.metrics.series import WINDOW, Series, Value, read_all, read_values, smooth_all
+from hookloop.metrics.series import (
+    WINDOW,
+    Moment,
+    Series,
+    Value,
+    read_all,
+    read_values,
+    smooth_all,
+)
+
+EPOCH = "train_epoch"
+"""The stream of the means over whole training epochs: ``train_epoch/loss``."""
+
+STREAMS = ("train", EPOCH, "val", "test")
+"""What the engine writes; a name that begins with none of these is a hook's own."""
+
+
+def stream_of(name: str) -> str:
+    """Return the stream of a name; empty for a hook's own.
+
+    >>> stream_of("val/accuracy"), stream_of("knn/accuracy"), stream_of("quality")
+    ('val', '', '')
+    """
+    stream, slash, _ = name.partition("/")
+    return stream if slash and stream in STREAMS else ""
 
 
 class MetricStore:
@@ -23,9 +47,14 @@ class MetricStore:
     >>> store.put("train/loss", 0.3)
     >>> store.latest("train/loss"), store.stream("train")
     (0.3, {'loss': 0.4})
+
+    Attributes:
+        moment: The iteration and the epoch that what is put belongs to. The loop sets it: within an
+            iteration it is the one that is being made.
     """
 
     def __init__(self) -> None:
+        self.moment: Moment = (0, 0)
         self._series: dict[str, Series] = {}
 
     def series(self, name: str) -> Series:
@@ -43,9 +72,12 @@ class MetricStore:
                     f"'{name}' is a tensor of shape {tuple(value.shape)}: put a scalar."
                 )
             # A copy, since the caller may go on to change the tensor in place.
-            self.series(name).add(value.detach().clone().reshape(()), weight)
+            value = value.detach().clone().reshape(())
         else:
-            self.series(name).add(float(value), weight)
+            value = float(value)
+        series = self.series(name)
+        series.add(value, weight)
+        series.at = self.moment
 
     def names(self) -> list[str]:
         """List the names that have a value."""
@@ -86,15 +118,58 @@ class MetricStore:
         """
         return self.smooth(self._current(name), window)
 
-    def since(self, name: str, reader: str) -> dict[str, float]:
-        """Read the means of what came since the reader did this last, by full name, in one copy.
+    def others(self) -> dict[str, float]:
+        """Read the newest values of the names that are in none of the engine's streams."""
+        names = [name for name in self.names() if not stream_of(name)]
+        return self.smooth(names, 1)
 
-        They are those of `WINDOW` values at most; where nothing came, the newest value stays.
+    def news(
+        self, reader: str, now: Moment, skip: Callable[[str], bool] | None = None
+    ) -> dict[Moment, dict[str, float]]:
+        """Read what was put since the reader did this last, by full name, in one copy.
+
+        A value is the mean of what came, of `WINDOW` values at most, and stands under the moment of
+        the last of them; the moments are in order.
+
+        Args:
+            reader: Who reads; each gets everything once.
+            now: The current moment.
+            skip: Which names the reader leaves for a later time.
         """
-        chosen = self._current(name)
-        series = [self._series[one] for one in chosen]
-        windows = [max(1, min(one.count_new(reader), WINDOW)) for one in series]
-        return dict(zip(chosen, smooth_all(series, windows), strict=True))
+        chosen: dict[str, Series] = {}
+        windows: list[int] = []
+        for name, series in self._series.items():
+            if series.is_empty or (skip is not None and skip(name)):
+                continue
+            if new := series.count_new(reader):
+                chosen[name] = series
+                windows.append(new if new < WINDOW else WINDOW)
+        means = smooth_all(list(chosen.values()), windows)
+        found: dict[Moment, dict[str, float]] = {now: {}}
+        current = found[now]
+        for (name, series), mean in zip(chosen.items(), means, strict=True):
+            at = series.at
+            if at is None or at >= now:  # After: an iteration that failed was not completed.
+                current[name] = mean
+            else:
+                found.setdefault(at, {})[name] = mean
+        if not current:
+            del found[now]
+        return found if list(found) == [now] else dict(sorted(found.items()))
+
+    def settle(self) -> None:
+        """Take everything so far for read, by every reader."""
+        for series in self._series.values():
+            series.settle()
+
+    def put_at(self, iteration: int) -> dict[str, float]:
+        """Read the newest value of every name whose newest is of this iteration."""
+        latest = self.all_latest()
+        return {
+            name: value
+            for name, value in latest.items()
+            if (at := self._series[name].at) is None or at[0] == iteration
+        }
 
     def all_latest(self) -> dict[str, float]:
         """Read the newest value of every name, in one copy."""
@@ -102,8 +177,17 @@ class MetricStore:
         (values,) = read_values([[self._series[name].latest for name in names]])
         return dict(zip(names, values, strict=True))
 
+    def end_epoch(self) -> None:
+        """Put the means of the training epoch under names of their own; nothing is read."""
+        for name in self._current("train"):
+            self.put(f"{EPOCH}/{name.removeprefix('train/')}", self._series[name].mean())
+
+    def has_epoch_mean(self, name: str) -> bool:
+        """Return whether a name is one of iterations, of which an epoch mean was put."""
+        return name.startswith("train/") and f"{EPOCH}/{name.removeprefix('train/')}" in self
+
     def start_epoch(self, stream: str) -> None:
-        """Begin the epoch means of a stream anew."""
+        """Begin the epoch means of a stream again."""
         for name, series in self._series.items():
             if name.startswith(f"{stream}/"):
                 series.start_epoch()

@@ -13,6 +13,7 @@ from hookloop.core.turn import Precision, Turn
 from hookloop.data.source import Source
 from hookloop.errors import DataError, HookError, ModelError, nearest
 from hookloop.metrics.meters import Accumulating, Metric
+from hookloop.metrics.store import EPOCH
 from hookloop.trainer.compilation import Compilation, Compile, compile_model
 
 
@@ -193,3 +194,12 @@ def produced_names(
                 prefix = f"{phase}/{stream}" if stream else phase
                 produced |= {f"{prefix}/{name}" for name in names}
     return produced
+
+
+def epoch_means(names: Iterable[str]) -> set[str]:
+    """Name the means over training epochs that follow from what is recorded in iterations.
+
+    >>> epoch_means(["train/loss", "val/loss"])
+    {'train_epoch/loss'}
+    """
+    return {f"{EPOCH}/{name.removeprefix('train/')}" for name in names if name.startswith("train/")}

@@ -109,6 +109,7 @@ class Session:
                     last.callback(self.start.leave)
                     last.callback(self._close_data)
                     last.callback(self._conclude, log, trains=trains)
+                    last.callback(self._close_writers)
                     _do_at_end(failure, fire_all, run.plan.after_run, run)
 
     def _open(self, log: RunLog, *, trains: bool) -> None:
@@ -135,6 +136,14 @@ class Session:
             self._loop.randomness = restore(run, checkpoint, label, self._scaler)
             if trains:
                 self._saver.resumed(run, label)
+            else:  # What the checkpoint had not written yet is the training's to write.
+                run.metrics.settle()
+
+    def _close_writers(self) -> None:
+        """Write what hooks put until the very end, and let it be known."""
+        run = self.run
+        run.outbox.finish()
+        run.outcome = replace(run.outcome, metrics=run.metrics.all_latest())
 
     def _conclude(self, log: RunLog, *, trains: bool) -> None:
         """Report how the run ended, and without which hooks: some fail at the very end."""

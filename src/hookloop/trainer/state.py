@@ -86,6 +86,7 @@ def restore(
         if name in run.val_data:
             run.val_data[name].load_reading_state(cast("Mapping[str, object]", state))
     run.metrics.load_state_dict(_part(checkpoint, "metric_store", label))
+    run.metrics.moment = (run.progress.iter, run.progress.epoch)
     _restore_hooks(run, _part(checkpoint, "hooks", label))
     if "side_randomness" in checkpoint:  # Versions before 0.2 did not know of any.
         run.side_randomness.load_state_dict(_part(checkpoint, "side_randomness", label))
@@ -94,8 +95,8 @@ def restore(
 
 def current_metrics(run: Run) -> dict[str, float]:
     """Return the metrics of the iteration just completed; an earlier validation is left out."""
-    latest = run.metrics.all_latest()
-    current = {name: value for name, value in latest.items() if name.startswith("train/")}
+    latest = run.metrics.put_at(run.progress.iter)
+    current = {n: v for n, v in latest.items() if not n.startswith(("val/", "test/"))}
     if run.progress.validated_at == run.progress.iter:
         validation = run.metrics.stream("val")
         current |= {f"val/{name}": value for name, value in validation.items()}

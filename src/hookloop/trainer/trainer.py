@@ -38,6 +38,7 @@ from hookloop.trainer.inputs import (
     check_own_updates,
     check_trainable,
     check_updates,
+    epoch_means,
     make_progress,
     make_scaler,
     named_optimizers,
@@ -297,4 +298,6 @@ class Trainer(Guarded):
         streams = {"val": self.run.val_data, "test": self.run.test_data}
         turns, metrics = self._loop.turns, self._loop.evaluation.metrics
         produced = produced_names(turns, metrics, streams) | besides
+        written = [name for hook in self._hooks for name in getattr(hook, "writes", ())]
+        produced |= epoch_means([*produced, *written])
         self.run.plan = Plan(self._hooks, self._points, produced)

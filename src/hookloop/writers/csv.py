@@ -36,6 +36,7 @@ class Csv(Writer):
         self.missing = missing
         reject_link(path)
         rows = self.read()
+        self.rows = len(rows)
         self._columns = list(rows[0]) if rows else [*PLACE]
         if rows:
             self._replace(rows)  # Mends a last row that was cut off when the run was killed.
@@ -54,11 +55,16 @@ class Csv(Writer):
             for row in reader
         ]
 
-    def drop_after(self, iteration: int) -> None:
-        """Remove the rows of iterations that a resumed run is going to make once more."""
+    def keep_first(self, count: int) -> None:
+        """Remove all but the first rows, which are those that a checkpoint knew of.
+
+        What a test of the run added later stays: it is not made again.
+        """
         rows = self.read()
+        kept = rows[:count] + [row for row in rows[count:] if row["phase"] == "test"]
         self._file.close()
-        self._replace([row for row in rows if int(row["iter"]) <= iteration])
+        self._replace(kept)
+        self.rows = len(kept)
         self._file = self._open()
 
     def write(self, records: Iterable[Record]) -> None:
@@ -88,6 +94,7 @@ class Csv(Writer):
             self._replace(self.read())
             self._file = self._open()
         self._dictionary(self._file).writerow(row)
+        self.rows += 1
 
     def _replace(self, rows: Iterable[Mapping[str, object]]) -> None:
         """Write the file anew, whole or not at all."""

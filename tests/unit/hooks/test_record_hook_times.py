@@ -34,6 +34,19 @@ def test_each_hook_is_measured_at_each_of_its_points(tmp_path):
     assert latest("train/hook_time/busy") > latest("train/hook_time/idle") > 0
 
 
+def test_a_test_leaves_the_table_of_the_training(tmp_path):
+    trainer = make_trainer(
+        hooks=[Busy(), RecordHookTimes()], test_data=make_data(4), run_dir=tmp_path
+    )
+    trainer.train()
+    before = (tmp_path / "hook_times.txt").read_text(encoding="utf-8")
+    trainer.test()
+    assert (tmp_path / "hook_times.txt").read_text(encoding="utf-8") == before
+    assert "after_train_iter" in before
+    tested = (tmp_path / "hook_times_test.txt").read_text(encoding="utf-8")
+    assert "before_test" in tested and "after_train_iter" not in tested
+
+
 def test_a_failure_still_names_its_hook_and_the_measuring_goes_on_without_a_disabled_one(
     tmp_path, caplog
 ):
@@ -71,11 +84,11 @@ def test_the_table_can_be_left_out_and_the_training_is_the_same(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("phase", ["validate", "test"])
-def test_evaluations_alone_are_measured_too(phase, tmp_path):
+@pytest.mark.parametrize(("evaluate", "phase"), [("validate", "val"), ("test", "test")])
+def test_evaluations_alone_are_measured_too(evaluate, phase, tmp_path):
     hook = RecordHookTimes()
     trainer = make_trainer(
         hooks=[hook, Busy()], val_data=make_data(4), test_data=make_data(4), run_dir=tmp_path
     )
-    getattr(trainer, phase)()
-    assert (tmp_path / "hook_times.txt").is_file()
+    getattr(trainer, evaluate)()
+    assert (tmp_path / f"hook_times_{phase}.txt").is_file()

@@ -351,7 +351,7 @@ def test_what_a_checkpoint_holds(tmp_path):
     }  # fmt: skip
     entry = CheckpointStore(tmp_path).index.entries["epoch_1.pth"]
     assert (entry.iter, entry.epoch, entry.owners) == (1, 1, ("save_checkpoint",))
-    assert set(entry.metrics) == {"train/loss"}
+    assert set(entry.metrics) == {"train/loss", "train_epoch/loss"}
 
 
 def test_a_hook_may_add_to_a_checkpoint(tmp_path):

@@ -34,7 +34,10 @@ def test_rows_can_go_by_iterations(tmp_path):
     make_classifier(hooks=[WriteCSV("steps.csv", every=2)], run_dir=tmp_path, max_epochs=2).train()
     rows = csv_rows(tmp_path / "steps.csv")
     places = [(row["phase"], row["iter"]) for row in rows]
-    assert places == [("train", "2"), ("val", "3"), ("train", "4"), ("train", "6"), ("val", "6")]
+    first = [("train", "2"), ("train", "3"), ("val", "3")]
+    assert places == [*first, ("train", "4"), ("train", "6"), ("train", "6"), ("val", "6")]
+    assert [row["iter"] for row in rows if row["train/loss"]] == ["2", "4", "6"]
+    assert [row["iter"] for row in rows if row["train_epoch/loss"]] == ["3", "6"]
 
 
 def test_rows_can_be_thinned_and_columns_chosen(tmp_path):

@@ -77,17 +77,51 @@ def test_each_reader_reads_what_came_since_it_read_last():
         for value in values:
             store.put("train/loss", float(value))
 
+    def news(store, reader):
+        return store.news(reader, (0, 0)).get((0, 0), {})
+
     put([1, 3])
-    assert store.since("train", "log") == {"train/loss": 2.0}
+    assert news(store, "log") == {"train/loss": 2.0}
     put([7])
     store.start_epoch("train")
     put([9])
-    assert store.since("train", "log") == {"train/loss": 8.0}
-    assert store.since("train", "log") == {"train/loss": 9.0}
-    assert store.since("train", "other") == {"train/loss": 5.0}
+    assert news(store, "log") == {"train/loss": 8.0}
+    assert news(store, "log") == {}
+    assert news(store, "other") == {"train/loss": 5.0}
     put(range(1000))
     resumed = MetricStore()
     resumed.load_state_dict(store.state_dict())
     for one in (store, resumed):
         one.put("train/loss", 0.0)
-        assert one.since("train", "log") == {"train/loss": sum(range(901, 1000)) / 100}
+        assert news(one, "log") == {"train/loss": sum(range(901, 1000)) / 100}
+    resumed.settle()
+    resumed.put("train/loss", 7.0)
+    assert news(resumed, "log") == news(resumed, "another") == {"train/loss": 7.0}
+
+
+def test_what_is_read_stands_under_the_moment_at_which_it_was_put():
+    store = MetricStore()
+    store.put("early", 1.0)
+    store.moment = (7, 0)
+    store.put("quality", torch.tensor(2.0))
+    store.series("train/loss").add(3.0)
+    store.moment = (12, 1)
+    store.put("late/one", float("nan"))
+    store.put("left/alone", 1.0)
+    news = store.news("log", (10, 1), skip=lambda name: name == "left/alone")
+    assert list(news) == [(0, 0), (7, 0), (10, 1)]
+    assert news[0, 0] == {"early": 1.0} and news[7, 0] == {"quality": 2.0}
+    assert set(news[10, 1]) == {"train/loss", "late/one"}  # Iteration 12 was not completed.
+    assert store.news("log", (12, 1)) == {(12, 1): {"left/alone": 1.0}}
+
+
+def test_means_of_a_training_epoch_have_names_of_their_own():
+    store = MetricStore()
+    for value in (1.0, 2.0):
+        store.put("train/loss", value)
+    store.put("val/loss", 5.0)
+    store.end_epoch()
+    assert store.latest("train_epoch/loss") == 1.5 and store.latest("train/loss") == 2.0
+    store.start_epoch("train")
+    store.end_epoch()  # Nothing was put: nothing follows.
+    assert store.stream("train_epoch") == {"loss": 1.5} and "train_epoch/val/loss" not in store

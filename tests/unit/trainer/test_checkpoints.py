@@ -68,7 +68,7 @@ def test_the_file_holds_no_validation_but_its_own(tmp_path):
     hooks = {"all": SaveCheckpoint(), "best": SaveCheckpoint(None, best="loss", last=False)}
     make_classifier(max_epochs=2, run_dir=tmp_path, hooks=hooks).train()
     before = torch.load(tmp_path / "epoch_2.pth")["metrics"]
-    assert set(before) == {"train/loss"}
+    assert set(before) == {"train/loss", "train_epoch/loss"}
     after = torch.load(tmp_path / "best_loss_epoch_2.pth")["metrics"]
     assert after["val/loss"] == entries(tmp_path)["epoch_2.pth"].metrics["val/loss"]
 
@@ -112,7 +112,7 @@ def test_the_validation_that_is_due_at_a_resume_amends_the_entry(tmp_path, direc
     with pytest.raises(OSError, match="killed"):
         make(hooks=[Fail(2)]).train()
     cut_off = entries(place)["epoch_2.pth"]
-    assert set(cut_off.metrics) == {"train/loss"}
+    assert set(cut_off.metrics) == {"train/loss", "train_epoch/loss"}
     assert not cut_off.validated
     results = validations(make(resume=True))
     for name, iteration in {"epoch_2.pth": 6, "epoch_3.pth": 9, "best_loss_epoch_3.pth": 9}.items():

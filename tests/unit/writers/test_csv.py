@@ -46,7 +46,7 @@ def test_rows_that_are_made_once_more_are_dropped(tmp_path):
     path = tmp_path / "m.csv"
     write(path, *((step, {"a": float(step)}) for step in (1, 2, 3)))
     writer = Csv(path)
-    writer.drop_after(1)
+    writer.keep_first(1)
     writer.write([Scalars({"a": 20.0}, 2)])
     writer.close()
     assert [(row["iter"], row["a"]) for row in csv_rows(path)] == [("1", "1.0"), ("2", "20.0")]

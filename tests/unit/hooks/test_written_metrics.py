@@ -1,0 +1,234 @@
+"""Whatever a hook puts into the metric store reaches every writer, once, with its iteration."""
+
+import io
+import math
+
+import numpy as np
+import pytest
+import torch
+from tests import readback
+from tests.tiny import make_classifier
+
+from hookloop import Hook
+from hookloop.hooks import (
+    LogMetrics,
+    SaveCheckpoint,
+    ShowProgress,
+    WriteCSV,
+    WriteMetrics,
+    WriteMLflow,
+    WriteTensorBoard,
+    WriteTrackio,
+    WriteWandb,
+)
+
+
+def put_at(point, name, priority=50, value=None, every=None):
+    """A hook that puts the number of completed iterations at a point."""
+
+    def method(self, run, *args):
+        run.metrics.put(name, run.progress.iter if value is None else value)
+
+    kind = type("Put", (Hook,), {point: method, "priority": priority, "every": every})
+    return kind().named(f"put {name} at {point}")
+
+
+JSONL = ("metrics.jsonl", readback.jsonl_points)
+ROWS = ("rows.csv", readback.csv_points)
+EVENTS = ("tensorboard", readback.tensorboard_points)
+
+
+def files(every=2):
+    return {
+        "metrics": WriteMetrics(every=every),
+        "rows": WriteCSV("rows.csv", every=every),
+        "board": WriteTensorBoard(every=every),
+    }
+
+
+def train(tmp_path, *puts, every=2, **options):
+    hooks = files(every) | {put.name: put for put in puts}
+    trainer = make_classifier(
+        hooks=hooks, run_dir=tmp_path / "run", **({"max_epochs": 2} | options)
+    )
+    trainer.train()
+    return trainer
+
+
+def points(tmp_path, name, backends=(JSONL, ROWS, EVENTS)):
+    """The points of a name in each file; they must be the same in all."""
+    found = [read(tmp_path / "run" / file, name) for file, read in backends]
+    single = [[(step, np.float32(value)) for step, value in one] for one in found]
+    assert all(one == single[0] for one in single)
+    return found[0]
+
+
+@pytest.mark.parametrize("priority", [10, 50, 100])
+@pytest.mark.parametrize(
+    ("point", "steps"),
+    [
+        ("before_run", [0]),
+        ("before_train", [0]),
+        ("after_train_epoch", [3, 6]),
+        ("after_val_epoch", [3, 6]),
+        ("after_val", [3, 6]),
+        ("after_epoch", [3, 6]),
+        ("after_epoch_profile", [3, 6]),
+        ("after_train", [6]),
+        ("after_run", [6]),
+    ],
+)
+def test_wherever_it_is_put(tmp_path, point, steps, priority):
+    names = ["quality", "knn/acc", "val/extra", "train/extra", "a b/ü@1%"]
+    train(tmp_path, *(put_at(point, name, priority) for name in names))
+    for name in names:
+        assert points(tmp_path, name) == [(step, step) for step in steps], name
+
+
+@pytest.mark.parametrize("every", [1, 2, 50])
+def test_at_intervals_of_its_own(tmp_path, every):
+    """A mean of what was put since the last write, with the iteration of the last of it."""
+    train(tmp_path, put_at("after_train_iter", "probe", every="2 iters"), every=every, max_epochs=3)
+    by_epochs = [(2, 2.0), (6, 5.0), (8, 8.0)]
+    assert points(tmp_path, "probe") == (
+        by_epochs if every == 50 else [(s, s) for s in (2, 4, 6, 8)]
+    )
+
+
+def test_within_an_iteration_and_within_a_validation(tmp_path):
+    class Probe(Hook):
+        def after_loss(self, run):
+            run.metrics.put(f"probe/{run.phase}", 1.0)
+
+    train(tmp_path, Probe(), val_every=2)
+    assert [step for step, _ in points(tmp_path, "probe/train")] == [2, 3, 4, 6]
+    assert [step for step, _ in points(tmp_path, "probe/val")] == [2, 4, 6]
+
+
+def test_tensors_and_what_is_no_number(tmp_path):
+    train(
+        tmp_path,
+        put_at("after_epoch", "tensor", value=torch.tensor(2.5)),
+        put_at("after_train", "nan", value=math.nan),
+        put_at("after_train", "inf", value=torch.tensor(math.inf)),
+    )
+    assert points(tmp_path, "tensor") == [(3, 2.5), (6, 2.5)]
+    for file, read in (JSONL, ROWS, EVENTS):
+        ((step, value),) = read(tmp_path / "run" / file, "nan")
+        assert step == 6 and math.isnan(value)
+        assert read(tmp_path / "run" / file, "inf") == [(6, math.inf)]
+
+
+def test_in_a_test_and_in_a_validation_by_itself(tmp_path):
+    trainer = train(tmp_path, put_at("after_test", "late", 100), put_at("before_test", "early"))
+    trainer.test()
+    assert points(tmp_path, "late") == points(tmp_path, "early") == [(6, 6)]
+    trainer.validate()
+    assert points(tmp_path, "late") == [(6, 6)]
+    assert [step for step, _ in points(tmp_path, "val/loss")] == [3, 6, 6]
+
+
+def test_in_a_run_that_fails(tmp_path):
+    class Fail(Hook):
+        priority = 100
+
+        def before_update(self, run):
+            if run.progress.iter == 3:
+                raise RuntimeError("boom")
+
+    with pytest.raises(RuntimeError, match="boom"):
+        train(tmp_path, put_at("after_loss", "probe", value=1.0), Fail(), every=50)
+    assert points(tmp_path, "probe")[-1] == (3, 1.0)
+    assert points(tmp_path, "train/loss")[-1][0] == 3
+
+
+@pytest.mark.parametrize("checkpoint", ["iter_1.pth", "iter_3.pth", "iter_4.pth", "iter_5.pth"])
+@pytest.mark.parametrize("every", [1, 2, 50])
+def test_a_resumed_run_leaves_the_same_points(tmp_path, every, checkpoint):
+    names = ["quality", "probe", "val/extra", "train/loss", "train_epoch/loss", "val/loss", "lr"]
+
+    def run(name, **options):
+        puts = [
+            put_at("after_epoch", "quality", 100),
+            put_at("after_train_iter", "probe", every="3 iters"),
+            put_at("after_val", "val/extra", 100),
+            SaveCheckpoint(every="1 iter", keep=None),
+        ]
+        train(tmp_path / name, *puts, every=every, max_epochs=3, val_every=2, **options)
+
+    run("whole")
+    run("parts")
+    run("parts", resume=tmp_path / "parts" / "run" / checkpoint)
+    for name in names:
+        whole = points(tmp_path / "whole", name)
+        assert points(tmp_path / "parts", name, (JSONL, ROWS)) == whole, name
+
+
+def test_the_row_of_an_epoch_has_what_was_put_in_it(tmp_path):
+    hooks = {
+        "csv": WriteCSV(),
+        "quality": put_at("after_epoch", "quality", 100),
+        "last": put_at("after_run", "last", 100),
+    }
+    make_classifier(hooks=hooks, run_dir=tmp_path, max_epochs=2).train()
+    rows = readback.csv_rows(tmp_path / "metrics.csv")
+    assert [row["quality"] for row in rows] == ["3.0", "6.0", ""]
+    assert [row["last"] for row in rows] == ["", "", "6.0"]
+    assert "train_epoch/loss" not in rows[0]  # It would repeat train/loss.
+
+
+def test_chosen_by_its_plain_name(tmp_path):
+    put = put_at("after_epoch", "quality")
+    put.writes = ("quality",)
+    hooks = {"csv": WriteCSV(metrics=["quality"]), "put": put}
+    make_classifier(hooks=hooks, run_dir=tmp_path, max_epochs=2).train()
+    assert readback.csv_points(tmp_path / "metrics.csv", "quality") == [(3, 3.0), (6, 6.0)]
+
+
+def test_by_trackers(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+    hooks = {
+        "wandb": WriteWandb("p", mode="offline"),
+        "mlflow": WriteMLflow(),
+        "trackio": WriteTrackio("p"),
+        "quality": put_at("after_epoch", "quality", 100),
+        "knn": put_at("after_run", "knn/acc@5", 100),
+    }
+    trainer = make_classifier(hooks=hooks, run_dir=tmp_path / "run", max_epochs=2)
+    trainer.train()
+    run_id = hooks["mlflow"]._backend.run_id
+    for name in ("quality", "knn/acc@5"):
+        wanted = [(3, 3.0), (6, 6.0)] if name == "quality" else [(6, 6.0)]
+        assert readback.wandb_points(tmp_path / "run", name) == wanted
+        assert readback.trackio_points("p", "run", name) == wanted
+        theirs = name.replace("@", "_")
+        assert readback.mlflow_points(tmp_path / "run" / "mlruns", run_id, theirs) == wanted
+
+
+def test_on_the_screen_and_in_the_log(tmp_path):
+    screen = io.StringIO()
+    hooks = {
+        "console": ShowProgress(every=2, file=screen),
+        "log": LogMetrics(every=2),
+        "epoch": put_at("after_epoch", "quality", 100),
+        "iter": put_at("after_train_iter", "probe/x", every="3 iters"),
+        "end": put_at("after_train", "finally"),
+    }
+    make_classifier(hooks=hooks, run_dir=tmp_path, max_epochs=2).train()
+    for text in (screen.getvalue(), (tmp_path / "run.log").read_text(encoding="utf-8")):
+        assert text.count("quality 3") == text.count("quality 6") == 1
+        assert text.count("probe/x 3") == text.count("probe/x 6") == text.count("finally 6") == 1
+
+
+def test_the_outcome_has_what_was_put_last(tmp_path):
+    trainer = make_classifier(hooks=[put_at("after_run", "last", 100)], run_dir=tmp_path)
+    assert trainer.train().metrics["last"] == 3.0
+
+
+def test_the_loss_of_an_interval_and_of_an_epoch_have_two_names(tmp_path):
+    trainer = train(tmp_path, max_epochs=4)
+    losses = points(tmp_path, "train/loss")
+    assert [step for step, _ in losses] == [2, 4, 6, 8, 10, 12]
+    epochs = points(tmp_path, "train_epoch/loss")
+    assert [step for step, _ in epochs] == [3, 6, 9, 12]
+    assert epochs[-1][1] == pytest.approx(trainer.run.metrics.mean("train/loss"), rel=1e-6)
