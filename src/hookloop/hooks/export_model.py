@@ -101,7 +101,9 @@ class ExportModel(Hook):
 
             with drafted(path) as draft:
                 draft.touch()  # Raises what the system says, unlike what follows.
+                mode = draft.stat().st_mode
                 save_model(model, str(draft))
+                draft.chmod(mode)  # It makes a file for its owner alone, whatever the umask says.
             return
         example = Example.of(to_device(self.inputs(run), torch.device("cpu")))
         with torch.random.fork_rng(devices=[]), torch.no_grad(), drafted(path) as draft:

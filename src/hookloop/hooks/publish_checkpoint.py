@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, get_args
 
 from hookloop.checkpoint.newest import places_of
@@ -12,8 +13,10 @@ from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.hook import Hook
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError, nearest
+from hookloop.version import VERSION
 
 if TYPE_CHECKING:
+    from hookloop.checkpoint.index import Saved
     from hookloop.core.run import Run
 
 _log = logging.getLogger("hookloop")
@@ -26,6 +29,11 @@ class PublishCheckpoint(Hook):
 
     The files stand beside the checkpoints, named after these and after the first digits of their
     own SHA-256: ``epoch_5-1a2b3c4d.pth``. They need a hook that saves, such as `SaveCheckpoint`.
+
+    A single part is written as it is: ``model.load_state_dict(torch.load(path))`` takes it. Epoch,
+    iteration and metrics are in the files, too: ``torch.load(path).metadata``, or the entry
+    ``hookloop`` in the header of a safetensors file. If the last checkpoint is also the best, one
+    file stands for both.
 
     Args:
         keys: Parts to keep, for example ``["model", "averaged", "config"]``.
@@ -77,13 +85,29 @@ class PublishCheckpoint(Hook):
             stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
             for place, last in places_of(str(run.dir), stores):
                 store = CheckpointStore(place)
-                for name in self._chosen(store, last):
-                    written = publish(store, name, self.keys, self.formats)
-                    _log.info("Published '%s' as %s.", name, ", ".join(written))
+                for names in self._chosen(store, last):
+                    about = _metadata(store.index.entries.get(names[0]), names)
+                    written = publish(store, names[0], self.keys, self.formats, about)
+                    _log.info("Published '%s' as %s.", names[0], ", ".join(written))
 
-    def _chosen(self, store: CheckpointStore, last: str | None) -> list[str]:
-        """Name the checkpoints of a store to publish, each once."""
-        best = [one.name for one in store.index.entries.values() if one.kind == "best"]
+    def _chosen(self, store: CheckpointStore, last: str | None) -> list[list[str]]:
+        """Name the checkpoints of a store to publish; several names of one file go together."""
+        entries = store.index.entries
+        best = [one.name for one in entries.values() if one.kind == "best"]
         name = last if last is not None else store.last()
         chosen = [name] if name and "last" in self.which else []
-        return [*chosen, *(best if "best" in self.which else [])]
+        by_content: dict[object, list[str]] = {}
+        for one in dict.fromkeys([*chosen, *(best if "best" in self.which else [])]):
+            saved = entries.get(one)
+            content = (saved.iter, saved.size, saved.crc32) if saved is not None else one
+            by_content.setdefault(content, []).append(one)
+        return list(by_content.values())
+
+
+def _metadata(saved: Saved | None, names: Sequence[str]) -> dict[str, object]:
+    """Return what those who get a published file should know of it."""
+    about: dict[str, object] = {"hookloop": VERSION, "checkpoints": list(names)}
+    if saved is not None:
+        metrics = {name: value for name, value in saved.metrics.items() if isfinite(value)}
+        about |= {"epoch": saved.epoch, "iter": saved.iter, "metrics": metrics}
+    return about

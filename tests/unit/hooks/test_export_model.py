@@ -1,3 +1,5 @@
+import os
+
 import pytest
 import torch
 from tests.tiny import make_data, make_trainer
@@ -95,3 +97,15 @@ def test_a_last_batch_of_one_sample_does_not_limit_the_program(tmp_path, format)
 def test_the_file_may_lie_in_a_directory_of_its_own(tmp_path):
     make_trainer(hooks=[ExportModel(file="export/net.safetensors")], run_dir=tmp_path).train()
     assert (tmp_path / "export" / "net.safetensors").is_file()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
+@pytest.mark.parametrize("format", ["safetensors", "torchscript", "export"])
+def test_the_file_has_the_mode_that_the_umask_leaves(tmp_path, format):
+    before = os.umask(0o027)
+    try:
+        make_trainer(hooks=[ExportModel(format)], run_dir=tmp_path).train()
+    finally:
+        os.umask(before)
+    (path,) = tmp_path.glob("model.*")
+    assert path.stat().st_mode & 0o777 == 0o640

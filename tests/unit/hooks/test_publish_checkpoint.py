@@ -5,9 +5,11 @@ import uuid
 import fsspec
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from tests.tiny import make_data, make_trainer, weights
 
+from hookloop.checkpoint.publish import read_metadata
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError
@@ -38,8 +40,10 @@ def test_it_writes_the_weights_alone_in_both_formats_named_after_their_hash(tmp_
     for path in (pth, safe):
         digits = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
         assert path.name == f"epoch_2-{digits}{path.suffix}"
-    assert list(torch.load(pth, weights_only=True)) == ["model"]
+    plain = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+    plain.load_state_dict(torch.load(pth, weights_only=True))
     loaded, own = load_file(safe), weights(trainer.run.model)
+    assert all(torch.equal(value, own[name]) for name, value in weights(plain).items())
     assert loaded.keys() == own.keys()
     assert all(torch.equal(loaded[name], own[name]) for name in own)
 
@@ -50,9 +54,32 @@ def test_the_best_ones_are_published_too_or_alone(tmp_path):
     train(tmp_path / "one", hook, save=save)
     (path,) = published(tmp_path / "one")
     assert path.name.startswith("best_loss_epoch_")
+    # The loss falls, so the greatest is that of the first epoch.
     hook = PublishCheckpoint(formats=["pth"])
-    train(tmp_path / "two", hook, save=SaveCheckpoint(best="loss"))
+    train(tmp_path / "two", hook, save=SaveCheckpoint(best="loss", rule="greater"))
     assert len(published(tmp_path / "two")) == 2
+
+
+def test_a_checkpoint_that_is_last_and_best_is_published_once(tmp_path):
+    train(tmp_path, PublishCheckpoint(), save=SaveCheckpoint(best="loss"))
+    paths = published(tmp_path)
+    assert [path.suffix for path in paths] == [".pth", ".safetensors"]
+    for path in paths:
+        assert path.name.startswith("epoch_2-")
+        assert read_metadata(path)["checkpoints"] == ["epoch_2.pth", "best_loss_epoch_2.pth"]
+
+
+def test_the_files_hold_what_others_should_know(tmp_path):
+    trainer = train(tmp_path, PublishCheckpoint())
+    for path in published(tmp_path):
+        about = read_metadata(path)
+        assert (about["epoch"], about["iter"]) == (2, trainer.run.progress.iter)
+        loss = trainer.run.outcome.metrics["val/loss"]
+        assert about["metrics"]["val/loss"] == pytest.approx(loss)
+    (pth, safe) = published(tmp_path)
+    assert torch.load(pth, weights_only=True).metadata["hookloop"]
+    with safe_open(safe, "pt") as file:
+        assert file.metadata()["format"] == "pt"
 
 
 def test_other_parts_can_be_kept(tmp_path):
