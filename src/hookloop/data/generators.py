@@ -1,4 +1,4 @@
-"""Python's, NumPy's and torch's global generators, taken and put back within a microsecond or two.
+"""Python's, NumPy's and torch's global generators, taken, put back and filled within microseconds.
 
 ``random.getstate`` makes 625 numbers of Python, and ``numpy.random.get_state`` is slower still: for
 a sampler that is to draw undisturbed, both together cost more than the whole iteration of a small
@@ -14,7 +14,7 @@ import random
 import struct
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -24,11 +24,22 @@ WORDS = 625
 """Of a Mersenne Twister: 624 of state, and the place in them."""
 
 
+PLACE = struct.pack("i", WORDS - 1)
+"""The place behind all words: the next draw makes new ones of them."""
+
+
 class Access(NamedTuple):
-    """How one generator is read and set; what `take` returns is for `put` alone."""
+    """How one generator is read and set.
+
+    Attributes:
+        take: Returns its state, for `put` alone.
+        put: Sets it to what was taken.
+        fill: Begins with 624 random words of 32 bits, which is faster than to make them of a seed.
+    """
 
     take: Callable[[], Any]
     put: Callable[[Any], object]
+    fill: Callable[[bytes], object]
 
 
 def access_all() -> tuple[Access, Access, Access]:
@@ -36,21 +47,44 @@ def access_all() -> tuple[Access, Access, Access]:
     return access_python(), access_numpy(), access_torch()
 
 
+def fill_all(words: bytes) -> None:
+    """Begin all three with random bytes, twice 2496 and 8 of them."""
+    python, numpy, torchs = _access_once(np.random.mtrand.get_bit_generator())
+    python.fill(words[:FILL])
+    numpy.fill(words[FILL : 2 * FILL])
+    torchs.fill(words[2 * FILL :])
+
+
+FILL = 4 * (WORDS - 1)
+
+
+@lru_cache(maxsize=1)
+def _access_once(bits: object) -> tuple[Access, Access, Access]:
+    """Look for the memory only when NumPy has been given another bit generator."""
+    return access_all()
+
+
 def access_torch() -> Access:
     """Return the way to torch's generator of the CPU, whose own functions are fast."""
-    return Access(torch.default_generator.get_state, torch.default_generator.set_state)
+    one = torch.default_generator
+
+    def fill(words: bytes) -> None:
+        one.manual_seed(int.from_bytes(words[:8], "little"))
+
+    return Access(one.get_state, one.set_state, fill)
 
 
 def access_python() -> Access:
     """Return the way to Python's generator."""
     generator = cast("Any", random.random).__self__
     after_head = object.__basicsize__
+    slow = Access(random.getstate, random.setstate, _fill_python)
     if not _is_at_hand(generator, after_head + 4 * WORDS):
-        return Access(random.getstate, random.setstate)
+        return slow
     words = (ctypes.c_uint32 * WORDS).from_address(id(generator) + after_head)
     *state, place = random.getstate()[1]
     if list(words) != [place, *state]:
-        return Access(random.getstate, random.setstate)
+        return slow
     memory = memoryview(words).cast("B")
 
     def take() -> tuple[bytes, float | None]:
@@ -59,16 +93,19 @@ def access_python() -> Access:
     def put(taken: tuple[bytes, float | None]) -> None:
         memory[:], generator.gauss_next = taken
 
-    return Access(take, put)
+    def fill(words: bytes) -> None:
+        memory[:], generator.gauss_next = PLACE + words, None
+
+    return Access(take, put, fill)
 
 
 def access_numpy() -> Access:
     """Return the way to NumPy's generator, with the normal number that it may hold back."""
-    slow = Access(np.random.get_state, np.random.set_state)
+    slow = Access(np.random.get_state, np.random.set_state, _fill_numpy)
     holder = cast("Any", np.random.random_sample).__self__
     bits = np.random.mtrand.get_bit_generator()
     if type(bits) is not np.random.MT19937:
-        return Access(lambda: bits.state, lambda state: setattr(bits, "state", state))
+        return _access_bits(bits)
     gauss = _where_gauss_is()
     if gauss is None or not _is_at_hand(holder, gauss + GAUSS):
         return slow
@@ -85,7 +122,28 @@ def access_numpy() -> Access:
     def put(taken: tuple[bytes, bytes]) -> None:
         memory[:], held[:] = taken
 
-    return Access(take, put)
+    def fill(words: bytes) -> None:
+        memory[:], held[:] = words + PLACE, bytes(GAUSS)
+
+    return Access(take, put, fill)
+
+
+def _access_bits(bits: Any) -> Access:  # noqa: ANN401 - a bit generator of any kind
+    def put(state: object) -> None:
+        bits.state = state
+
+    def fill(words: bytes) -> None:
+        bits.state = type(bits)(int.from_bytes(words[:16], "little")).state
+
+    return Access(lambda: bits.state, put, fill)
+
+
+def _fill_python(words: bytes) -> None:
+    random.setstate((3, (*np.frombuffer(words, np.uint32).tolist(), WORDS - 1), None))
+
+
+def _fill_numpy(words: bytes) -> None:
+    np.random.set_state(("MT19937", np.frombuffer(words, np.uint32), WORDS - 1, 0, 0.0))
 
 
 GAUSS = 16

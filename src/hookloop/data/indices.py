@@ -25,7 +25,7 @@ import numpy as np
 
 from hookloop.data.kept import NOTHING, is_same, keep
 from hookloop.data.samplers import OwnRandomness, SamplerStates, State
-from hookloop.data.seeding import Group
+from hookloop.data.seeding import Sent
 
 _log = logging.getLogger("hookloop")
 
@@ -117,14 +117,14 @@ class SkippingIndices:
     def __len__(self) -> int:
         return len(cast("Sequence[object]", self._inner))
 
-    def _seeded(self, indices: Iterator[object]) -> Iterator[object]:
+    def _seeded(self, indices: Iterator[object]) -> Iterator[Sent]:
         """Give indices what the seeds of their samples follow from: pass and place."""
         key = self._place.key
         for batch, group in enumerate(indices, start=self._place.skip):
             if self._one_each:
-                yield Group(list(cast("Iterable[object]", group)), key, batch)
+                yield list(cast("Iterable[object]", group)), key, batch
             else:
-                yield Group([group], key, batch)
+                yield [group], key, batch
 
 
 class _Pass:
