@@ -19,8 +19,8 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from hookloop.data.fast import gather_of, read_fast
+from hookloop.data.hidden import generators_in
 from hookloop.data.indices import Place, SkippingIndices
-from hookloop.data.kept import GENERATORS
 from hookloop.data.samplers import SamplerStates, State, Stateful, is_of_torch, samplers_of
 from hookloop.data.seeding import SeededSamples
 from hookloop.data.workers import Shielded, Workers
@@ -78,6 +78,11 @@ class PlainReader:
             self.inexact = (
                 "it is no DataLoader and has no state_dict(): on resume the batches before the "
                 "place are read and dropped"
+            )
+        elif _iterates_by_itself(data):
+            self.inexact = (
+                f"{type(data).__name__} has an __iter__ of its own, which may give another order "
+                "each time: on resume the batches before the place are read and dropped"
             )
 
     def begin(self, place: Place) -> Iterator[object]:
@@ -197,17 +202,23 @@ class LoaderReader:
 
     def state_dict(self, position: int) -> dict[str, object]:
         """Return what samplers keep, and how far they are ahead."""
+        state: dict[str, object] = {}
         # Torch's samplers are where the generators say, unless one is drawn from as they go.
-        if not (self._has_own or self.generators()):
-            return {}
-        now = self._samplers.now()
-        return {"began": self._began, "samplers": now, **self._indices.state(position)}
+        if self._has_own or self.generators():
+            now = self._samplers.now()
+            state = {"began": self._began, "samplers": now, **self._indices.state(position)}
+        if isinstance(self._loader.dataset, Stateful):
+            state["dataset"] = self._loader.dataset.state_dict()
+        return state
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Give samplers their state back."""
-        self._left = state
-        self._began = cast("State", state["began"])
-        self._samplers.restore(cast("State", state["samplers"]))
+        """Give samplers and the data set their state back."""
+        if isinstance(self._loader.dataset, Stateful) and "dataset" in state:
+            self._loader.dataset.load_state_dict(cast("dict[str, object]", state["dataset"]))
+        if "began" in state:
+            self._left = state
+            self._began = cast("State", state["began"])
+            self._samplers.restore(cast("State", state["samplers"]))
 
     def close(self) -> bool:
         """End the workers, those that persist as well."""
@@ -216,9 +227,13 @@ class LoaderReader:
 
     def _why_inexact(self, seeds: bool) -> str | None:
         known = {id(one) for one in (*self.generators(), *self._samplers.generators())}
-        holders = {"data set": self._loader.dataset, "sampler": _index_sampler(self._loader)}
+        holders = {
+            "data set": self._loader.dataset,
+            "sampler": _index_sampler(self._loader),
+            "collate_fn": [self._loader.collate_fn],
+        }
         for what, holder in holders.items():
-            own = [name for name, one in _own_generators(holder) if id(one) not in known]
+            own = [name for name, one in generators_in(holder) if id(one) not in known]
             if own:
                 return (
                     f"its {what} keeps a random generator of its own ('{own[0]}'), which no "
@@ -244,15 +259,7 @@ def _index_sampler(loader: DataLoader[object]) -> Iterable[object]:
     return loader.batch_sampler if loader.batch_sampler is not None else loader.sampler
 
 
-def _own_generators(holder: object, depth: int = 3) -> list[tuple[str, object]]:
-    """Find the attributes of a data set or sampler, and of what it holds, that are generators."""
-    found: list[tuple[str, object]] = []
-    for name, value in getattr(holder, "__dict__", {}).items():
-        if isinstance(value, GENERATORS):
-            found.append((name, value))
-        elif depth:
-            parts = value[:100] if isinstance(value, list | tuple) else [value]
-            for part in parts:
-                below = _own_generators(part, depth - 1)
-                found += [(f"{name}.{inner}", one) for inner, one in below]
-    return found
+def _iterates_by_itself(data: Iterable[object]) -> bool:
+    """Return whether a list, or what is like one, has an ``__iter__`` that somebody wrote."""
+    kind = next(kind for kind in type(data).__mro__ if "__iter__" in vars(kind))
+    return kind.__module__.partition(".")[0] not in ("builtins", "collections", "_collections_abc")

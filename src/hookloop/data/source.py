@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from hookloop.data.indices import Place
+from hookloop.data.orders import Orders
 from hookloop.data.randomness import Randomness
 from hookloop.data.reader import make_reader
 from hookloop.errors import DataError
@@ -44,6 +45,7 @@ class Source:
         self._passes = 0
         self._seed_samples = seed_samples
         self._reader = make_reader(data, seed_samples=seed_samples)
+        self._orders = Orders(data, name)
         self._began: Randomness | None = None
         self._groups: Iterator[list[object]] | None = None
         if self.num_batches == 0:
@@ -116,6 +118,7 @@ class Source:
         """Read other data from the next pass on; at once where passes have no borders."""
         other = Source(data, self.name, seed_samples=self._seed_samples)
         self.data, self._reader, self._passes = data, other._reader, 0
+        self._orders = other._orders
         if self._groups is not None:
             self._groups = None
             self.finish()
@@ -127,6 +130,8 @@ class Source:
         self._began = began = Randomness.now(generators)
         if self.tells_passes:
             self.set_epoch(self._passes)
+        if self._passes:
+            self._orders.warn_if_reordered()
         self._passes += 1
         key = began.key(self._passes)
         return self._reader.begin(Place(0, key, self._passes, lambda: began.restore(generators)))
@@ -148,18 +153,21 @@ class Source:
 
     def state_dict(self) -> dict[str, object]:
         """Return the place in the data; its size does not depend on how far that is."""
+        self._orders.warn_if_reordered()
         return {
             **self.reading_state(),
             "position": self.position,
             "began": self._began.state if self._began is not None else None,
             "loader": self._reader.state_dict(self.position),
             "measures": self._measures(),
+            "orders": self._orders.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go to the place that `state_dict` described; say if the data is not what it was."""
         self.position = cast("int", state["position"])
         self._say_changes(cast("Mapping[str, object]", state.get("measures") or {}))
+        self._orders.warn_of_changes(cast("Mapping[str, list[object]]", state.get("orders") or {}))
         self.load_reading_state(state)
         began = cast("dict[str, object] | None", state["began"])
         self._began = Randomness(began) if began is not None else None

@@ -1,0 +1,98 @@
+import random
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, default_collate
+
+from hookloop.data.hidden import generators_in
+from hookloop.data.source import Source
+
+RNG = np.random.default_rng(1)
+
+
+class Plain(Dataset):
+    def __init__(self, transform=None):
+        self.transform = transform
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return torch.zeros(1)
+
+
+class WithAttribute(Plain):
+    def __init__(self):
+        super().__init__()
+        self.rng = random.Random()
+
+
+class OfTheClass(Plain):
+    rng = np.random.RandomState(1)
+
+
+class OfTheModule(Plain):
+    def __getitem__(self, index):
+        return torch.tensor(RNG.random())
+
+
+class Noise:
+    def __init__(self):
+        self.generator = torch.Generator()
+
+    def add(self, value):
+        return value
+
+
+def in_a_closure():
+    rng = random.Random()
+    return lambda value: value + rng.random()
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (WithAttribute(), "rng"),
+        (OfTheClass(), "rng"),
+        (OfTheModule(), "RNG"),
+        (Plain(Noise()), "transform.generator"),
+        (Plain([Noise()]), "transform.0.generator"),
+        (Plain({"train": Noise().add}), "transform.train.__self__.generator"),
+        (Plain(partial(Noise.add, Noise())), "transform.args.0.generator"),
+        (Plain(in_a_closure()), "transform.rng"),
+    ],
+)
+def test_a_generator_is_found_wherever_it_is(data, name):
+    assert [found for found, _ in generators_in(data)] == [name]
+    inexact = Source(DataLoader(data), "data").inexact
+    assert f"its data set keeps a random generator of its own ('{name}')" in inexact
+
+
+def test_one_of_collate_fn_is_found_too():
+    rng = random.Random()
+
+    def collate(samples):
+        rng.shuffle(samples)
+        return default_collate(samples)
+
+    assert "its collate_fn keeps" in Source(DataLoader(Plain(), collate_fn=collate), "data").inexact
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"num_workers": 1}])
+def test_data_without_one_is_exact(options):
+    assert Source(DataLoader(Plain(), **options), "data").inexact is None
+
+
+def test_a_list_that_iterates_in_a_way_of_its_own_is_named():
+    class Shuffled(list):
+        def __iter__(self):
+            return iter(random.sample(self[:], len(self)))
+
+    class Named(list):
+        pass
+
+    assert "Shuffled has an __iter__ of its own" in Source(Shuffled([1, 2]), "data").inexact
+    assert Source(Named([1, 2]), "data").inexact is None
+    assert Source(range(3), "data").inexact is None
