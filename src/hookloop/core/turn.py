@@ -62,6 +62,11 @@ class Turn:
         self.scaler = scaler
         self._losses: Series | None = None
 
+    @property
+    def keeps_gradients(self) -> bool:
+        """Whether it makes the update its own way, and gradients may wait for it."""
+        return type(self).zero_grad is not Turn.zero_grad
+
     def zero_grad(self) -> None:
         """Forget the gradients of the last update."""
         for optimizer in self.optimizers:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hookloop.checkpoint.background import BackgroundSaver, Job
+from hookloop.checkpoint.gradients import waiting_gradients
 from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.newest import is_same_place
 from hookloop.checkpoint.request import Save
@@ -41,6 +42,7 @@ class CheckpointSaver:
     def __init__(
         self, scaler: torch.amp.GradScaler | None, restore: Callable[[], bool] = lambda: False
     ) -> None:
+        self.keeps_gradients = False  # Between iterations, where somebody else makes the updates.
         self._scaler = scaler
         self._restore = restore
         self._snapshot = Snapshot()
@@ -163,6 +165,8 @@ class CheckpointSaver:
         if not self._background.wait_for_room(self._snapshot):
             self._snapshot = Snapshot()  # A slow store still reads the other one.
         checkpoint = gather(run, self._scaler)
+        if self.keeps_gradients:
+            checkpoint["gradients"] = waiting_gradients(run.optimizers)
         fire(run.plan.before_save_checkpoint, run, checkpoint)
         return self._snapshot.take(checkpoint)
 

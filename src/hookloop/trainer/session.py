@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
 from signal import SIGINT
 from typing import TYPE_CHECKING
 
+from hookloop.checkpoint.gradients import restore_gradients, watching_steps
 from hookloop.core.loop import Loop
 from hookloop.core.plan import fire, fire_all
 from hookloop.core.run import Interrupted, Outcome, Requests, Run, Status
@@ -57,10 +58,17 @@ class Session:
         self._scaler = scaler
 
     @contextmanager
-    def training(self) -> Iterator[None]:
-        """Train; raise `Interrupted` at the end if a signal cut the training short."""
+    def training(self, *, own_updates: bool = False) -> Iterator[None]:
+        """Train; raise `Interrupted` at the end if a signal cut the training short.
+
+        Args:
+            own_updates: Whether the updates are not the engine's, so that gradients may wait for
+                one from iteration to iteration.
+        """
         run = self.run
-        with self.running(trains=True):
+        self._saver.keeps_gradients = own_updates
+        watching = watching_steps(run.optimizers) if own_updates else nullcontext()
+        with watching, self.running(trains=True):
             self.start.keep_config(run.config)
             if run.seed is not None and run.progress.iter == 0:
                 seed_all(run.seed)
@@ -135,6 +143,7 @@ class Session:
             fire(run.plan.after_load_checkpoint, run, checkpoint)
             self._loop.randomness = restore(run, checkpoint, label, self._scaler)
             if trains:
+                restore_gradients(run.optimizers, checkpoint.get("gradients"), label)
                 self._saver.resumed(run, label)
             else:  # What the checkpoint had not written yet is the training's to write.
                 run.metrics.settle()

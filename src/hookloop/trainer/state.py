@@ -4,6 +4,7 @@ model        parameters and buffers
 optimizers   by name
 schedules    by name of their optimizer
 scaler       of half precision, if there is one
+gradients    those that wait for an update, where updates are not made by the engine
 progress     the counters, and a validation that is due
 data         the place in the training data
 val_data     how often each validation stream was read, and its own generators

@@ -201,3 +201,171 @@ def test_two_passes_per_batch():
             trainer.run.optimizer.zero_grad()
             trainer.record(loss)
     assert trainer.run.outcome.status == "completed" and trainer.run.progress.iter == 6
+
+
+# --- updates that are spread over iterations ---------------------------------------------------
+
+
+def clears_after(run, compute, number):
+    compute().backward()
+    if number % 3 == 2:
+        run.optimizer.step()
+        run.optimizer.zero_grad()
+
+
+def clears_before(run, compute, number):
+    if number % 3 == 0:
+        run.optimizer.zero_grad()
+    compute().backward()
+    if number % 3 == 2:
+        run.optimizer.step()
+
+
+def clears_to_zero(run, compute, number):
+    compute().backward()
+    if number % 3 == 2:
+        run.optimizer.step()
+        run.optimizer.zero_grad(set_to_none=False)
+
+
+def steps_first(run, compute, number):
+    if number % 3 == 0:
+        run.optimizer.step()
+        run.optimizer.zero_grad()
+    compute().backward()
+
+
+def drops_by_hand(run, compute, number):
+    compute().backward()
+    if number % 3 == 2:
+        run.optimizer.step()
+        for parameter in run.model.parameters():
+            parameter.grad = None
+
+
+def every_iteration(run, compute, number):
+    run.optimizer.zero_grad()
+    compute().backward()
+    run.optimizer.step()
+
+
+def every_iteration_to_zero(run, compute, number):
+    run.optimizer.zero_grad(set_to_none=False)
+    compute().backward()
+    run.optimizer.step()
+
+
+SPREAD = [clears_after, clears_before, clears_to_zero, steps_first, drops_by_hand]
+EVERY = [every_iteration, every_iteration_to_zero]
+
+
+def spread(directory, update, cut_at=None, optimizer=torch.optim.Adam, **options):
+    """Train a model of which the second half is only used now and then."""
+    model = torch.nn.ModuleList([make_model(), make_model()])
+    trainer = make_trainer(
+        model=model,
+        optimizer=optimizer(model.parameters(), lr=0.05),
+        train_data=make_data(20, shuffle=True),
+        max_epochs=2,
+        hooks=[SaveCheckpoint(every="1 iter")],
+        run_dir=directory,
+        seed=3,
+        **options,
+    )
+    run = trainer.run
+    with trainer.loop() as batches:
+        for inputs, targets in batches:
+            number = run.progress.iter
+            if number == cut_at:
+                raise Cut
+
+            def compute(inputs=inputs, targets=targets, number=number):
+                output = model[0](inputs)
+                if number % 4 == 1:
+                    output = output + model[1](inputs)
+                return torch.nn.functional.mse_loss(output, targets)
+
+            update(run, compute, number)
+    return trainer
+
+
+@pytest.mark.parametrize("update", [*SPREAD, *EVERY], ids=lambda update: update.__name__)
+def test_gradients_that_wait_for_an_update_survive_a_resume(update, tmp_path):
+    whole = spread(tmp_path / "whole", update)
+    for cut_at in (2, 3, 4, 7):
+        with pytest.raises(Cut):
+            spread(tmp_path / str(cut_at), update, cut_at)
+        resumed = spread(tmp_path / str(cut_at), update, resume=True)
+        assert resumed.run.progress.iter == 10
+        assert_same_bits(whole.run.model, resumed.run.model)
+
+
+def gradients_in(path):
+    return torch.load(path, weights_only=True)["gradients"]["default"]
+
+
+def test_a_checkpoint_is_no_larger_where_none_wait(tmp_path):
+    spread(tmp_path / "every", every_iteration)
+    spread(tmp_path / "spread", clears_before)
+    assert set(gradients_in(tmp_path / "every" / "iter_10.pth").values()) == {None}
+    assert all(
+        isinstance(grad, torch.Tensor)
+        for grad in gradients_in(tmp_path / "spread" / "iter_10.pth").values()
+    )
+
+
+def test_each_optimizer_has_its_own(tmp_path):
+    def run_to(directory, cut_at=None, **options):
+        model = torch.nn.ModuleList([make_model(), make_model(1)])
+        optimizers = {
+            str(n): torch.optim.SGD(one.parameters(), lr=0.05, momentum=0.9)
+            for n, one in enumerate(model)
+        }
+        trainer = make_trainer(
+            model=model,
+            optimizer=optimizers,
+            train_data=make_data(32),
+            hooks=[SaveCheckpoint(every="1 iter")],
+            run_dir=directory,
+            **options,
+        )
+        with trainer.loop() as batches:
+            for inputs, targets in batches:
+                number = trainer.run.progress.iter
+                if number == cut_at:
+                    raise Cut
+                output = model[0](inputs) * model[1](inputs)
+                torch.nn.functional.mse_loss(output, targets).backward()
+                for period, optimizer in zip((2, 3), optimizers.values(), strict=True):
+                    if number % period == period - 1:
+                        optimizer.step()
+                        optimizer.zero_grad()
+        return model
+
+    whole = run_to(tmp_path / "whole")
+    for cut_at in (3, 4, 5):
+        with pytest.raises(Cut):
+            run_to(tmp_path / str(cut_at), cut_at)
+        assert_same_bits(whole, run_to(tmp_path / str(cut_at), resume=True))
+
+
+def test_train_keeps_none_and_takes_up_a_run_that_did(tmp_path):
+    with pytest.raises(Cut):
+        spread(tmp_path / "run", clears_after, cut_at=2)
+    model = torch.nn.ModuleList([make_model(), make_model()])
+
+    def step(run, batch):
+        return torch.nn.functional.mse_loss(run.model[0](batch[0]), batch[1])
+
+    trainer = make_trainer(
+        model=model,
+        step=step,
+        optimizer=torch.optim.Adam(model.parameters(), lr=0.05),
+        train_data=make_data(20, shuffle=True),
+        max_epochs=2,
+        hooks=[SaveCheckpoint(every="1 epoch")],
+        run_dir=tmp_path / "run",
+        resume=True,
+    )
+    assert trainer.train().status == "completed"
+    assert "gradients" not in torch.load(tmp_path / "run" / "epoch_2.pth", weights_only=True)

@@ -282,6 +282,29 @@ def test_early_stopping_goes_on_counting_after_a_resume():
     assert runner.epoch == 4
 
 
+def test_gradients_that_wait_for_a_step_survive_a_resume(config, caplog):
+    config.merge_from_dict({"optim_wrapper.accumulative_counts": 2, "train_cfg.max_epochs": 4})
+
+    def train(work_dir, *hooks, **options):
+        config.merge_from_dict({"work_dir": work_dir, "custom_hooks": hooks, **options})
+        runner = Runner.from_cfg(config)
+        runner.train()
+        return runner.model.linear
+
+    class Stop(Hook):
+        def before_train_epoch(self, runner):
+            if runner.epoch == 1:  # After three losses; a step takes two.
+                raise SystemExit
+
+    whole = train("whole")
+    with pytest.raises(SystemExit):
+        train("cut", Stop())
+    assert [path.name for path in Path("cut").glob("*.pth")] == ["epoch_1.pth"]
+    resumed = train("cut", resume=True)
+    assert torch.equal(resumed.weight, whole.weight)
+    assert "gradients are lost" not in caplog.text
+
+
 def test_what_is_given_in_part_is_refused():
     with pytest.raises(ValueError, match="should be all None or not None"):
         scenarios.make_runner("work", val_evaluator=None)

@@ -112,7 +112,8 @@ class OptimWrapper:
         """Say how many losses came before and how many there will be in all."""
         self._inner_count = init_counts
         self._max_counts = max_counts
-        if self._inner_count % self._accumulative_counts:
+        waits = any(one.grad is not None for one in model.parameters())
+        if self._inner_count % self._accumulative_counts and not waits:
             _log.warning("The training is resumed between two steps; their gradients are lost.")
         self._remainder_counts = max_counts % self._accumulative_counts
 

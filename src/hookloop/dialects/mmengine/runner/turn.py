@@ -34,6 +34,11 @@ class ModelTurn(Turn):
         self.returns_loss = True
         self._runner = runner
 
+    @property
+    def keeps_gradients(self) -> bool:
+        """Whether a step may take several losses; a wrapper of another kind does as it likes."""
+        return getattr(self._runner.optim_wrapper, "_accumulative_counts", 0) != 1
+
     def _step(self, run: Run) -> object:
         if run.phase == "train":
             return run.model.train_step(run.batch, optim_wrapper=self._runner.optim_wrapper)  # type: ignore[operator]
