@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from hookloop.core.hook import Hook
 from hookloop.data.batch import size_of
@@ -24,17 +26,61 @@ if TYPE_CHECKING:
 _log = logging.getLogger("hookloop")
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What the model was called with.
+
+    Attributes:
+        samples: How many samples it is.
+        args: The arguments by position.
+        kwargs: Those by name.
+        on_cpu: Which of the tensors among them are in main memory, of a checkpoint that is loaded.
+    """
+
+    samples: int
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+    on_cpu: tuple[bool, ...] | None = None
+
+    def plain(self, device: torch.device) -> dict[str, object] | None:
+        """Return it for a checkpoint; None if that cannot hold it."""
+        if not _is_plain((self.args, self.kwargs)):
+            return None
+        found = [one for one in tree_leaves((self.args, self.kwargs)) if isinstance(one, Tensor)]
+        on_cpu = tuple(one.device.type == "cpu" != device.type for one in found)
+        given = {"args": self.args, "kwargs": self.kwargs}
+        return {"samples": self.samples, **given, "on_cpu": self.on_cpu or on_cpu}
+
+    @classmethod
+    def of(cls, state: Mapping[str, object]) -> Kept:
+        """Take back what `plain` returned."""
+        return cls(**state)  # type: ignore[arg-type]
+
+    def moved(self, device: torch.device) -> Kept:
+        """Return it as it was before it was saved: beside the model, but for what was not there."""
+        if self.on_cpu is None:
+            return self
+        stays = iter(self.on_cpu)
+
+        def move(tensor: Tensor) -> Tensor:
+            return tensor if next(stays) else tensor.to(device)
+
+        args, kwargs = tree_map_only(Tensor, move, (self.args, self.kwargs))
+        return Kept(self.samples, args, kwargs)
+
+
 class RecomputeBatchNorm(Hook):
     """Recompute the statistics of batch norm, with the weights as they are, from recent batches.
 
     The inputs of the last ``samples`` samples of the epoch are kept and shown to the model once
     more: each layer then has the exact mean and unbiased variance of what it saw. Momentum, other
-    buffers, random numbers and the training itself stay as they are; no data is read. Checkpoints
-    do not hold the inputs: a resumed run has those since then, and where there are none, as before
-    a validation that it makes first, the statistics stay as they are.
+    buffers, random numbers and the training itself stay as they are; no data is read. A checkpoint
+    that is made while inputs are kept holds them, so that a resumed run computes the same
+    statistics: within an epoch, and with ``at="validation"`` until the validation is done. Its size
+    grows by that of ``samples`` inputs.
 
     Args:
-        samples: How many samples to use, at least; the inputs stay in memory.
+        samples: How many samples to use, at least; the inputs stay in memory and in checkpoints.
         at: ``"epoch"``, when one's training is done, or ``"validation"``, right before it, for
             the weights that are validated: with `AverageWeights` these are the averaged ones.
 
@@ -55,22 +101,43 @@ class RecomputeBatchNorm(Hook):
         self.samples = samples
         self.at = at
         self._handle: RemovableHandle | None = None
-        self._window: deque[tuple[int, tuple[object, ...], dict[str, object]]] = deque()
-        self._held = 0
+        self._window: deque[Kept] = deque()
+        self._device = torch.device("cpu")
+        self._is_warned = False
+
+    def state_dict(self) -> dict[str, object]:
+        kept = [one.plain(self._device) for one in self._window]
+        if None in kept:
+            if not self._is_warned:
+                self._is_warned = True
+                _log.warning(
+                    "RecomputeBatchNorm: the model's inputs are more than tensors in lists, tuples "
+                    "and dicts, so no checkpoint can hold them: a run that is resumed within this "
+                    "epoch recomputes the statistics from fewer samples."
+                )
+            kept = []
+        return {"window": kept}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        kept = cast("list[Mapping[str, object]]", state.get("window", []))
+        self._window = deque(Kept.of(one) for one in kept)
 
     def before_train(self, run: Run) -> None:
-        if not _layers(run.model):
-            _log.warning("RecomputeBatchNorm: the model has no batch norm in training.")
+        self._device = run.device
+        if not any(_has_statistics(layer) for layer in run.model.modules()):
+            _log.warning("RecomputeBatchNorm: the model has no batch norm with statistics.")
             return
+        self._window = deque(one.moved(run.device) for one in self._window)
         self._handle = run.model.register_forward_pre_hook(self._keep, with_kwargs=True)
 
     def before_train_epoch(self, run: Run) -> None:
-        self._window.clear()
-        self._held = 0
+        if run.progress.iter_in_epoch == 0:  # Otherwise a resumed run continues this epoch.
+            self._window.clear()
 
     def after_train_epoch(self, run: Run) -> None:
         if self.at == "epoch":
             self._recompute(run)
+            self._window.clear()
 
     def before_val(self, run: Run) -> None:
         if self.at == "validation":
@@ -80,20 +147,23 @@ class RecomputeBatchNorm(Hook):
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
-        self._window.clear()
+        if run.progress.stage != "inside":  # Otherwise a later call continues this epoch.
+            self._window.clear()
 
     def _keep(self, model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         if not (model.training and torch.is_grad_enabled()):
             return
         args, kwargs = tree_map_only(Tensor, Tensor.detach, (args, kwargs))
-        self._window.append((size_of([*args, *kwargs.values()]), args, kwargs))
-        self._held += self._window[-1][0]
-        while self._held - self._window[0][0] >= self.samples:
-            self._held -= self._window.popleft()[0]
+        self._window.append(Kept(size_of([*args, *kwargs.values()]), args, kwargs))
+        held = sum(one.samples for one in self._window)
+        while held - self._window[0].samples >= self.samples:
+            held -= self._window.popleft().samples
 
     def _recompute(self, run: Run) -> None:
         if self._handle is None or not self._window:
             return
+        was_training = run.model.training
+        run.model.train()  # It is, but for a resumed run whose first act is a validation.
         before = {name: one.clone() for name, one in run.model.named_buffers()}
         moments: dict[nn.Module, Moments] = {}
 
@@ -104,14 +174,15 @@ class RecomputeBatchNorm(Hook):
         devices = [run.device] if run.device.type == "cuda" else []
         try:
             with torch.no_grad(), torch.random.fork_rng(devices):
-                for _, args, kwargs in self._window:
-                    run.model(*args, **kwargs)
+                for kept in self._window:
+                    run.model(*kept.args, **kept.kwargs)
         finally:
             for handle in handles:
                 handle.remove()
             with torch.no_grad():
                 for name, one in run.model.named_buffers():
                     one.copy_(before[name])
+            run.model.train(was_training)
         for layer, seen in moments.items():
             layer.running_mean.copy_(seen.mean)  # type: ignore[operator]
             layer.running_var.copy_(seen.variance())  # type: ignore[operator]
@@ -123,3 +194,16 @@ def _layers(model: nn.Module) -> list[_BatchNorm]:
         for layer in model.modules()
         if isinstance(layer, _BatchNorm) and layer.training and layer.running_mean is not None
     ]
+
+
+def _has_statistics(layer: nn.Module) -> bool:
+    return isinstance(layer, _BatchNorm) and layer.running_mean is not None
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether a checkpoint can hold a value: it is loaded without running any code."""
+    if type(value) in (list, tuple):
+        return all(map(_is_plain, cast("list[object]", value)))
+    if type(value) is dict:
+        return all(map(_is_plain, value.values())) and all(map(_is_plain, value))
+    return value is None or type(value) in (Tensor, int, float, bool, str)

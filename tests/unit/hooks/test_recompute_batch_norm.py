@@ -4,8 +4,9 @@ import pytest
 import torch
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record
 
+from hookloop import Hook
 from hookloop.errors import HookError
-from hookloop.hooks import AverageWeights, RecomputeBatchNorm
+from hookloop.hooks import AverageWeights, RecomputeBatchNorm, SaveCheckpoint
 
 
 def make_normed(seed=0, dropout=0.0):
@@ -127,3 +128,152 @@ def test_nothing_is_left_on_the_model(tmp_path):
 def test_wrong_arguments_are_refused(arguments):
     with pytest.raises(HookError):
         RecomputeBatchNorm(**arguments)
+
+
+# --- a resume ----------------------------------------------------------------------------------
+
+
+class CutError(Exception):
+    pass
+
+
+class Numbers(Hook):
+    """Keeps what each validation found, and ends the run at the n-th firing of a point."""
+
+    priority = "HIGHEST"
+
+    def __init__(self, point=None, count=0):
+        self.numbers = {}
+        self.count = count
+        if point is not None:
+            setattr(self, point, self.cut)
+
+    def cut(self, run, *_):
+        self.count -= 1
+        if self.count == 0:
+            raise CutError
+
+    def after_val_epoch(self, run, metrics):
+        self.numbers[run.progress.iter] = metrics["loss"].hex()
+
+
+MOMENTS = [
+    ("before_train_iter", 6),
+    ("after_train_epoch", 2),
+    ("before_save_checkpoint", 2),
+    ("before_val", 2),
+    ("after_val_iter", 3),
+    ("after_val", 1),
+    ("before_epoch", 3),
+]
+
+
+def train_normed(place, at, *, numbers, save, val_every, resume=None, averages=False, **data):
+    model = make_normed(dropout=0.3)
+    trainer = make_trainer(
+        model=model,
+        train_data=make_data(14, shuffle=True, **data),
+        val_data=make_data(8),
+        val_every=val_every,
+        max_epochs=3,
+        seed=1,
+        hooks=[
+            *([AverageWeights("stochastic")] if averages else []),
+            RecomputeBatchNorm(samples=9, at=at),
+            SaveCheckpoint(every=save, keep=None),
+            numbers,
+        ],
+        run_dir=place,
+        resume=resume,
+    )
+    trainer.train()
+    return model
+
+
+@pytest.mark.parametrize(
+    ("at", "save", "val_every", "averages", "workers"),
+    [
+        ("epoch", "1 epoch", "1 epoch", False, 0),
+        ("epoch", 2, "1 epoch", False, 0),
+        ("validation", "1 epoch", "1 epoch", True, 0),
+        ("validation", 2, 3, False, 0),
+        ("validation", 2, 3, True, 0),
+        pytest.param("epoch", 2, 3, False, 2, marks=pytest.mark.slow),
+        pytest.param("validation", 2, "1 epoch", True, 2, marks=pytest.mark.slow),
+    ],
+)
+def test_a_resumed_run_records_the_same_numbers(at, save, val_every, averages, workers, tmp_path):
+    options = {"save": save, "val_every": val_every, "averages": averages, "num_workers": workers}
+    whole = Numbers()
+    expected = train_normed(tmp_path / "whole", at, numbers=whole, **options)
+    for number, (point, count) in enumerate(MOMENTS):
+        place = tmp_path / str(number)
+        first, second = Numbers(point, count), Numbers()
+        try:
+            train_normed(place, at, numbers=first, **options)
+        except CutError:
+            model = train_normed(place, at, numbers=second, resume="auto", **options)
+            assert_same_bits(model, expected)
+        recorded = first.numbers | second.numbers
+        assert recorded == whole.numbers, (point, count)
+        assert first.numbers.items() <= whole.numbers.items()
+
+
+def test_a_model_that_came_in_evaluation_mode_is_recomputed_at_a_resume_too(tmp_path):
+    def train(place, numbers, resume=None):
+        return make_trainer(
+            model=make_normed().eval(),
+            val_data=make_data(8),
+            max_epochs=2,
+            seed=1,
+            hooks=[RecomputeBatchNorm(at="validation"), SaveCheckpoint(), numbers],
+            run_dir=place,
+            resume=resume,
+        ).train()
+
+    whole, first, second = Numbers(), Numbers("before_val", 2), Numbers()
+    train(tmp_path / "whole", whole)
+    with pytest.raises(CutError):
+        train(tmp_path / "cut", first)
+    train(tmp_path / "cut", second, resume=True)
+    assert first.numbers | second.numbers == whole.numbers
+
+
+def test_the_inputs_are_in_a_checkpoint_only_while_they_are_needed(tmp_path):
+    sizes = {}
+
+    class Look(Hook):
+        def before_save_checkpoint(self, run, checkpoint):
+            window = checkpoint["hooks"]["recompute_batch_norm"]["window"]
+            sizes[run.progress.iter] = [one["samples"] for one in window]
+
+    make_trainer(
+        model=make_normed(),
+        max_epochs=2,
+        hooks=[RecomputeBatchNorm(), SaveCheckpoint(), SaveCheckpoint(every=2).named("b"), Look()],
+        run_dir=tmp_path,
+    ).train()
+    assert sizes == {2: [4, 4], 3: [], 4: [4], 6: []}
+
+
+def test_inputs_that_no_checkpoint_can_hold_are_reported_once(tmp_path, caplog):
+    class Batch:
+        def __init__(self, inputs):
+            self.inputs = inputs
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = make_normed()
+
+        def forward(self, batch):
+            return self.net(batch.inputs).square().mean()
+
+    make_trainer(
+        model=Net(),
+        train_data=[Batch(torch.randn(4, 4)) for _ in range(6)],
+        step=lambda run, batch: run.model(batch),
+        hooks=[RecomputeBatchNorm(), SaveCheckpoint(every=2)],
+        run_dir=tmp_path,
+    ).train()
+    assert caplog.text.count("so no checkpoint can hold them") == 1
