@@ -10,9 +10,13 @@ import click
 
 from hookloop.cli.report import reporting, say
 from hookloop.cli.table import show_table
+from hookloop.runs.shown import shown_in_line
 
 if TYPE_CHECKING:
     from hookloop.runs.reader import RunSummary
+
+WIDE = 160
+"""Characters that a cell may have: files may hold more than anybody wants to see."""
 
 COLUMNS = ("run", "outcome", "epochs", "iters", "best", "started", "duration")
 
@@ -35,10 +39,15 @@ def command(directory: Path) -> int:
 
 
 def _cells(run: RunSummary) -> tuple[str, ...]:
-    best = f"{run.best.metric} {run.best.value:.4g} (epoch {run.best.epoch})" if run.best else ""
+    best = ""
+    if run.best is not None:
+        metric = shown_in_line(run.best.metric, WIDE)
+        best = f"{metric} {run.best.value:.4g} (epoch {run.best.epoch})"
+    without = f", without {', '.join(run.disabled)}" if run.disabled else ""
+    outcome = f"{run.status} ({run.reason})" if run.reason else run.status
     return (
-        run.name,
-        f"{run.status} ({run.reason})" if run.reason else run.status,
+        shown_in_line(run.name, WIDE),
+        shown_in_line(f"{outcome}{without}", WIDE),
         str(run.epochs),
         str(run.iters),
         best,

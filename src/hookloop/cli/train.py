@@ -11,7 +11,7 @@ import click
 
 from hookloop.cli.arguments import config_and_overrides, run_directory_of
 from hookloop.cli.report import reporting, say, say_error
-from hookloop.errors import CheckpointError
+from hookloop.errors import CheckpointError, HookloopError
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config
@@ -107,7 +107,11 @@ def _run_to_resume(config: Config) -> Path | None:
     for run in reversed(list_runs(default_path().parent)):
         if not RunDir(run.path).config_file.is_file():
             continue
-        written = effective(load(run.path))
+        try:
+            written = effective(load(run.path))
+        except (HookloopError, OSError, ValueError) as error:  # Another run may be the one.
+            say_error(f"'{run.path}' is passed over: {error}")
+            continue
         if all(
             wanted.get(key) == written.get(key) for key in {*wanted, *written} - set(NOT_COMPARED)
         ):

@@ -6,12 +6,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from hookloop.every import Every
 from hookloop.hooks.write_to import WriteTo
 from hookloop.metrics.best import BestValues
 from hookloop.runs.layout import RunDir
+from hookloop.runs.reader import trained_seconds
 from hookloop.writers.base import Writer
 from hookloop.writers.jsonl import JsonLines, drop_after, keep_first
 from hookloop.writers.media import MediaFiles
@@ -49,6 +51,9 @@ class WriteMetrics(WriteTo):
         self._best = BestValues()
         self._file: JsonLines | None = None
         self._known: int | None = None
+        self._earlier = 0.0
+        self._began = monotonic()
+        self._is_late = False
 
     def open(self, run: Run) -> Writer:
         self._file = JsonLines(RunDir(run.dir).metrics_file)
@@ -58,15 +63,23 @@ class WriteMetrics(WriteTo):
         if self._writer is not None:  # Else a kill could lose lines that nobody writes again.
             self._writer.flush()
         lines = self._file.lines if self._file is not None else self._known
-        return {"best": self._best.state_dict(), "started": self._started, "lines": lines}
+        return {
+            "best": self._best.state_dict(),
+            "started": self._started,
+            "seconds": self._seconds(counts=self._trained),
+            "lines": lines,
+        }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         self._best.load_state_dict(cast("Mapping[str, object]", state["best"]))
         self._started = cast("str", state["started"])
         self._known = cast("int | None", state.get("lines"))
+        self._earlier = self._earlier or cast("float", state.get("seconds", 0.0))
 
     def before_run(self, run: Run) -> None:
         self._started = self._started or _now()
+        self._earlier = trained_seconds(RunDir(run.dir)) or self._earlier
+        self._began = monotonic()
         self._trained = False
         self._evaluated = []
 
@@ -82,6 +95,8 @@ class WriteMetrics(WriteTo):
         self._evaluated.append("val")
         values = {f"val/{name}": value for name, value in run.metrics.stream("val").items()}
         self._best.update(values, iter=run.progress.iter, epoch=run.progress.epoch)
+        if self._trained and run.world.is_main:
+            self._update_summary(run)
 
     def after_test_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         super().after_test_epoch(run, metrics)
@@ -100,13 +115,31 @@ class WriteMetrics(WriteTo):
         else:
             drop_after(file, done.iter, validated=done.validated_at == done.iter)
 
-    def _summarize(self, run: Run) -> None:
+    def _update_summary(self, run: Run) -> None:
+        """Let others see how the run stands; the numbers are written even if they cannot."""
+        try:
+            self._summarize(run, durable=False)
+        except OSError as error:
+            if not self._is_late:
+                _log.warning("'%s' cannot be written: %s", RunDir(run.dir).summary_file, error)
+            self._is_late = True
+        else:
+            self._is_late = False
+
+    def _seconds(self, *, counts: bool) -> float:
+        """Return how long the run has taken, pauses not counted; maybe with what is being done."""
+        return self._earlier + (monotonic() - self._began if counts else 0.0)
+
+    def _summarize(self, run: Run, *, durable: bool = True) -> None:
         directory = RunDir(run.dir)
         try:
             old = directory.read_summary()
-        except ValueError:  # A damaged file is written anew; the numbers go on.
+        except (OSError, ValueError):  # A damaged file is written again.
             old = {}
         summary = {**_outcome(run), "started": self._started}
+        # The evaluation of a run that was trained is no part of its time.
+        seconds = self._seconds(counts=self._trained or not old)
+        clock = {"seconds": round(seconds, 3), "written": _now()}
         latest, best = run.metrics.all_latest(), cast("object", self._best.all())
         if not self._trained and old:  # An evaluation adds its numbers to what the training left.
             summary = {key: old.get(key) for key in summary}
@@ -115,7 +148,8 @@ class WriteMetrics(WriteTo):
             latest = {n: v for n, v in latest.items() if n.partition("/")[0] in self._evaluated}
         kept = cast("Mapping[str, float]", old.get("metrics") or {})
         directory.write_summary(
-            summary | {"metrics": {**kept, **latest}, "best": best or old.get("best")}
+            summary | clock | {"metrics": {**kept, **latest}, "best": best or old.get("best")},
+            durable=durable,
         )
 
 

@@ -22,7 +22,8 @@ from datetime import datetime
 from pathlib import Path
 
 from hookloop.errors import HookloopError, RunExistsError
-from hookloop.runs.files import overwrite, write_text
+from hookloop.runs.files import overwrite, write_bytes, write_text
+from hookloop.runs.reading import read_json
 from hookloop.runs.records import to_json, to_number
 
 __all__ = ["TIME", "Pointer", "RunDir", "default_path", "to_json", "write_text"]
@@ -155,21 +156,34 @@ class RunDir:
 
         write_text(self.config_file, plain_yaml.dump(config))
 
-    def write_summary(self, summary: Mapping[str, object]) -> None:
-        """Write how the run ended; the keys are those that ``hookloop.runs.reader`` reads."""
-        text = to_json(summary, indent=2) + "\n"
+    def write_summary(self, summary: Mapping[str, object], *, durable: bool = True) -> None:
+        """Write how the run ended; the keys are those that ``hookloop.runs.reader`` reads.
+
+        Unless ``durable``, a crash of the machine may leave the one before.
+        """
+        data = (to_json(summary, indent=2) + "\n").encode()
         try:
-            write_text(self.summary_file, text)
+            write_bytes(self.summary_file, data, durable=durable)
         except OSError:  # On a full disk, a run that has ended would look as if it went on.
-            if not self.summary_file.is_file() or not overwrite(self.summary_file, text.encode()):
+            if not self.summary_file.is_file() or not overwrite(self.summary_file, data):
                 raise
 
     def read_summary(self) -> dict[str, object]:
-        """Return what ``write_summary`` wrote, numbers restored; empty before that."""
-        if not self.summary_file.is_file():
+        """Return what ``write_summary`` wrote, numbers restored; empty before that.
+
+        Raises:
+            OSError: If it cannot be read.
+            ValueError: If it is not a summary.
+        """
+        try:
+            summary = _numbers(read_json(self.summary_file))
+        except FileNotFoundError:
             return {}
-        summary = _numbers(json.loads(self.summary_file.read_text(encoding="utf-8")))
-        return summary if isinstance(summary, dict) else {}
+        except RecursionError as error:
+            raise ValueError(f"'{self.summary_file.name}' is nested too deep") from error
+        if not isinstance(summary, dict):
+            raise ValueError(f"'{self.summary_file.name}' is not a summary")
+        return summary
 
     def read_metrics(self) -> Iterator[dict[str, object]]:
         """Yield the records of ``metrics.jsonl`` in order, NaN and infinities as floats.

@@ -5,15 +5,25 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import socket
+from contextlib import suppress
 from pathlib import Path
 
 from hookloop.errors import RunExistsError
 from hookloop.runs.files import open_own
+from hookloop.runs.life import LONGEST, Holder
 
 LOCK = ".lock"
 
 _log = logging.getLogger("hookloop")
+
+_HELD: list[RunLock] = []
+"""The locks of this process. The system knows one holder per process, and lets go of the lock as
+soon as the process closes the file once, wherever it had opened it."""
+
+
+def is_held_here(path: Path) -> bool:
+    """Return whether this very process holds a lock."""
+    return any(lock.holds(path) for lock in _HELD)
 
 
 class RunLock:
@@ -28,11 +38,14 @@ class RunLock:
     def __init__(self, directory: Path) -> None:
         self._path = directory / LOCK
         self._file: int | None = None
+        self._process = 0
 
     def take(self) -> None:
         """Take it, or refuse because another process has it; OSError if nothing can be written."""
         if self._file is not None:
             return
+        if is_held_here(self._path):  # To open it would give it back.
+            raise self._taken("this very process")
         while True:
             file = open_own(self._path, os.O_RDWR)
             try:
@@ -45,16 +58,19 @@ class RunLock:
             if self._is_there(file):  # A copy of the directory made of hard links has it, too.
                 self._path.unlink()
             os.close(file)  # Otherwise it was deleted by the process that held it until now.
-        os.ftruncate(file, 0)
-        os.write(file, f"process {os.getpid()} on {socket.gethostname()}".encode())
-        self._file = file
+        with suppress(OSError):  # On a full disk nobody learns whose it is; it holds all the same.
+            os.ftruncate(file, 0)
+            os.write(file, Holder.this().text.encode())
+        self._file, self._process = file, os.getpid()
+        _HELD.append(self)
 
     def give_back(self) -> None:
-        """Give it back, if it was taken."""
+        """Give it back, if it was taken. In a child of the process it stays with the parent."""
         if self._file is not None:
             file, self._file = self._file, None
+            _HELD.remove(self)
             try:
-                if self._is_there(file):
+                if self._is_there(file) and self._process == os.getpid():
                     self._path.unlink(missing_ok=True)
             except OSError:  # The directory cannot be written any more; what is left locks nothing.
                 _log.info("'%s' could not be deleted.", self._path)
@@ -64,6 +80,15 @@ class RunLock:
     def is_lost(self) -> bool:
         """Return whether it was taken, and its file is gone: somebody emptied the directory."""
         return self._file is not None and not self._is_there(self._file)
+
+    def holds(self, path: Path) -> bool:
+        """Return whether this process holds a lock, by this object."""
+        if self._file is None or self._process != os.getpid():
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._file), os.stat(path))
+        except OSError:
+            return False
 
     def _lock(self, file: int) -> None:
         try:
@@ -75,11 +100,14 @@ class RunLock:
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EAGAIN):
                 return  # The file system has no locks.
-            holder = os.read(file, 200).decode("utf-8", "replace") or "another process"
-            raise RunExistsError(
-                f"'{self._path.parent}' is being trained in by {holder}: two at once would write "
-                "over each other's files. Wait for its end, or end it, or choose another directory."
-            ) from error
+            holder = Holder.read(os.read(file, LONGEST)) or "another process"
+            raise self._taken(str(holder)) from error
+
+    def _taken(self, holder: str) -> RunExistsError:
+        return RunExistsError(
+            f"'{self._path.parent}' is being trained in by {holder}: two at once would write "
+            "over each other's files. Wait for its end, or end it, or choose another directory."
+        )
 
     def _is_there(self, file: int) -> bool:
         try:

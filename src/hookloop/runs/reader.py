@@ -1,15 +1,32 @@
-"""Find the runs under a directory and tell how each of them stands."""
+"""Find the runs under a directory and report how each of them stands.
+
+Nothing of a run is executed, imported or changed. The files may be damaged, foreign or hostile: one
+run that cannot be read never hides another.
+"""
 
 from __future__ import annotations
 
-import json
+import math
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import time
 
 from hookloop.runs.layout import RunDir
+from hookloop.runs.life import Holder, Life, life_of
+from hookloop.runs.lock import LOCK, is_held_here
+from hookloop.runs.reading import last_record
+
+FRESH = 600.0
+"""Seconds since its last sign of life for which a run on another host counts as running."""
+
+LONGEST = 1e10
+"""Seconds that a run can take."""
+
+UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True)
@@ -28,14 +45,16 @@ class RunSummary:
     Attributes:
         name: Its directory, relative to where it was looked for.
         path: Its directory.
-        status: ``completed``, ``stopped``, ``interrupted``, ``failed``; ``running`` before the end,
-            also when a run was killed and could not say so.
-        reason: Why it ended, if it says.
+        status: ``completed``, ``stopped``, ``interrupted``, ``failed``; ``running`` while its
+            process lives, ``dead`` if that was killed, ``unknown`` if it is on another host and has
+            not been heard of for long; ``unreadable``.
+        reason: Why it ended, or how that is known.
         epochs: Completed epochs.
         iters: Completed iterations.
         best: The best value of its first watched metric.
         started: When it began.
-        seconds: From its beginning to its end, or to its last sign of life.
+        seconds: How long it has been trained, without pauses; up to its last sign of life.
+        disabled: The hooks that failed and were left out.
     """
 
     name: str
@@ -47,88 +66,200 @@ class RunSummary:
     best: Best | None
     started: datetime | None
     seconds: float | None
+    disabled: tuple[str, ...] = ()
 
 
 def list_runs(directory: str | Path) -> list[RunSummary]:
     """Summarize every run in a directory and below it, the oldest first."""
     root = Path(directory)
-    runs = [summarize(RunDir(path), root) for path in _find(root)]
+    runs = [_summarize_safely(path, problem, root) for path, problem in _find(root)]
     oldest = datetime.min.replace(tzinfo=UTC)
     return sorted(runs, key=lambda run: (run.started or oldest, run.name))
 
 
 def summarize(run: RunDir, root: Path | None = None) -> RunSummary:
-    """Read how a run stands; what it has not written yet is left empty."""
-    summary = _read_summary(run)
+    """Read how a run stands; what it has not written yet is left empty.
+
+    Raises:
+        OSError: If its summary cannot be read.
+        ValueError: If that is not a summary.
+    """
+    summary = run.read_summary()
     last = _last_record(run)
-    started = _time(summary.get("started"))
-    ended = _time(summary.get("ended")) or _time(last.get("time"))
-    relative = os.path.relpath(run.path, root) if root is not None else str(run.path)
+    life, holder = _life(run)
+    status, reason = _status(run, summary, life, holder)
     return RunSummary(
-        name=run.path.name if relative == "." else relative,
+        name=_name(run.path, root),
         path=run.path,
-        status=str(summary.get("status") or "running"),
-        reason=str(summary.get("reason") or ""),
+        status=status,
+        reason=reason,
         epochs=_count(summary, last, "epoch"),
         iters=_count(summary, last, "iter"),
         best=_best(summary.get("best")),
-        started=started,
-        seconds=(ended - started).total_seconds() if started and ended else None,
+        started=_time(summary.get("started")),
+        seconds=_seconds(summary, last, is_running=status == "running"),
+        disabled=_disabled(summary.get("disabled")),
     )
 
 
-def _find(root: Path) -> Iterator[Path]:
-    """Walk down to the directories of runs; inside one, there is no other."""
-    run = RunDir(root)
-    if run.summary_file.is_file() or run.metrics_file.is_file():
-        yield root
-        return
-    if root.is_dir():
-        for entry in sorted(root.iterdir()):
-            if entry.is_dir() and not entry.is_symlink() and not entry.name.startswith("."):
-                yield from _find(entry)
-
-
-def _read_summary(run: RunDir) -> dict[str, object]:
+def trained_seconds(run: RunDir) -> float:
+    """Return how long a run has been trained so far, pauses not counted."""
     try:
-        return run.read_summary()
-    except ValueError:  # A foreign or damaged file must not hide the other runs.
-        return {"status": "unreadable"}
+        return _seconds(run.read_summary(), _last_record(run), is_running=False) or 0.0
+    except (OSError, ValueError):
+        return 0.0
+
+
+def _find(root: Path) -> Iterator[tuple[Path, str | None]]:
+    """Walk down to the directories of runs; inside one, there is no other.
+
+    Yields each with None, or with the reason why it cannot be looked into.
+    """
+    waiting = [root]
+    while waiting:
+        place = waiting.pop()
+        try:
+            with os.scandir(place) as entries:
+                inside = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            yield place, error.strerror or str(error)
+            continue
+        run = RunDir(place)
+        if inside.keys() & {run.summary_file.name, run.metrics_file.name, LOCK}:
+            yield place, None
+            continue
+        waiting += [place / n for n, is_dir in inside.items() if is_dir and not n.startswith(".")]
+
+
+def _summarize_safely(path: Path, problem: str | None, root: Path) -> RunSummary:
+    if problem is None:
+        try:
+            return summarize(RunDir(path), root)
+        except Exception as error:  # noqa: BLE001 - whatever a file holds, the other runs are shown
+            problem = str(error) if isinstance(error, ValueError) else ""
+            problem = problem or getattr(error, "strerror", None) or str(error)
+    return RunSummary(_name(path, root), path, UNREADABLE, problem, 0, 0, None, None, None)
+
+
+def _name(path: Path, root: Path | None) -> str:
+    relative = os.path.relpath(path, root) if root is not None else str(path)
+    return path.resolve().name if relative == "." else relative
 
 
 def _last_record(run: RunDir) -> dict[str, object]:
-    last: dict[str, object] = {}
     try:
-        for record in run.read_metrics():
-            last = record
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        return last
-    return last
+        return last_record(run.metrics_file)
+    except OSError:  # There is none, or none that can be read: the summary tells enough.
+        return {}
+
+
+def _life(run: RunDir) -> tuple[Life, Holder | None]:
+    lock = run.path / LOCK
+    return ("alive", Holder.this()) if is_held_here(lock) else life_of(lock)
+
+
+def _status(
+    run: RunDir, summary: Mapping[str, object], life: Life, holder: Holder | None
+) -> tuple[str, str]:
+    """Return whether a run goes on, or how it ended, and the reason."""
+    found = summary.get("status")
+    written = found if isinstance(found, str) else ""
+    if life == "alive":
+        return "running", ""
+    if written and written != "running":
+        return written, str(summary.get("reason") or "")
+    if life == "none" and not written:
+        return "unknown", "nothing tells how it stands"
+    if life != "unknown":
+        return "dead", f"{holder or 'its process'} is gone"
+    return _status_elsewhere(run, holder)
+
+
+def _status_elsewhere(run: RunDir, holder: Holder | None) -> tuple[str, str]:
+    """Judge a run on another host by when it last wrote something."""
+    if holder is None:
+        return "unknown", "its lock cannot be read"
+    silence = time() - _last_sign(run)
+    if silence < FRESH:
+        return "running", f"on {holder.host}"
+    return "unknown", f"no sign of life from {holder} for {timedelta(seconds=round(silence))}"
+
+
+def _last_sign(run: RunDir) -> float:
+    """Return when a file of a run was last written."""
+    times = [0.0]
+    for file in (run.summary_file, run.metrics_file, run.log_file, run.path / LOCK):
+        try:
+            status = os.lstat(file)
+        except OSError:
+            continue
+        if stat.S_ISREG(status.st_mode):
+            times.append(status.st_mtime)
+    return max(times)
 
 
 def _count(summary: Mapping[str, object], last: Mapping[str, object], name: str) -> int:
-    counts = [source.get(name) for source in (summary, last)]
-    return int(max((count for count in counts if isinstance(count, int | float)), default=0))
+    counts = [_number(source.get(name)) for source in (summary, last)]
+    return int(max((count for count in counts if count is not None), default=0))
 
 
 def _best(value: object) -> Best | None:
-    """Choose the metric to show: a score says more than a loss, and the first is the main one."""
+    """Choose the metric to show: a score tells more than a loss, and the first is the main one."""
     if not isinstance(value, Mapping) or not value:
         return None
     name = next((name for name in value if "loss" not in str(name)), next(iter(value)))
     entry = value[name]
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("value"), int | float):
+    found = _number(entry.get("value")) if isinstance(entry, Mapping) else None
+    return None if found is None else Best(str(name), found, int(_number(entry.get("epoch")) or 0))
+
+
+def _disabled(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        return ()
+    names = [str(entry.get("hook")) for entry in value if isinstance(entry, Mapping)]
+    return tuple(dict.fromkeys(names))
+
+
+def _seconds(
+    summary: Mapping[str, object], last: Mapping[str, object], *, is_running: bool
+) -> float | None:
+    """Return how long a run has taken: what the summary says, and what came after it."""
+    found = _time_taken(summary, last, is_running=is_running)
+    return found if found is not None and 0 <= found < LONGEST else None
+
+
+def _time_taken(
+    summary: Mapping[str, object], last: Mapping[str, object], *, is_running: bool
+) -> float | None:
+    before, written = _number(summary.get("seconds")), _time(summary.get("written"))
+    started, ended = _time(summary.get("started")), _time(summary.get("ended"))
+    now = datetime.now(UTC) if is_running else _time(last.get("time"))
+    if before is None or written is None:  # An older version wrote neither.
+        ended = ended or now
+        return (ended - started).total_seconds() if started and ended else None
+    if ended is not None or now is None:
+        return before
+    return before + max(0.0, (now - written).total_seconds())
+
+
+def _number(value: object) -> float | None:
+    """Return a finite number that is small enough to be one of a run."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return Best(str(name), float(entry["value"]), int(entry.get("epoch") or 0))
+    return float(value) if abs(value) < 1e18 and math.isfinite(value) else None
 
 
 def _time(value: object) -> datetime | None:
-    if isinstance(value, int | float):
-        return datetime.fromtimestamp(value, UTC)
-    if not isinstance(value, str) or not value:
-        return None
     try:
-        read = datetime.fromisoformat(value)
-    except ValueError:
+        if isinstance(value, str):
+            read = datetime.fromisoformat(value)
+        elif (number := _number(value)) is not None:
+            read = datetime.fromtimestamp(number, UTC)
+        else:
+            return None
+        aware = read if read.tzinfo else read.replace(tzinfo=UTC)
+        return aware if aware.year in range(1970, 3000) else None
+    except (ValueError, OverflowError, OSError):
         return None
-    return read if read.tzinfo else read.replace(tzinfo=UTC)

@@ -1,4 +1,5 @@
 import json
+from datetime import datetime, timedelta
 
 import pytest
 from tests.readback import jsonl_points, png
@@ -7,6 +8,7 @@ from tests.tiny import make_classifier
 from hookloop import Hook
 from hookloop.hooks import SaveCheckpoint, WriteMetrics
 from hookloop.runs.layout import RunDir
+from hookloop.runs.reader import summarize
 from hookloop.writers.records import Image
 
 
@@ -92,3 +94,57 @@ def test_a_damaged_summary_does_not_switch_it_off(tmp_path):
     make_classifier(hooks=hooks, run_dir=tmp_path, resume=True, max_epochs=2).train()
     assert RunDir(tmp_path).read_summary()["status"] == "completed"
     assert [one["epoch"] for one in RunDir(tmp_path).read_metrics()][-1] == 2
+
+
+def test_the_summary_of_a_run_in_progress_has_its_best_values_and_its_time(tmp_path):
+    class Look(Hook):
+        def after_epoch(self, run):
+            seen.append(summarize(RunDir(run.dir)))
+
+    seen = []
+    make_classifier(hooks=[WriteMetrics(), Look()], run_dir=tmp_path, max_epochs=2).train()
+    assert [run.status for run in seen] == ["running", "running"]
+    assert [run.epochs for run in seen] == [0, 1] or [run.epochs for run in seen] == [1, 2]
+    assert all(run.best is not None and run.best.metric == "val/accuracy" for run in seen)
+    assert all(run.seconds is not None and run.seconds < 60 for run in seen)
+
+
+def test_the_time_that_a_run_took_has_no_pause_and_no_later_evaluation(tmp_path):
+    def trainer(**options):
+        return make_classifier(
+            hooks=[WriteMetrics(), SaveCheckpoint()], run_dir=tmp_path, **options
+        )
+
+    def take_back(hours):
+        """Let what is written have been written hours ago."""
+        directory = RunDir(tmp_path)
+        summary = directory.read_summary()
+        for key in ("started", "ended", "written"):
+            before = datetime.fromisoformat(summary[key]) - timedelta(hours=hours)
+            summary[key] = before.isoformat()
+        directory.write_summary({**summary, "seconds": 100.0})
+
+    trainer().train()
+    take_back(hours=5)
+    trainer(resume=True, max_epochs=2).train()
+    assert 100 < summarize(RunDir(tmp_path)).seconds < 160
+    take_back(hours=5)
+    trainer(resume=True).test()
+    assert summarize(RunDir(tmp_path)).seconds == 100
+
+
+def test_a_summary_that_cannot_be_written_in_between_does_not_end_the_numbers(tmp_path, caplog):
+    class Block(Hook):
+        def after_train_epoch(self, run):
+            (run.dir / "summary.json").unlink(missing_ok=True)
+            (run.dir / "summary.json").mkdir(exist_ok=True)
+
+        def after_epoch(self, run):
+            (run.dir / "summary.json").rmdir()
+
+    hooks = [Block(), WriteMetrics(every=1)]
+    outcome = make_classifier(hooks=hooks, run_dir=tmp_path, max_epochs=3).train()
+    assert outcome.disabled == ()
+    assert sum("summary.json" in record.message for record in caplog.records) == 1
+    assert RunDir(tmp_path).read_summary()["status"] == "completed"
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) >= 9

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from hookloop.errors import RunExistsError
 from hookloop.runs.lock import LOCK, RunLock
 
 TAKE = """
@@ -63,4 +64,39 @@ def test_a_directory_that_went_away_is_no_fault(tmp_path):
     lock = RunLock(tmp_path)
     lock.take()
     (tmp_path / LOCK).unlink()
+    lock.give_back()
+
+
+def test_two_trainings_of_one_process_cannot_have_the_same_directory(tmp_path):
+    lock = RunLock(tmp_path)
+    lock.take()
+    with pytest.raises(RunExistsError, match="is being trained in by this very process"):
+        RunLock(tmp_path).take()
+    lock.give_back()
+    other = RunLock(tmp_path)
+    other.take()
+    other.give_back()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_gives_nothing_back(tmp_path):
+    lock = RunLock(tmp_path)
+    lock.take()
+    pid = os.fork()
+    if pid == 0:
+        lock.give_back()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert (tmp_path / LOCK).exists()
+    assert f"process {os.getpid()} on" in take_elsewhere(tmp_path)
+    lock.give_back()
+    assert not (tmp_path / LOCK).exists()
+
+
+def test_what_a_lock_of_somebody_else_says_is_not_repeated(tmp_path):
+    (tmp_path / LOCK).write_bytes(b"process 1 on \x1b[31m")
+    lock = RunLock(tmp_path)
+    lock.take()
+    assert (tmp_path / LOCK).read_text().startswith(f"process {os.getpid()} on ")
     lock.give_back()

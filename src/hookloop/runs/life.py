@@ -1,0 +1,124 @@
+"""Whether the process that trains in a directory is alive, as far as its lock tells.
+
+A lock that the system knows is the surest sign: it ends with its process, and is seen from other
+hosts and containers where the file system shares it. Otherwise the file names process and host, and
+when the process began, so that another one with the same number is not taken for it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from hookloop.runs.reading import opened_to_read
+
+Life = Literal["alive", "dead", "unknown", "none"]
+"""``unknown`` is that of a process on another host, ``none`` that of a directory without a lock."""
+
+LONGEST = 400
+_TEXT = re.compile(r"process ([1-9]\d{0,8}) on (\S{1,255}?)(?:, begun (\S{1,80}))?")
+_ZOMBIE = ("Z", "X")
+
+# The structure with which the system is asked about a lock: type, whence, start, length, process.
+_LOCK_FORMS = {"linux": "hhqqi4x", "darwin": "qqihh"}
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that a lock names.
+
+    Attributes:
+        pid: Its number.
+        host: Where it is.
+        begun: A mark of when it began, which no other process of that number has; "" if unknown.
+    """
+
+    pid: int
+    host: str
+    begun: str = ""
+
+    @classmethod
+    def this(cls) -> Holder:
+        """Return this process."""
+        return cls(os.getpid(), socket.gethostname(), _process(os.getpid())[1])
+
+    @classmethod
+    def read(cls, text: bytes) -> Holder | None:
+        """Take what a lock says, if it says something of the kind."""
+        found = _TEXT.fullmatch(text.decode("utf-8", "replace").strip())
+        return cls(int(found[1]), found[2], found[3] or "") if found else None
+
+    @property
+    def text(self) -> str:
+        """What the lock says."""
+        return f"{self}, begun {self.begun}" if self.begun else str(self)
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+
+def life_of(lock: Path) -> tuple[Life, Holder | None]:
+    """Return whether the process that holds a lock lives; not for a lock of this very process.
+
+    To open and close it would give it back, by the rules of the system.
+    """
+    try:
+        with opened_to_read(lock) as file:
+            if _is_locked(file.fileno()):
+                return "alive", Holder.read(file.read(LONGEST))
+            holder = Holder.read(file.read(LONGEST))
+    except FileNotFoundError:
+        return "none", None
+    except (OSError, ValueError):
+        return "unknown", None
+    if holder is None:
+        return "dead", None
+    if holder.host != socket.gethostname():
+        return "unknown", holder
+    return ("alive" if _lives(holder) else "dead"), holder
+
+
+def _is_locked(file: int) -> bool:
+    """Return whether the system knows of a lock that another process has on a file."""
+    form = _LOCK_FORMS.get(sys.platform)
+    if form is None or struct.calcsize("P") != 8:
+        return False
+    import fcntl
+
+    place = 0 if form.startswith("h") else 3
+    values = [0] * 5
+    values[place] = fcntl.F_RDLCK
+    try:
+        answer = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack(form, *values))
+    except OSError:  # The file system has no locks.
+        return False
+    return bool(struct.unpack(form, answer)[place] == fcntl.F_WRLCK)
+
+
+def _lives(holder: Holder) -> bool:
+    if os.name == "nt":  # There, to ask for a process would end it.
+        return True
+    try:
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # Somebody else's: it is there.
+        pass
+    state, begun = _process(holder.pid)
+    return state not in _ZOMBIE and (not begun or not holder.begun or begun == holder.begun)
+
+
+def _process(pid: int) -> tuple[str, str]:
+    """Return the state of a process, and a mark of when it began, where the system tells."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return fields[0], f"{boot}/{fields[19]}"
+    except (OSError, IndexError):
+        return "", ""
