@@ -38,7 +38,7 @@ class Pair:
         (None, 1),
         (object(), 1),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_samples_are_counted_in_every_kind_of_batch(batch, size):
     assert size_of(batch) == size
