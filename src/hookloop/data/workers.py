@@ -21,10 +21,9 @@ from weakref import WeakSet
 
 from torch._C import _remove_worker_pids
 
-WorkerInit = Callable[[int], object]
+from hookloop.parallel.signals import ENDING
 
-IGNORED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1")
-"""The signals that end a run in order, by name: some systems lack some of them."""
+WorkerInit = Callable[[int], object]
 
 PATIENCE = 2.0
 """Seconds in which a worker may finish its sample when the run has ended."""
@@ -48,9 +47,8 @@ class Shielded:
 
     def __call__(self, worker: int) -> None:
         """Prepare the worker of this number."""
-        for name in IGNORED:
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), signal.SIG_IGN)
+        for name in ENDING:
+            signal.signal(signal.Signals[name], signal.SIG_IGN)
         threading.Thread(target=_die_with_parent, name="hookloop-parent", daemon=True).start()
         if self.init is not None:
             self.init(worker)

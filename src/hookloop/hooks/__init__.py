@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hookloop.hooks.record_hook_times import RecordHookTimes
     from hookloop.hooks.record_throughput import RecordThroughput
     from hookloop.hooks.record_times import RecordTimes
+    from hookloop.hooks.requeue import Requeue
     from hookloop.hooks.require_metric import RequireMetric
     from hookloop.hooks.save_checkpoint import SaveCheckpoint
     from hookloop.hooks.save_confusion_matrix import SaveConfusionMatrix
@@ -91,6 +92,7 @@ __all__ = [
     "RecordHookTimes",
     "RecordThroughput",
     "RecordTimes",
+    "Requeue",
     "RequireMetric",
     "SaveCheckpoint",
     "SaveConfusionMatrix",

@@ -1,4 +1,4 @@
-"""`StopOnSignal`: Ctrl-C and SIGTERM end a run in order."""
+"""`StopOnSignal`: Ctrl-C, SIGTERM and their kin end a run in order."""
 
 from __future__ import annotations
 
@@ -6,27 +6,42 @@ import logging
 import os
 import signal
 import threading
+from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError, nearest
+from hookloop.parallel.signals import ENDING
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
 
 _log = logging.getLogger("hookloop")
 
+INSISTENT = ("SIGINT", "SIGTERM", "SIGQUIT")
+"""Signals of which the second one ends at once.
+
+The others may come several times on their own: a shell and the system both report a lost
+connection, a limit of processor time is reported every second, and a cluster that has sent its
+warning sends SIGTERM later.
+"""
+
 
 class StopOnSignal(Hook):
-    """On the first signal finish the iteration and end the run in order; on the second end at once.
+    """On a signal finish the iteration, save and end the run in order; exit with 128 + its number.
+
+    By default the signals are SIGINT (Ctrl-C), SIGTERM, SIGHUP (a lost connection), SIGQUIT,
+    SIGUSR1, SIGUSR2 (a cluster's warning) and SIGXCPU. A second SIGINT, SIGTERM or SIGQUIT ends at
+    once, without saving; the others may be repeated. Left as they are: SIGHUP where ``nohup`` has
+    it ignored, and any but the first two for which the program has a handler of its own.
 
     The handlers that were there before come back when the run ends. A run in another thread than
     the main one gets no signals, and this hook does nothing there.
 
     Args:
-        signals: Names of the signals to obey.
+        signals: Names of the signals to obey, whoever else handles them; None for the usual ones.
 
     Example:
         >>> StopOnSignal(signals=["SIGTERM"]).signals
@@ -36,22 +51,25 @@ class StopOnSignal(Hook):
     priority = Priority.HIGHEST
     draws_random_numbers = False
 
-    def __init__(self, signals: tuple[str, ...] | list[str] = ("SIGINT", "SIGTERM")) -> None:
+    def __init__(self, signals: Sequence[str] | None = None) -> None:
         known = signal.Signals.__members__
-        for name in signals:
+        for name in signals or ():
             if name not in known:
                 raise HookError(f"StopOnSignal: no signal '{name}'.{nearest(name, known)}")
-        self.signals = tuple(known[name] for name in signals)
+        self.signals = tuple(known[name] for name in (ENDING if signals is None else signals))
+        self._is_usual = signals is None
         self._before: dict[int, object] = {}
         self._run: Run | None = None
+        self._process = os.getpid()
         self._was_told = False
 
     def before_run(self, run: Run) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
-        self._run, self._was_told = run, False
+        self._run, self._was_told, self._process = run, False, os.getpid()
         for number in self.signals:
-            self._before[number] = signal.signal(number, self._receive)
+            if not self._is_usual or _is_free(number):
+                self._before[number] = signal.signal(number, self._receive)
 
     def after_run(self, run: Run) -> None:
         self._restore()
@@ -59,16 +77,34 @@ class StopOnSignal(Hook):
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         name = signal.Signals(number).name
+        is_insistent = name in INSISTENT
         # Not whether the run is interrupted: one that stops for another reason has to be told, too.
-        if self._run is None or self._was_told:
+        is_over = self._run is None or (self._was_told and is_insistent)
+        if (
+            is_over or os.getpid() != self._process
+        ):  # A child that was forked dies as it always did.
             self._restore()
             os.kill(os.getpid(), number)
             return
-        _log.warning("%s: ending after this iteration; send it again to end at once.", name)
-        self._was_told = True
+        assert self._run is not None
+        if self._run.requests.stop is None or is_insistent:
+            again = "send it again" if is_insistent else "Ctrl-C or SIGTERM, sent twice, is the way"
+            _log.warning("%s: ending after this iteration; %s to end at once.", name, again)
+        self._was_told = self._was_told or is_insistent
         self._run.stop(f"{name} was received", signal=number)
 
     def _restore(self) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            # None: it was not set from Python, and cannot be set again from here.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # type: ignore[arg-type]
         self._before.clear()
+
+
+def _is_free(number: signal.Signals) -> bool:
+    """Return whether a signal is to be obeyed, going by what it does now."""
+    now = signal.getsignal(number)
+    if number.name in ("SIGINT", "SIGTERM"):
+        return True
+    if number.name == "SIGHUP":  # Ignored by nohup, on purpose.
+        return now == signal.SIG_DFL
+    return now in (signal.SIG_DFL, signal.SIG_IGN)

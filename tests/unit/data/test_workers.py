@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from hookloop.data.source import Source
-from hookloop.data.workers import IGNORED
+from hookloop.parallel.signals import ENDING
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def test_a_worker_outlives_the_signal_that_ends_a_run(data):
 
 
 def test_a_worker_outlives_every_such_signal_however_often_it_comes():
-    signals = [getattr(signal, name) for name in (*IGNORED, *IGNORED)]
+    signals = [getattr(signal, name) for name in (*ENDING, *ENDING)]
     source = Source(DataLoader(Signalled(*signals), num_workers=1), "train_data")
     assert [int(batch) for batch in source] == [0, 1, 2, 3]
 

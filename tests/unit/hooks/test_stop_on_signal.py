@@ -1,0 +1,113 @@
+"""Which signals are obeyed, and what a second one does; real processes get them in test_ends."""
+
+import os
+import signal
+import time
+
+import pytest
+from tests.tiny import make_trainer
+
+from hookloop.core.run import Interrupted
+from hookloop.errors import HookError
+from hookloop.hooks import SaveCheckpoint, StopOnSignal
+from hookloop.parallel.signals import ENDING
+
+
+def strike(tmp_path, *names, hook=None):
+    """Train, get the signals in the fourth iteration; return how it ended."""
+    trainer = make_trainer(
+        hooks=[hook or StopOnSignal(), SaveCheckpoint()], max_epochs=3, run_dir=tmp_path
+    )
+
+    @trainer.on("after_backward")
+    def send(run):
+        if run.progress.iter == 3:
+            for name in names:
+                os.kill(os.getpid(), signal.Signals[name])
+
+    with pytest.raises(Interrupted) as ended:
+        trainer.train()
+    return ended.value.outcome
+
+
+@pytest.mark.parametrize("name", ENDING)
+def test_each_signal_saves_and_ends_in_order(tmp_path, name):
+    before = signal.getsignal(signal.Signals[name])
+    outcome = strike(tmp_path, name)
+    assert (outcome.status, outcome.exit_code) == ("interrupted", 128 + signal.Signals[name])
+    assert outcome.reason == f"{name} was received"
+    assert (tmp_path / "iter_4.pth").is_file()
+    assert signal.getsignal(signal.Signals[name]) is before
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("SIGHUP", "SIGHUP"),  # A shell and the system both send it.
+        ("SIGXCPU", "SIGXCPU", "SIGXCPU"),  # It comes every second.
+        ("SIGUSR1", "SIGTERM"),  # A cluster's warning, and then its time limit.
+        ("SIGUSR1", "SIGUSR1"),
+    ],
+)
+def test_signals_that_follow_by_themselves_do_not_cut_the_save_short(tmp_path, names, caplog):
+    outcome = strike(tmp_path, *names)
+    assert outcome.reason == f"{names[0]} was received"
+    assert (tmp_path / "iter_4.pth").is_file()
+    assert caplog.text.count(f"{names[0]}: ending after this iteration") == 1
+
+
+@pytest.mark.parametrize("names", [("SIGINT", "SIGINT"), ("SIGUSR1", "SIGINT", "SIGINT")])
+def test_whoever_insists_is_obeyed_at_once(tmp_path, names):
+    with pytest.raises(KeyboardInterrupt):
+        strike(tmp_path, *names)
+    assert not (tmp_path / "iter_4.pth").exists()
+
+
+@pytest.fixture
+def handled(request):
+    """A signal that somebody else has decided about."""
+    name, handler = request.param
+    before = signal.signal(signal.Signals[name], handler)
+    yield signal.Signals[name]
+    signal.signal(signal.Signals[name], before)
+
+
+@pytest.mark.parametrize(
+    "handled",
+    [("SIGHUP", signal.SIG_IGN), ("SIGUSR1", lambda number, frame: None)],
+    indirect=True,
+)
+def test_what_somebody_else_decided_stays(tmp_path, handled):
+    trainer = make_trainer(hooks=[StopOnSignal()], run_dir=tmp_path)
+    trainer.on("after_backward")(lambda run: os.kill(os.getpid(), handled))
+    assert trainer.train().status == "completed"
+
+
+@pytest.mark.parametrize("handled", [("SIGUSR1", lambda number, frame: None)], indirect=True)
+def test_a_signal_that_the_user_names_is_obeyed(tmp_path, handled):
+    assert strike(tmp_path, "SIGUSR1", hook=StopOnSignal(["SIGUSR1"])).signal == handled
+
+
+def test_a_forked_child_dies_of_a_signal_as_it_always_did(tmp_path):
+    trainer = make_trainer(hooks=[StopOnSignal()], run_dir=tmp_path)
+    ends = []
+
+    @trainer.on("after_train_iter")
+    def fork(run):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(writing, b"!")  # From now on no signal is lost.
+            time.sleep(60)
+            os._exit(0)
+        os.read(reading, 1)
+        os.kill(child, signal.SIGTERM)
+        ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    assert trainer.train().status == "completed"
+    assert ends == [-signal.SIGTERM] * 3
+
+
+def test_an_unknown_signal_is_rejected_with_the_nearest():
+    with pytest.raises(HookError, match="no signal 'SIGUSR'. Did you mean 'SIGUSR"):
+        StopOnSignal(["SIGUSR"])
