@@ -42,6 +42,7 @@ class Source:
         """Whether a sampler is told the number of the pass, where epochs have no borders."""
         self.when_replaced: Callable[[], None] = lambda: None
         """Called when there is other data, with other generators."""
+        self._besides: list[Source] = []
         self._passes = 0
         self._seed_samples = seed_samples
         self._reader = make_reader(data, seed_samples=seed_samples)
@@ -111,6 +112,8 @@ class Source:
 
     def close(self) -> None:
         """End what reading has started; a later pass starts it again, from the same place."""
+        for one in self._besides:
+            one.close()
         if self._reader.close():
             self._groups = None
 
@@ -218,10 +221,12 @@ class Source:
     def __iter__(self) -> Iterator[object]:
         """Read a pass besides, for a hook: it is not counted and disturbs none under way."""
         besides = Source(self.data, self.name, seed_samples=self._seed_samples)
+        self._besides.append(besides)
         try:
             yield from besides.read()
         finally:
             besides.close()
+            self._besides.remove(besides)
 
     def set_epoch(self, epoch: int) -> None:
         """Tell a sampler that wants to know which epoch begins, so that it shuffles anew."""

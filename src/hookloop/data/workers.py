@@ -17,7 +17,7 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.util import Finalize
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from torch._C import _remove_worker_pids
 
@@ -78,7 +78,8 @@ class Workers:
         if workers and batches not in self._passes:
             self._passes.add(batches)
             key = id(batches)  # Under which torch watches over the same processes.
-            Finalize(batches, _kill, (key, workers), exitpriority=BEFORE_MULTIPROCESSING)
+            arguments = (key, workers, ref(batches))
+            Finalize(batches, _kill, arguments, exitpriority=BEFORE_MULTIPROCESSING)
         return batches
 
     def end(self) -> bool:
@@ -109,11 +110,16 @@ def _end(batches: Any) -> None:  # noqa: ANN401 - a private class of torch
         _kill(None, workers)
 
 
-def _kill(key: int | None, workers: Sequence[BaseProcess]) -> None:
+def _kill(
+    key: int | None, workers: Sequence[BaseProcess], owner: Callable[[], Any] = lambda: None
+) -> None:
     """End what is left of the workers of a pass."""
     if key is not None:
         with suppress(ValueError):  # It has forgotten them already.
             _remove_worker_pids(key)
+    if (batches := owner()) is not None:  # The process ends, and torch has nothing more to do.
+        batches._worker_pids_set = False
+        batches._shutdown = True
     _send_kill(workers)
     for worker in workers:
         worker.join(PATIENCE)
