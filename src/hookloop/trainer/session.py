@@ -5,13 +5,14 @@ before_run -> load -> the work -> the last checkpoint -> after_run, whatever hap
 
 from __future__ import annotations
 
+import logging
 import os
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
 from signal import SIGINT
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.gradients import restore_gradients, watching_steps
 from hookloop.core.loop import Loop
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     import torch
 
     from hookloop.data.source import Source
+
+_log = logging.getLogger("hookloop")
 
 
 class Session:
@@ -75,6 +78,23 @@ class Session:
             yield
         if run.outcome.status == "interrupted":
             raise Interrupted(run.outcome)
+
+    def is_over(self) -> bool:
+        """Return whether a run that is continued has completed; it is loaded, and not trained."""
+        run = self.run
+        summary = self.start.ended(run.progress)
+        if summary is None:
+            return False
+        with self.running():
+            pass
+        metrics = cast("dict[str, float]", summary.get("metrics") or {})
+        run.outcome = replace(run.outcome, metrics={**run.outcome.metrics, **metrics})
+        _log.warning(
+            "'%s' has completed before: there is nothing left to train. A greater max_epochs or "
+            "max_iters continues it.",
+            run.dir,
+        )
+        return True
 
     @contextmanager
     def running(self, *, trains: bool = False) -> Iterator[None]:

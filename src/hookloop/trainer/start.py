@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hookloop.checkpoint.newest import is_same_place, newest_checkpoint
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.weights import Pretrained
+from hookloop.core.run import Progress
 from hookloop.errors import CheckpointError, HookloopError, LinkError, nearest
 from hookloop.runs.files import reject_link
 from hookloop.runs.layout import TIME, RunDir
@@ -62,6 +64,25 @@ class Start:
     def is_given(self) -> bool:
         """Whether the user chose the directory."""
         return self._dir is not None
+
+    def ended(self, limits: Progress) -> dict[str, object] | None:
+        """Return the summary of the run to continue, if nothing is left of it to train.
+
+        Args:
+            limits: How far it is to be trained.
+        """
+        if self._dir is None or self._resume != str(self._dir):  # Not a checkpoint of one's choice.
+            return None
+        try:
+            summary = RunDir(self._dir).read_summary()
+            done = replace(limits, iter=summary["iter"], epoch=summary["epoch"])  # type: ignore[arg-type]
+            is_over = summary["status"] == "completed" and not summary["problem"] and done.is_done
+        except (OSError, ValueError, TypeError, KeyError):  # Then it is loaded and continued.
+            return None
+        saved = CheckpointStore(self._dir).index.entries.values()
+        last = [one.name for one in saved if one.is_resumable and one.iter == done.iter]
+        is_saved = any((self._dir / name).is_file() for name in last)
+        return summary if is_over and is_saved else None
 
     def adopt(self) -> None:
         """Use the directory even if it holds a run already, whose files are written over."""

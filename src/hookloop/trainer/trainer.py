@@ -205,6 +205,8 @@ class Trainer(Guarded):
         check_trainable(self.run)
         set_limits(self.run.progress, max_epochs, max_iters)
         check_ends(self.run)
+        if self._session.is_over():
+            return self.run.outcome
         own_updates = any(turn.keeps_gradients for turn in self._loop.turns)
         with self._session.training(own_updates=own_updates):
             self._loop.train()
@@ -228,6 +230,9 @@ class Trainer(Guarded):
         check_own_updates(self.run, self._loop.turns, self._loop.accumulate)
         check_trainable(self.run)
         set_limits(self.run.progress, None, None)
+        if self._session.is_over():
+            yield iter(())
+            return
         with self._session.training(own_updates=True):
             groups = self._loop.iterations()
             yield (group[0] for group in logged(groups))

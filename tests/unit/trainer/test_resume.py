@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from hookloop.core.hook import Hook
 from hookloop.hooks import SaveCheckpoint, StepSchedules
+from hookloop.testing import RecordCalls, tiny_trainer
 from hookloop.trainer.trainer import Trainer
 
 
@@ -356,3 +357,45 @@ class OwnSampler(torch.utils.data.Sampler):
 
     def __len__(self):
         return 23
+
+
+def test_a_completed_run_is_loaded_and_neither_trained_nor_validated_again(tmp_path, caplog):
+    def begin(**options):
+        recorder = RecordCalls(lambda run: run.progress.iter)
+        defaults = {"default_hooks": {"console": None}, "run_dir": tmp_path / "run"}
+        return tiny_trainer(recorder, **(defaults | options)), recorder
+
+    first, _ = begin(max_epochs=2)
+    outcome = first.train()
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    again, recorder = begin(max_epochs=2, resume=True)
+    assert again.train() == outcome
+    points = {point for point, _ in recorder.calls}
+    assert not points & {"before_val", "before_train", "before_save_checkpoint"}
+    assert "has completed before: there is nothing left to train" in caplog.text
+    after = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    del before["run.log"], after["run.log"]
+    assert after == before
+    assert again.run.progress == first.run.progress or again.run.progress.iter == 6
+    weights = zip(first.run.model.parameters(), again.run.model.parameters(), strict=True)
+    assert all(torch.equal(one, other) for one, other in weights)
+    assert again.test() == first.test()
+
+    # It can be continued, in the same process and in another, as if it had been longer.
+    longer, _ = begin(max_epochs=4, run_dir=tmp_path / "longer")
+    longer.train()
+    again.train(max_epochs=3)
+    last, _ = begin(max_epochs=4, resume="auto")
+    last.train()
+    weights = zip(longer.run.model.parameters(), last.run.model.parameters(), strict=True)
+    assert all(torch.equal(one, other) for one, other in weights)
+
+
+def test_a_completed_run_without_its_last_checkpoint_is_trained_again(tmp_path):
+    options = {"default_hooks": {"console": None}, "run_dir": tmp_path, "max_epochs": 2}
+    tiny_trainer(**options).train()
+    (tmp_path / "epoch_2.pth").unlink()
+    trainer = tiny_trainer(**options, resume=True)
+    trainer.train()
+    assert trainer.run.progress.iter == 6
+    assert (tmp_path / "epoch_2.pth").exists()
