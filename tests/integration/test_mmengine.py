@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 from click.testing import CliRunner
+from tests.alike import assert_alike
 from tests.downstream import mmengine_scenarios as scenarios
 
 from hookloop import dialects
 from hookloop.cli.main import cli
+from hookloop.data.randomness import seed_all
 from hookloop.dialects.mmengine.runner.checkpoint import Held, read_checkpoint
 from hookloop.errors import CheckpointError
 
@@ -28,23 +30,6 @@ TUTORIAL = Path(__file__).parents[1] / "downstream" / "tutorial.py"
 def aliases():
     with dialects.alias("mmengine"):
         yield
-
-
-def assert_alike(real, ours, path=""):
-    """Numbers may differ in the last bits: sums are made in another order."""
-    assert type(real) is type(ours), path
-    if isinstance(real, dict):
-        assert sorted(real) == sorted(ours), path
-        for key in real:
-            assert_alike(real[key], ours[key], f"{path}.{key}")
-    elif isinstance(real, list):
-        assert len(real) == len(ours), f"{path}: {real} instead of {ours}"
-        for index, (one, other) in enumerate(zip(real, ours, strict=True)):
-            assert_alike(one, other, f"{path}[{index}]")
-    elif isinstance(real, float):
-        assert ours == pytest.approx(real, rel=1e-6, abs=1e-12), path
-    else:
-        assert real == ours, path
 
 
 @pytest.mark.parametrize("name", scenarios.SCENARIOS)
@@ -91,7 +76,7 @@ def test_the_getting_started_script_runs_unchanged(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["hookloop"])
     monkeypatch.setattr(sys, "path", list(sys.path))
     command = ["run", "--alias", "mmengine", str(TUTORIAL), "--work-dir", "out"]
-    torch.manual_seed(0)  # The script leaves its random numbers to the process.
+    seed_all(0)  # The script leaves its random numbers to the process.
     result = CliRunner().invoke(cli, command)
     assert result.exit_code == 0, result.output
     assert sorted(path.name for path in Path("out").glob("*.pth")) == [
