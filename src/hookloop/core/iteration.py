@@ -23,8 +23,7 @@ from hookloop.core.plan import fire
 from hookloop.core.run import Run
 from hookloop.core.turn import Turn
 from hookloop.data.description import note_batch
-from hookloop.data.microbatches import Microbatches
-from hookloop.errors import HookError
+from hookloop.data.microbatches import Microbatches, replace_batch
 
 Compute = Callable[[Turn], Tensor | None]
 
@@ -84,12 +83,7 @@ class Iteration:
         if calls := run.plan.before_train_iter:
             fire(calls, run)
             if run.batch is not batches[0]:
-                if len(batches) > 1:
-                    raise HookError(
-                        "A hook replaced run.batch at before_train_iter, which comes once for "
-                        f"{len(batches)} microbatches: replace each at before_forward."
-                    )
-                batches[0] = run.batch
+                replace_batch(batches, run.batch)
 
     def make(self, batches: list[object]) -> None:
         """Make the update, or those of several turns."""
@@ -108,7 +102,7 @@ class Iteration:
         """Take a turn; the step may have no use for it now, then there is no update."""
         run = self.run
         turn.zero_grad()
-        group = None if len(batches) == 1 else Microbatches(batches)
+        group = None if len(batches) == 1 else Microbatches(batches, sums=turn.sums)
         for batch in batches:
             run.batch = batch
             loss = self.compute(turn)

@@ -16,7 +16,13 @@ from torch import Tensor
 from hookloop.core import optimize
 from hookloop.data.batch import is_pair
 from hookloop.data.description import describe
-from hookloop.data.microbatches import Microbatches, check_weight, counting_loss, is_scalar
+from hookloop.data.microbatches import (
+    Microbatches,
+    counting_loss,
+    is_scalar,
+    is_sum,
+    weight_in,
+)
 from hookloop.errors import DataError, ModelError
 from hookloop.metrics.weighted import Weight
 
@@ -57,6 +63,7 @@ class Turn:
         self.forward = forward
         self.loss_of = loss_of
         self.returns_loss = loss_of is _loss_in_output
+        self.sums = False  # Whether the loss is a sum over a batch; otherwise it is a mean.
         self.optimizers = tuple(optimizers)
         self.clip_norm = clip_norm
         self.scaler = scaler
@@ -90,10 +97,7 @@ class Turn:
 
     def weight(self, run: Run) -> Weight | None:
         """Return what the step said that the batch counts for, or None if it did not."""
-        output = run.output
-        if not (self.returns_loss and isinstance(output, Mapping) and "weight" in output):
-            return None
-        return check_weight(output["weight"])
+        return weight_in(run.output) if self.returns_loss else None
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of one microbatch."""
@@ -103,10 +107,7 @@ class Turn:
 
     def complete(self, run: Run, group: Microbatches) -> None:
         """Make gradients, loss and other numbers those of the whole batch, and record them."""
-        if (factor := group.correction()) is not None:
-            for parameter in set(self._parameters()):
-                if parameter.grad is not None:
-                    parameter.grad.div_(factor)
+        group.correct(self._parameters())
         last, run.output = run.output, group.output(run.output)
         run.loss = group.loss()
         self.record(run, run.loss)
@@ -192,7 +193,9 @@ def make_turns(
         forward, loss_of = _forward_inputs, _computing(loss)
     else:
         forward, loss_of = _forward_all, _loss_in_output
-    return [Turn("", forward, loss_of, everyone, clip_norm=clip_norm, scaler=scaler)]
+    turn = Turn("", forward, loss_of, everyone, clip_norm=clip_norm, scaler=scaler)
+    turn.sums = is_sum(loss)
+    return [turn]
 
 
 def check_loss(loss: object, loss_name: str) -> None:

@@ -34,8 +34,8 @@ def note_batch(
         note += f", the output is {describe(output)}"
         if isinstance(output, tuple | list):
             note += (
-                f". The model returned a {type(output).__name__}: write step=, or a loss= and "
-                "metrics= that take the part they need"
+                f". The model returned a {type(output).__name__}: take the part that is needed, "
+                "such as output[0], in loss= and metrics=, or write step="
             )
     error.add_note(note)
 

@@ -8,7 +8,8 @@ are corrected once if it came out differently.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import TypeGuard
 
@@ -16,20 +17,25 @@ import torch
 from torch import Tensor
 
 from hookloop.data.batch import size_of
-from hookloop.errors import ModelError
+from hookloop.errors import HookError, ModelError
 from hookloop.metrics.weighted import Weight, WeightedMean
 
 
 class Microbatches:
     """The microbatches of one update.
 
+    Args:
+        batches: All of them, as they were read.
+        sums: Whether losses are sums, which make up the whole batch's without any weight.
+
     >>> group = Microbatches([torch.zeros(8, 2), torch.zeros(8, 2), torch.zeros(4, 2)])
     >>> [group.share(torch.tensor(1.0), None, torch.zeros(n, 2), None).item() for n in (8, 8, 4)]
     [0.4..., 0.4..., 0.2...]
     """
 
-    def __init__(self, batches: Sequence[object]) -> None:
+    def __init__(self, batches: Sequence[object], *, sums: bool = False) -> None:
         self._batches = batches
+        self._sums = sums
         self._expected: Weight | None = None
         self._counted = False
         self._total: Weight = 0.0
@@ -50,6 +56,10 @@ class Microbatches:
             batch: The microbatch, as hooks left it.
             output: What was returned with the loss.
         """
+        if self._sums:
+            self._expected, self._total = 1.0, self._total + 1
+            self._loss.add(loss, 1.0)
+            return loss
         weight = float(size_of(batch)) if counted is None else counted
         self._loss.add(loss, weight)
         if isinstance(output, Mapping):
@@ -60,7 +70,8 @@ class Microbatches:
 
     def loss(self) -> Tensor:
         """Return the loss of the whole batch."""
-        return torch.as_tensor(self._loss.mean())
+        loss = torch.as_tensor(self._loss.mean())
+        return loss * self._total if self._sums else loss
 
     def output(self, last: object) -> object:
         """Return the last microbatch's output with the numbers of the whole batch in it."""
@@ -68,12 +79,16 @@ class Microbatches:
             return last
         return {**last, **{name: mean.mean() for name, mean in self._numbers.items()}}
 
-    def correction(self) -> Weight | None:
-        """Return what the sum of the gradients still has to be divided by, if by anything."""
+    def correct(self, parameters: Iterable[Tensor]) -> None:
+        """Divide the sums of the gradients by what they still have to be, if by anything."""
         ratio = self._total / (1.0 if self._expected is None else self._expected)
         if isinstance(ratio, Tensor):
-            return torch.where(ratio == 0, 1.0, ratio)
-        return None if ratio in (0.0, 1.0) else ratio
+            ratio = torch.where(ratio == 0, 1.0, ratio)
+        elif self._sums or ratio in (0.0, 1.0):
+            return
+        for parameter in set(parameters):
+            if parameter.grad is not None:
+                parameter.grad.div_(ratio)
 
     def _divisor(self, weight: Weight, counted: bool) -> Weight:
         if self._expected is None:
@@ -92,6 +107,30 @@ class Microbatches:
         # Close to the sum, so that half precision neither overflows nor underflows.
         first = torch.where(weight == 0, 1.0, weight) if isinstance(weight, Tensor) else weight or 1
         return first * len(self._batches)
+
+
+def replace_batch(batches: list[object], batch: object) -> None:
+    """Train on another batch than the one that was read; with several it is not clear on which."""
+    if len(batches) > 1:
+        raise HookError(
+            "A hook replaced run.batch at before_train_iter, which comes once for "
+            f"{len(batches)} microbatches: replace each at before_forward."
+        )
+    batches[0] = batch
+
+
+def is_sum(loss: object) -> bool:
+    """Return whether a loss says of itself that it adds up and does not average."""
+    if isinstance(loss, partial):
+        return loss.keywords.get("reduction") == "sum" or is_sum(loss.func)
+    return getattr(loss, "reduction", None) == "sum"
+
+
+def weight_in(output: object) -> Weight | None:
+    """Return what was returned as the weight of a batch, or None."""
+    if isinstance(output, Mapping) and "weight" in output:
+        return check_weight(output["weight"])
+    return None
 
 
 def check_weight(weight: object) -> Weight:

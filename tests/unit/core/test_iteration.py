@@ -1,5 +1,7 @@
 """One update out of several microbatches, batches that hooks replace, and errors in the model."""
 
+from functools import partial
+
 import pytest
 import torch
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record, weights
@@ -75,6 +77,18 @@ def test_an_update_is_that_of_the_whole_batch_however_it_is_cut(sizes):
     assert parts.metrics.latest("train/loss") == pytest.approx(whole.metrics.latest("train/loss"))
     assert parts.metrics.mean("train/loss") == pytest.approx(whole.metrics.mean("train/loss"))
     assert parts.loss.item() == pytest.approx(whole.loss.item())
+
+
+@pytest.mark.parametrize(
+    "loss", [nn.MSELoss(reduction="sum"), partial(functional.mse_loss, reduction="sum")]
+)
+def test_a_loss_that_adds_up_is_added_up(loss):
+    options = {"loss": loss, "clip_norm": 1.0}
+    whole = train(make_model(), [samples()], **options).run
+    parts = train(make_model(), cut(samples(), [8, 8, 4]), **options).run
+    assert close(parts.model, whole.model)
+    for name in ("train/loss", "train/grad_norm"):
+        assert parts.metrics.latest(name) == pytest.approx(whole.metrics.latest(name))
 
 
 @pytest.mark.parametrize("options", [{"clip_norm": 0.01}, {"precision": "fp16", "device": "cpu"}])
@@ -380,7 +394,7 @@ def test_a_model_that_returns_a_tuple_is_named_where_the_loss_fails():
     notes = notes_of(make_trainer(model=Both()).train)
     assert "in training, iteration 1: the batch is [float32[4, 4], float32[4, 1]]" in notes
     assert "the output is (float32[4, 1], float32[4, 2]). The model returned a tuple" in notes
-    assert "write step=" in notes
+    assert "such as output[0], in loss= and metrics=, or write step=" in notes
 
 
 def test_so_is_a_metric_that_fails():
