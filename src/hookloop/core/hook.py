@@ -111,6 +111,9 @@ class Hook:
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Take back what `state_dict` returned."""
 
+    def check_setup(self) -> None:
+        """Reject what can be found to be wrong without a run and without a network."""
+
     def stores(self, run_dir: Path) -> Sequence[str]:
         """List the places besides the run's directory in which the hook keeps checkpoints.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hookloop.every import Every
-from hookloop.hooks.write_to import WriteTo
+from hookloop.hooks.write_to_tracker import WriteToTracker
 from hookloop.runs.files import reject_links
 from hookloop.writers.base import Writer, require
-from hookloop.writers.mlflow import MLflow
+from hookloop.writers.mlflow import MLflow, check_uri
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 STATUS = {"failed": "FAILED", "interrupted": "KILLED"}
 
 
-class WriteMLflow(WriteTo):
+class WriteMLflow(WriteToTracker):
     """Write to MLflow: numbers, the config as parameters, pictures and tables as artefacts.
 
-    A resumed run goes on with the same MLflow run.
+    A test and a resumed run continue the same MLflow run, and what a resume makes again is not sent
+    again.
 
     Args:
         tracking_uri: A server, ``sqlite:///mlflow.db`` or ``file:<directory>``. By default what
@@ -50,26 +51,26 @@ class WriteMLflow(WriteTo):
         self.tracking_uri = tracking_uri
         self.experiment = experiment
         self.run_name = run_name
-        self._run_id: str | None = None
         self._backend: MLflow | None = None
 
-    def state_dict(self) -> dict[str, object]:
-        return {"run_id": self._run_id}
+    def check_setup(self) -> None:
+        check_uri(self._chosen() or "")
 
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        self._run_id = cast("str | None", state["run_id"])
+    def target(self) -> str:
+        return f"{self._chosen() or 'mlruns'} {self.experiment}"
 
-    def open(self, run: Run) -> Writer:
+    def open_tracker(self, run: Run) -> tuple[Writer, str]:
         reject_links(run.dir / "mlruns", run.dir)
-        chosen = self.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI")
         self._backend = MLflow(
-            chosen or f"file:{(run.dir / 'mlruns').absolute()}",
+            self._chosen() or f"file:{(run.dir / 'mlruns').absolute()}",
             self.experiment,
             run_name=self.run_name or run.dir.name,
-            run_id=self._run_id,
+            run_id=self.run_id,
         )
-        self._run_id = self._backend.run_id
-        return self._backend
+        return self._backend, self._backend.run_id
+
+    def _chosen(self) -> str | None:
+        return self.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI")
 
     def after_run(self, run: Run) -> None:
         if self._backend is not None:

@@ -12,6 +12,7 @@ from hookloop.every import Every
 from hookloop.hooks.write_to import WriteTo
 from hookloop.runs.files import make_folder
 from hookloop.writers.base import Writer, require
+from hookloop.writers.once import Once
 from hookloop.writers.records import Graph, Histogram
 from hookloop.writers.tensorboard import TensorBoard
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class WriteTensorBoard(WriteTo):
     """Write TensorBoard events: numbers, learning rates, pictures, text, hyper-parameters.
 
-    A resumed run hides the events after the iteration with which it goes on.
+    A resumed run hides the events after the iteration with which it continues.
 
     Args:
         directory: Its name in the run directory, or a path, for ``tensorboard --logdir``.
@@ -59,11 +60,17 @@ class WriteTensorBoard(WriteTo):
 
     def open(self, run: Run) -> Writer:
         directory = make_folder(run.dir / self.directory, run.dir)
-        return TensorBoard(directory, purge_step=self._remade_from)
+        writer = TensorBoard(directory, purge_step=self._remade_from)
+        return writer if self._remade_from is None else Once(writer)
+
+    def state_dict(self) -> dict[str, object]:
+        if self._writer is not None:  # Else a kill could lose events that nobody writes again.
+            self._writer.flush()
+        return {}
 
     def before_train(self, run: Run) -> None:
-        done = run.progress.iter
-        self._remade_from = done + 1 if done else None
+        began = any((run.dir / self.directory).glob("*tfevents*"))
+        self._remade_from = run.progress.iter + 1 if began else None
         super().before_train(run)
 
     def after_run(self, run: Run) -> None:

@@ -16,7 +16,7 @@ from hookloop.hooks.rates import learning_rates
 from hookloop.metrics.store import EPOCH, stream_of
 from hookloop.writers.background import Background
 from hookloop.writers.base import Report, Writer, warn_of_failure
-from hookloop.writers.records import Config, Scalars
+from hookloop.writers.records import Config, Record, Scalars
 
 if TYPE_CHECKING:
     from hookloop.core.run import Phase, Run
@@ -116,6 +116,7 @@ class WriteTo(Hook):
     def _open(self, run: Run, phase: Phase) -> None:
         if self._writer is not None or not run.world.is_main:
             return
+        self.check_setup()
         try:
             writer = self.open(run)
         except OSError as error:
@@ -157,7 +158,7 @@ class WriteTo(Hook):
         if self._writer is None:
             return
         now = (run.progress.iter, run.progress.epoch)
-        records = []
+        records: list[Record] = []
         for moment, values in run.metrics.news(self.name, now, skip).items():
             groups: dict[tuple[str, str], dict[str, float]] = {}
             for name, value in values.items():
@@ -169,6 +170,10 @@ class WriteTo(Hook):
                     group.update(learning_rates(run))
                 if chosen := self._choose(group):
                     records.append(Scalars(chosen, *moment, phase, of))
+        self._hand_over(records)
+
+    def _hand_over(self, records: Sequence[Record]) -> None:
+        assert self._writer is not None
         self._writer.write(records)
 
     def _kind(self, run: Run, name: str, span: Span) -> tuple[str, str]:

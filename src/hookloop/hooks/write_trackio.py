@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from hookloop.every import Every
-from hookloop.hooks.write_to import WriteTo
+from hookloop.hooks.write_to_tracker import WriteToTracker
 from hookloop.writers.base import Writer, require
-from hookloop.writers.trackio import Trackio
+from hookloop.writers.trackio import Trackio, free_name
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
 
 
-class WriteTrackio(WriteTo):
+class WriteTrackio(WriteToTracker):
     """Write to trackio, the local-first tracker: numbers, pictures, histograms, text, tables.
 
-    A resumed run goes on with the same trackio run. Trackio keeps all projects in one directory,
-    which the environment variable ``TRACKIO_DIR`` names.
+    A test and a resumed run continue the same trackio run, and what a resume makes again is not
+    sent again. Trackio keeps all projects in one directory, which the environment variable
+    ``TRACKIO_DIR`` names. A name that another run has there gets a number.
 
     Args:
         project: The project that ``trackio show --project`` opens.
@@ -47,14 +48,11 @@ class WriteTrackio(WriteTo):
         self.run_name = run_name
         self.options = dict(options or {})
 
-    def state_dict(self) -> dict[str, object]:
-        return {"run_name": self.run_name}
+    def target(self) -> str:
+        return f"{self.options.get('space_id', '')}/{self.project}"
 
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        self.run_name = cast("str | None", state["run_name"])
-
-    def open(self, run: Run) -> Writer:
-        name = self.run_name or run.dir.name
+    def open_tracker(self, run: Run) -> tuple[Writer, str]:
+        # Trackio continues a run by its name, which another directory may have as well.
+        name = self.run_id or free_name(self.project, self.run_name or run.dir.name)
         writer = Trackio(self.project, run_name=name, config=run.config, **self.options)
-        self.run_name = writer.run_name
-        return writer
+        return writer, writer.run_name

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
-from hookloop.hooks.write_to import WriteTo
+from hookloop.hooks.write_to_tracker import WriteToTracker
 from hookloop.runs.files import reject_links
 from hookloop.writers.base import Writer, require
-from hookloop.writers.wandb import Wandb
+from hookloop.writers.wandb import Wandb, check_key
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 MODES = ("online", "offline", "disabled")
 
 
-class WriteWandb(WriteTo):
+class WriteWandb(WriteToTracker):
     """Write to Weights & Biases: numbers, pictures, histograms, text, tables and the config.
 
-    A resumed run goes on with the same wandb run. Its files are in the run directory.
+    A test and a resumed run continue the same wandb run, and what a resume makes again is not sent
+    again. Its files are in the run directory; offline, each part of the run has a folder there, and
+    ``wandb sync`` joins them to one run.
 
     Args:
         project: The project; wandb's default when not given.
@@ -56,17 +58,15 @@ class WriteWandb(WriteTo):
         self.mode = mode
         self.run_name = run_name
         self.options = dict(options or {})
-        self._run_id: str | None = None
 
-    def state_dict(self) -> dict[str, object]:
-        return {"run_id": self._run_id}
+    def check_setup(self) -> None:
+        check_key(self.mode)
 
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        self._run_id = cast("str | None", state["run_id"])
+    def target(self) -> str:
+        return f"{self.options.get('entity', '')}/{self.project or ''}"
 
-    def open(self, run: Run) -> Writer:
+    def open_tracker(self, run: Run) -> tuple[Writer, str]:
         reject_links(run.dir / "wandb", run.dir)
         options = {"name": self.run_name or run.dir.name, **self.options}
-        writer = Wandb(run.dir, self.project, run_id=self._run_id, mode=self.mode, **options)
-        self._run_id = writer.run_id
-        return writer
+        writer = Wandb(run.dir, self.project, run_id=self.run_id, mode=self.mode, **options)
+        return writer, writer.run_id

@@ -264,6 +264,8 @@ class Trainer(Guarded):
     def check(self) -> None:
         """Raise whatever `train` would refuse before its first iteration, and train nothing."""
         self._compile()
+        for hook in self.run.hooks:
+            hook.check_setup()
         if self.run.train_data is not None:
             check_trainable(self.run)
             check_updates(self.run)

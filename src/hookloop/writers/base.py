@@ -42,6 +42,17 @@ class Writer(ABC):
         """Send the settings of the run."""
         self.write([Config(config)])
 
+    def held(self) -> Mapping[str, int]:
+        """Return the newest step of each name that the backend holds, as far as it tells.
+
+        Under an empty name stands the step up to which it holds all others.
+        """
+        return {}
+
+    def held_name(self, name: str) -> str:
+        """Return how the backend calls a name."""
+        return name
+
     def flush(self) -> None:  # noqa: B027 - most backends have nothing to do
         """Return when everything written so far is out of this process."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
+from hookloop.errors import HookError
+from hookloop.runs.files import write_bytes
 from hookloop.writers.base import Writer, require
 from hookloop.writers.pixels import encode_png
 from hookloop.writers.records import Config, Image, Record, Scalars, Table, Text
@@ -15,6 +17,8 @@ from hookloop.writers.records import Config, Image, Record, Scalars, Table, Text
 PARAMS = 100
 """What MLflow accepts in one request, and below the longest value of a parameter."""
 LONGEST = 500
+
+DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 
 
 class MLflow(Writer):
@@ -47,6 +51,8 @@ class MLflow(Writer):
             made = found.experiment_id if found else self._client.create_experiment(experiment)
             run_id = self._client.create_run(made, run_name=run_name).info.run_id
         else:
+            if tracking_uri.startswith("file:"):
+                _repair(Path(tracking_uri.removeprefix("file:")), run_id)
             self._client.update_run(run_id, status="RUNNING")
         self.run_id: str = run_id
         self.status = "FINISHED"
@@ -70,6 +76,18 @@ class MLflow(Writer):
                     self._log_file(record.name, record.step, ".csv", record.to_csv().encode())
                 case _:
                     pass
+
+    def held(self) -> Mapping[str, int]:
+        """Return the newest step of each metric of the run."""
+        names = self._client.get_run(self.run_id).data.metrics
+        return {
+            name: max(one.step for one in self._client.get_metric_history(self.run_id, name))
+            for name in names
+        }
+
+    def held_name(self, name: str) -> str:
+        """Return how MLflow calls a name."""
+        return metric_name(name)
 
     def close(self) -> None:
         """Mark the run as ended, in the way that ``status`` says."""
@@ -99,6 +117,32 @@ class MLflow(Writer):
             path = Path(folder) / f"{step or 0:08d}{suffix}"
             path.write_bytes(content)
             self._client.log_artifact(self.run_id, str(path), name)
+
+
+def _repair(root: Path, run_id: str) -> None:
+    """Remove what a kill left half-written: MLflow could not read the run any more."""
+    for folder in root.glob(f"*/{run_id}/metrics"):
+        for path in [path for path in folder.rglob("*") if path.is_file()]:
+            text = path.read_bytes()
+            whole = text[: text.rfind(b"\n") + 1]
+            if not whole:
+                path.unlink()
+            elif whole != text:
+                write_bytes(path, whole)
+
+
+def check_uri(uri: str) -> None:
+    """Reject, without a network, a place to which MLflow cannot write."""
+    kind, _, path = uri.partition("://")
+    if kind.partition("+")[0] in DATABASES:
+        for package in ("sqlalchemy", "alembic"):
+            require(package, extra="mlflow", who=f"MLflow with '{kind}'")
+    if kind == "sqlite":
+        folder = Path(path.removeprefix("/")).parent
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise HookError(
+                f"MLflow cannot write to '{uri}': there is no directory '{folder}' to write in."
+            )
 
 
 def metric_name(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
@@ -40,6 +40,7 @@ class TensorBoard(Writer):
         require("tensorboard", extra="tensorboard", who="TensorBoard")
         from torch.utils.tensorboard import SummaryWriter
 
+        self._directory, self._purge_step = directory, purge_step
         self._events = SummaryWriter(str(directory), purge_step=purge_step)
         self._settings: dict[str, object] = {}
         self._results: dict[str, float] = {}
@@ -48,6 +49,22 @@ class TensorBoard(Writer):
         """Append an event for each record."""
         for record in records:
             self._write(record)
+
+    def held(self) -> Mapping[str, int]:
+        """Return the newest step of each name, of the events that are not hidden."""
+        from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+        from tensorboard.compat.proto.event_pb2 import Event
+
+        held: dict[str, int] = {}
+        for path in sorted(self._directory.glob("*tfevents*")):
+            for raw in RawEventFileLoader(str(path)).Load():
+                event = Event.FromString(raw)
+                if self._purge_step is not None and event.step >= self._purge_step:
+                    continue
+                for value in event.summary.value:
+                    name = value.tag.removesuffix("/text_summary")
+                    held[name] = max(event.step, held.get(name, -1))
+        return held
 
     def flush(self) -> None:
         """Bring the events to disk."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterable, Mapping
+from typing import cast
 
 from hookloop.runs.records import plain
 from hookloop.writers.base import Writer, require
@@ -41,12 +42,23 @@ class Trackio(Writer):
         with contextlib.redirect_stdout(io.StringIO()):  # The console is the run's.
             self._run = self._trackio.init(project, **(arguments | options))
         self.run_name: str = self._run.name
+        self._is_local = not {"space_id", "server_url"} & set(options)
 
     def write(self, records: Iterable[Record]) -> None:
         """Log each record."""
         for record in records:
             if values := self._values(record):
                 self._run.log(values, step=getattr(record, "step", None))
+
+    def held(self) -> Mapping[str, int]:
+        """Return the newest step of each name; of a remote run, the step before its last."""
+        if not self._is_local:  # What else was measured after that last iteration is not known.
+            return {"": self._run._next_step - 2}
+        held: dict[str, int] = {}
+        logs = _storage().get_logs(self._run.project, self.run_name)  # type: ignore[attr-defined]
+        for log in logs:
+            held |= {name: max(log["step"], held.get(name, -1)) for name in log}
+        return held
 
     def close(self) -> None:
         """End the trackio run."""
@@ -74,3 +86,20 @@ class Trackio(Writer):
                 return {record.name: trackio.Table(columns=list(record.columns), data=rows)}
             case _:
                 return {}
+
+
+def free_name(project: str, name: str) -> str:
+    """Return a name that no run of a local project has: the given one, or one with a number."""
+    taken = set(_storage().get_runs(project))  # type: ignore[attr-defined]
+    count = 2
+    free = name
+    while free in taken:
+        free, count = f"{name}-{count}", count + 1
+    return free
+
+
+def _storage() -> type:
+    require("trackio", extra="trackio", who="Trackio")
+    from trackio.sqlite_storage import SQLiteStorage
+
+    return cast("type", SQLiteStorage)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import ModuleType
+from typing import cast
 
+from hookloop.errors import HookError
 from hookloop.runs.records import plain
 from hookloop.writers.base import Writer, require
 from hookloop.writers.records import Config, Histogram, Image, Record, Scalars, Table, Text
+from hookloop.writers.wandb_log import read_rows
 
 STEP = "iter"
 
@@ -16,7 +20,7 @@ class Wandb(Writer):
     """Sends to one wandb run; ``mode="offline"`` keeps it on disk, for ``wandb sync``.
 
     The iteration is a metric of its own and the axis of all others, because wandb's internal step
-    cannot go back, and a resumed run makes some iterations once more.
+    counts rows.
 
     Args:
         directory: Where wandb keeps its files.
@@ -42,14 +46,20 @@ class Wandb(Writer):
             "dir": str(directory),
             "project": project,
             "id": run_id,
-            "resume": "allow" if run_id else None,
+            "resume": "allow",
             "mode": mode,
             # wandb would else print, take over the terminal, and end the run of another writer.
-            "settings": self._wandb.Settings(silent=True, console="off"),
+            "settings": _settings(self._wandb),
             "reinit": "create_new",
         }
         self._run = self._wandb.init(**(arguments | options))
         self.run_id: str = self._run.id
+        self._held: dict[str, int] = {}
+        # Offline, wandb counts its rows from 0 in each part: a second part would be dropped.
+        self._row = self._read_parts(directory) if run_id and self._run.offline else None
+        if run_id and not self._run.offline and STEP in self._run.summary:
+            # What else was measured after that last iteration is not known.
+            self._held = {"": int(self._run.summary[STEP]) - 1}
         self._run.define_metric(STEP, hidden=True)
         self._run.define_metric("*", step_metric=STEP)
 
@@ -60,11 +70,31 @@ class Wandb(Writer):
                 settings = plain(record.values)
                 self._run.config.update(settings, allow_val_change=True)
             elif values := self._values(record):
-                self._run.log(values | {STEP: getattr(record, "step", 0) or 0})
+                self._log(values | {STEP: getattr(record, "step", 0) or 0})
+
+    def held(self) -> Mapping[str, int]:
+        """Return the newest iteration of each name: offline from its files, else the last sent."""
+        return self._held
 
     def close(self) -> None:
         """End the wandb run."""
         self._run.finish()
+
+    def _log(self, values: dict[str, object]) -> None:
+        if self._row is None:
+            self._run.log(values)
+        else:
+            self._run.log(values, step=self._row, commit=True)
+            self._row += 1
+
+    def _read_parts(self, directory: Path) -> int:
+        """Read what earlier parts of an offline run hold; return the number of the next row."""
+        row = 0
+        for values in read_rows(directory, self.run_id):
+            step = int(cast("int", values.get(STEP, 0)))
+            self._held |= {n: max(step, self._held.get(n, -1)) for n in values if n[0] != "_"}
+            row = max(row, int(cast("int", values.get("_step", 0))) + 1)
+        return row
 
     def _values(self, record: Record) -> dict[str, object]:
         wandb = self._wandb
@@ -86,6 +116,36 @@ class Wandb(Writer):
                 return {record.name: wandb.Table(columns=list(record.columns), data=rows)}
             case _:
                 return {}
+
+
+FLUSH = "x_transaction_log_flush_interval"
+
+
+def _settings(wandb: ModuleType) -> object:
+    """Make wandb silent, and let it write to disk often: a kill loses what it has in memory."""
+    often = {FLUSH: 1.0} if FLUSH in wandb.Settings.model_fields else {}
+    return wandb.Settings(silent=True, console="off", **often)
+
+
+def check_key(mode: str | None) -> None:
+    """Reject a run that is to be sent without a key; nobody is asked, here or on the network."""
+    wandb = require("wandb", extra="wandb", who="Wandb")
+    from wandb.sdk.lib import wbauth
+
+    settings = wandb.setup().settings
+    if (mode or settings.mode) in ("offline", "disabled", "dryrun"):
+        return
+    try:
+        found = wbauth.authenticate_session(
+            host=settings.base_url, source="hookloop", prompt=False, update_session=False
+        )
+    except wandb.errors.AuthenticationError as error:
+        raise HookError(f"wandb: the API key cannot be used: {error}") from error
+    if found is None:
+        raise HookError(
+            "wandb: there is no API key, so nothing could be sent: run 'wandb login', set "
+            "WANDB_API_KEY, or write mode='offline' to keep the run on disk for 'wandb sync'."
+        )
 
 
 def _escape(text: str) -> str:

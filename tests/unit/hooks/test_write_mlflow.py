@@ -12,7 +12,7 @@ def test_a_run_and_its_resumption_are_one_mlflow_run(tmp_path):
         make_classifier(
             hooks=[hook, SaveCheckpoint()], run_dir=tmp_path, config={"seed": 1}, **options
         ).train()
-        return hook.state_dict()["run_id"]
+        return hook.run_id
 
     run_id = train(max_epochs=1)
     assert train(max_epochs=2, resume=True) == run_id
@@ -31,5 +31,5 @@ def test_a_failed_run_is_marked_as_failed(tmp_path):
     hook = WriteMLflow()
     with pytest.raises(RuntimeError, match="boom"):
         make_classifier(hooks=[Fail(), hook], run_dir=tmp_path).train()
-    run_id = hook.state_dict()["run_id"]
+    run_id = hook.run_id
     assert mlflow_client(tmp_path / "mlruns").get_run(run_id).info.status == "FAILED"

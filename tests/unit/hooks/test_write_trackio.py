@@ -8,7 +8,7 @@ def test_a_run_and_its_resumption_are_one_trackio_run(tmp_path):
     def train(**options):
         hook = WriteTrackio("unit-hook", every=1)
         make_classifier(hooks=[hook, SaveCheckpoint()], run_dir=tmp_path, **options).train()
-        return hook.state_dict()["run_name"]
+        return hook.run_id
 
     name = train(max_epochs=1)
     assert train(max_epochs=2, resume=True) == name == tmp_path.name

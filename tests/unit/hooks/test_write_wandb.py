@@ -10,7 +10,7 @@ def test_a_run_and_its_resumption_are_one_wandb_run(tmp_path):
     def train(**options):
         hook = WriteWandb("digits", every=1, mode="offline")
         make_classifier(hooks=[hook, SaveCheckpoint()], run_dir=tmp_path, **options).train()
-        return hook.state_dict()["run_id"]
+        return hook.run_id
 
     assert train(max_epochs=1) == train(max_epochs=2, resume=True)
     assert len(list(tmp_path.glob("wandb/offline-run-*"))) == 2
@@ -20,3 +20,29 @@ def test_a_run_and_its_resumption_are_one_wandb_run(tmp_path):
 def test_a_mode_that_does_not_exist_is_refused():
     with pytest.raises(HookError, match="Did you mean 'offline'"):
         WriteWandb(mode="ofline")
+
+
+@pytest.fixture
+def no_key(tmp_path, monkeypatch):
+    """As on a machine where nobody has logged in."""
+    for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_IDENTITY_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    return tmp_path / "netrc"
+
+
+def test_without_a_key_nothing_is_trained(tmp_path, no_key):
+    trainer = make_classifier(hooks=[WriteWandb("digits")], run_dir=tmp_path / "run")
+    with pytest.raises(HookError, match="there is no API key.*wandb login.*mode='offline'"):
+        trainer.check()
+    with pytest.raises(HookError, match="there is no API key"):
+        trainer.train()
+    assert trainer.run.progress.iter == 0
+
+
+def test_a_key_is_found_where_wandb_keeps_it(no_key, monkeypatch):
+    monkeypatch.setenv("WANDB_API_KEY", "0123456789" * 4)
+    WriteWandb("digits").check_setup()
+    monkeypatch.delenv("WANDB_API_KEY")
+    WriteWandb("digits", mode="offline").check_setup()
+    WriteWandb("digits", mode="disabled").check_setup()

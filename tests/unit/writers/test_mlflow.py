@@ -1,6 +1,8 @@
+import pytest
 from tests.readback import mlflow_client, png
 
-from hookloop.writers.mlflow import MLflow
+from hookloop.errors import HookError
+from hookloop.writers.mlflow import MLflow, check_uri
 from hookloop.writers.records import Config, Image, Scalars, Table, Text
 
 
@@ -62,3 +64,31 @@ def test_a_run_says_how_it_ended(tmp_path):
     writer.status = "FAILED"
     writer.close()
     assert mlflow_client(tmp_path).get_run(writer.run_id).info.status == "FAILED"
+
+
+def test_what_a_kill_left_half_written_is_removed(tmp_path):
+    writer = open_writer(tmp_path)
+    writer.write([Scalars({"a": 1.0, "b": 2.0}, 1)])
+    (folder,) = tmp_path.glob(f"*/{writer.run_id}/metrics")
+    (folder / "a").write_bytes(b"")
+    with (folder / "b").open("ab") as file:
+        file.write(b"17 2.")
+    again = open_writer(tmp_path, run_id=writer.run_id)
+    assert dict(again.held()) == {"b": 1, "epoch": 1}
+    again.close()
+
+
+def test_a_database_needs_its_packages_and_a_directory(tmp_path):
+    check_uri(f"sqlite:///{tmp_path}/mlflow.db")
+    check_uri("https://mlflow.example.com")
+    with pytest.raises(HookError, match="there is no directory '.*absent' to write in"):
+        check_uri(f"sqlite:///{tmp_path}/absent/mlflow.db")
+
+
+def test_a_data_base_of_sqlite_takes_a_run(tmp_path):
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    writer = MLflow(uri, "digits")
+    writer.write([Scalars({"val/loss": 1.0}, 3)])
+    writer.close()
+    again = MLflow(uri, "digits", run_id=writer.run_id)
+    assert dict(again.held()) == {"val/loss": 3, "epoch": 3}

@@ -1,0 +1,163 @@
+"""One run stays one run of a tracker, and no curve doubles back, however the run was cut off."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests import readback
+from tests.tiny import make_classifier
+
+from hookloop import Hook
+from hookloop.hooks import (
+    SaveCheckpoint,
+    WriteMLflow,
+    WriteTensorBoard,
+    WriteTrackio,
+    WriteWandb,
+)
+
+NAMES = ("train/loss", "train_epoch/loss", "val/loss", "val/accuracy", "quality", "lr")
+ROOT = Path(__file__).parents[3]
+
+
+def hooks(every=2):
+    return {
+        "wandb": WriteWandb("p", every=every, mode="offline"),
+        "mlflow": WriteMLflow(every=every),
+        "trackio": WriteTrackio("p", every=every),
+        "board": WriteTensorBoard(every=every),
+        "quality": Quality(),
+    }
+
+
+class Quality(Hook):
+    priority = 100
+
+    def after_epoch(self, run):
+        run.metrics.put("quality", run.progress.iter)
+
+
+class Kill(Hook):
+    """Ends the process on the spot, as the machine may, at an iteration and a point."""
+
+    priority = 100
+
+    def __init__(self, iteration):
+        self.iteration = iteration
+
+    def after_train_iter(self, run):
+        if run.progress.iter == self.iteration:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def train(directory, kill=None, **options):
+    parts = hooks() | {"save": SaveCheckpoint(every="3 iters")}
+    if kill is not None:
+        parts["kill"] = Kill(kill)
+    options = {"max_epochs": 4, "val_every": 2, "config": {"seed": 1}} | options
+    trainer = make_classifier(hooks=parts, run_dir=directory, **options)
+    trainer.train()
+    return trainer
+
+
+def train_and_be_killed(directory, kill, resume):
+    script = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "from pathlib import Path\n"
+        "from tests.unit.hooks.test_write_to_tracker import train\n"
+        f"train(Path({str(directory)!r}), {kill}, resume={resume!r})\n"
+    )
+    # A service of wandb that this process has started would outlive the other one.
+    environment = {n: v for n, v in os.environ.items() if n != "WANDB_SERVICE"}
+    done = subprocess.run([sys.executable, "-c", script], check=False, timeout=300, env=environment)
+    assert done.returncode == -signal.SIGKILL
+
+
+def points(directory):
+    """What each tracker holds: for each name the points in the order in which they came."""
+    known = json.loads((directory / "trackers.json").read_text(encoding="utf-8"))
+    run_id = known["mlflow"]["run"]
+    (experiment,) = (directory / "mlruns").glob("[1-9]*")
+    assert sorted(path.name for path in experiment.iterdir() if path.is_dir()) == [run_id]
+    logs = directory.glob("wandb/*/run-*.wandb")
+    assert {path.name for path in logs} == {f"run-{known['wandb']['run']}.wandb"}
+    return {
+        name: {
+            "wandb": readback.wandb_points(directory, name),
+            "mlflow": readback.mlflow_points(directory / "mlruns", run_id, name),
+            "trackio": readback.trackio_points("p", known["trackio"]["run"], name),
+            "board": [
+                (step, pytest.approx(value, rel=1e-6))
+                for step, value in readback.tensorboard_points(directory / "tensorboard", name)
+            ],
+        }
+        for name in NAMES
+    }
+
+
+@pytest.fixture(autouse=True)
+def own_trackio(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+
+
+def assert_same(parts, whole):
+    for name in NAMES:
+        for tracker, found in parts[name].items():
+            assert found == whole[name]["mlflow"], (name, tracker)
+            steps = [step for step, _ in found]
+            assert steps == sorted(set(steps)), (name, tracker)
+
+
+def test_what_lies_between_a_checkpoint_and_the_end_is_sent_once(tmp_path):
+    train(tmp_path / "whole", resume=None)
+    train(tmp_path / "parts", max_iters=8)
+    train(tmp_path / "parts", resume=tmp_path / "parts" / "iter_6.pth").test()
+    parts = points(tmp_path / "parts")
+    # The first life ended, and wrote the rest of its interval, where the whole one went on.
+    assert_same(parts, points(tmp_path / "whole"))
+    known = json.loads((tmp_path / "parts" / "trackers.json").read_text(encoding="utf-8"))
+    rows = readback.wandb_history(tmp_path / "parts")
+    counts = [row["_step"] for row in rows]
+    assert counts == sorted(set(counts))  # Else a service would drop rows of the later parts.
+    assert len(list((tmp_path / "parts").glob(f"wandb/*-{known['wandb']['run']}*"))) == 3
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_the_curves_of_a_whole_one(tmp_path):
+    train(tmp_path / "whole")
+    train_and_be_killed(tmp_path / "parts", 2, None)  # Before its first checkpoint.
+    train_and_be_killed(tmp_path / "parts", 8, "auto")
+    train(tmp_path / "parts", resume="auto").test()
+    assert_same(points(tmp_path / "parts"), points(tmp_path / "whole"))
+
+
+def test_a_run_from_a_checkpoint_in_another_directory_is_another_run(tmp_path):
+    train(tmp_path / "one", max_epochs=1)
+    train(tmp_path / "two", max_epochs=2, resume=tmp_path / "one" / "iter_3.pth")
+    ids = [
+        json.loads((tmp_path / name / "trackers.json").read_text(encoding="utf-8"))
+        for name in ("one", "two")
+    ]
+    for tracker in ("wandb", "mlflow", "trackio"):
+        assert ids[0][tracker]["run"] != ids[1][tracker]["run"]
+
+
+def test_a_damaged_file_of_ids_begins_another_run(tmp_path):
+    tmp_path.joinpath("trackers.json").write_text('{"mlflow": 3', encoding="utf-8")
+    hook = WriteMLflow()
+    make_classifier(hooks={"mlflow": hook}, run_dir=tmp_path).train()
+    assert json.loads((tmp_path / "trackers.json").read_text())["mlflow"]["run"] == hook.run_id
+
+
+def test_another_project_gets_a_run_of_its_own(tmp_path):
+    def train_in(experiment, **options):
+        hook = WriteMLflow(experiment=experiment)
+        parts = {"mlflow": hook, "save": SaveCheckpoint()}
+        make_classifier(hooks=parts, run_dir=tmp_path, **options).train()
+        return hook.run_id
+
+    assert train_in("a") != train_in("b", resume=True, max_epochs=2)

@@ -1,0 +1,36 @@
+from hookloop.writers.base import Writer
+from hookloop.writers.once import Once
+from hookloop.writers.records import Config, Scalars, Text
+
+
+class Holding(Writer):
+    def __init__(self, **held):
+        self._held = held
+        self.records = []
+
+    def write(self, records):
+        self.records += records
+
+    def held(self):
+        return self._held
+
+    def held_name(self, name):
+        return name.replace("/", "_")
+
+
+def test_only_what_is_newer_than_what_the_backend_holds_is_written():
+    inner = Holding(train_loss=4, note=2)
+    writer = Once(inner)
+    writer.write([Config({"a": 1}), Text("note", "old", 2), Text("note", "new", 3)])
+    for step in (3, 4, 5):
+        writer.write([Scalars({"train/loss": 0.5, "val/loss": 1.0}, step)])
+    assert inner.records[0] == Config({"a": 1}) and inner.records[1].text == "new"
+    assert [set(record.values) for record in inner.records[2:]] == [
+        {"val/loss"}, {"val/loss"}, {"train/loss", "val/loss"},
+    ]  # fmt: skip
+
+
+def test_a_backend_may_know_only_how_far_it_is():
+    inner = Holding(**{"": 3})
+    Once(inner).write([Scalars({"a": float(step)}, step) for step in (2, 3, 4)])
+    assert [record.step for record in inner.records] == [4]
