@@ -21,7 +21,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hookloop.secret import redact
+from hookloop.runs.shown import shown
 
 
 class HookloopError(Exception):
@@ -31,7 +31,7 @@ class HookloopError(Exception):
     """
 
     def __init__(self, message: str, hook: str | None = None) -> None:
-        super().__init__(redact(message))
+        super().__init__(shown(message))
         self.hook = hook
 
 
@@ -79,7 +79,7 @@ class Fault:
     where: str | None = None
 
     def __str__(self) -> str:
-        return redact(f"{self.where}: {self.message}" if self.where else self.message)
+        return shown(f"{self.where}: {self.message}" if self.where else self.message)
 
 
 class ConfigError(HookloopError):

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from traceback import FrameSummary
 from typing import ParamSpec
@@ -15,6 +16,7 @@ from typing import ParamSpec
 import click
 
 from hookloop.errors import ConfigError, HookloopError
+from hookloop.runs.run_log import RunLog
 from hookloop.runs.shown import shown
 
 P = ParamSpec("P")
@@ -31,7 +33,8 @@ def reporting(function: Callable[P, int]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(show_all: bool, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            code = function(*args, **kwargs)
+            with closing(RunLog()):  # A run that is trained takes over what was reported before.
+                code = function(*args, **kwargs)
         except (click.ClickException, click.Abort):
             raise
         except HookloopError as error:

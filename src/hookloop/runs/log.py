@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hookloop.runs.files import open_to_append, write_text
 from hookloop.runs.handlers import PassingHandler, has_own_handlers
-from hookloop.runs.run_log import LOGGER, current_logs
+from hookloop.runs.run_log import LOGGER, current_logs, show_on_stderr
 from hookloop.runs.shown import print_line
 
 
@@ -27,12 +27,23 @@ class LogFile(logging.FileHandler):
 
     def __init__(self, file: Path, mode: str = "a", *, delay: bool = False) -> None:
         super().__init__(file, mode, encoding="utf-8", delay=delay)
+        self._has_failed = False
 
     def _open(self) -> TextIOWrapper:
         path = Path(self.baseFilename)
         if self.mode == "w":
             write_text(path, "")
         return TextIOWrapper(open_to_append(path), encoding="utf-8")
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Report a disk that is full in a line, once, rather than with all that was going on."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+        elif not self._has_failed:
+            self._has_failed = True
+            reason = error.strerror or error
+            show_on_stderr(f"warning: '{self.baseFilename}' cannot be written: {reason}.")
 
 
 class OpenLog(PassingHandler):

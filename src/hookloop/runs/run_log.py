@@ -53,7 +53,10 @@ class RunLog(PassingHandler):
         self._file: BinaryIO | None = None
         self._waiting = b""
         self._is_late = False
-        self._outer = CURRENT.get()
+        self._outer = outer = CURRENT.get()
+        if outer in _open_logs() and outer._path is None:
+            # What was reported while the run was prepared belongs to it.
+            self._waiting, outer._waiting = outer._waiting, b""
         self.guests: list[PassingHandler] = []
         # A level for all loggers does not mean these warnings; one for this very logger does.
         logger = logging.getLogger(LOGGER)
@@ -81,7 +84,7 @@ class RunLog(PassingHandler):
         if record.levelno >= logging.WARNING:
             text = f"{record.levelname.lower()}: {text}"
             if logs[0] is self and not is_on_screen(record):
-                _show(text)
+                show_on_stderr(text)
         self._append(text)
 
     def note(self, text: str) -> None:
@@ -117,7 +120,7 @@ class RunLog(PassingHandler):
         except OSError as error:
             if not self._is_late:
                 reason = error.strerror or error
-                _show(f"warning: '{self._path}' cannot be written: {reason}.")
+                show_on_stderr(f"warning: '{self._path}' cannot be written: {reason}.")
             self._is_late = True
         else:
             self._is_late = False
@@ -175,7 +178,8 @@ def _make_safe(record: logging.LogRecord) -> bool:
     return True
 
 
-def _show(text: str) -> None:
+def show_on_stderr(text: str) -> None:
+    """Print a line on the standard error, if anybody can be reached there."""
     with suppress(OSError):  # There is nowhere left to report that.
         print_line(sys.stderr, text)
 

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from hookloop.runs.log import OpenLog
+from hookloop.runs.log import LogFile, OpenLog
 from hookloop.runs.run_log import CURRENT, ELSEWHERE, RunLog
 
 LOG = logging.getLogger("hookloop")
@@ -219,3 +219,29 @@ def test_a_standard_error_that_is_closed_is_no_failure(log, tmp_path, monkeypatc
     monkeypatch.setattr(sys, "stderr", closed if stream else None)
     LOG.warning("unseen")
     assert "unseen" in read(tmp_path)
+
+
+def test_what_was_reported_while_a_run_was_prepared_is_in_its_file(tmp_path, capsys):
+    with root_handlers(), closing(RunLog()):
+        LOG.warning("line 3 of the config")
+        with closing(RunLog()) as log:
+            log.keep(tmp_path / "run.log")
+        with closing(RunLog()) as log:
+            (tmp_path / "next").mkdir()
+            log.keep(tmp_path / "next" / "run.log")
+    assert read(tmp_path).count("line 3 of the config") == 1
+    assert "line 3 of the config" not in read(tmp_path / "next")
+    assert capsys.readouterr().err == "warning: line 3 of the config\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full disk")
+def test_a_log_of_a_dialect_on_a_full_disk_is_one_short_line(tmp_path, capsys):
+    handler = LogFile(tmp_path / "program.log")
+    handler.stream.close()
+    handler.stream = open("/dev/full", "w", buffering=1)  # noqa: SIM115 - closed below
+    with root_handlers(handler):
+        logging.getLogger("mmengine").warning("first")
+        logging.getLogger("mmengine").warning("second")
+    with pytest.raises(OSError, match="No space"):
+        handler.stream.close()
+    assert capsys.readouterr().err.count("\n") == 1
