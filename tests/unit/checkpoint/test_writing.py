@@ -1,0 +1,63 @@
+import os
+import threading
+
+import pytest
+import torch
+
+from hookloop.checkpoint import writing
+from hookloop.checkpoint.storage import LocalStorage
+from hookloop.checkpoint.sums import damage
+from hookloop.checkpoint.writing import write_checkpoint
+
+
+@pytest.fixture
+def flushed(monkeypatch):
+    """The files that the disk was given while they were written."""
+    sizes = []
+    original = os.posix_fadvise
+
+    def advise(descriptor, *arguments):
+        sizes.append(os.fstat(descriptor).st_size)
+        original(descriptor, *arguments)
+
+    monkeypatch.setattr(os, "posix_fadvise", advise)
+    monkeypatch.setattr(writing, "FLUSH_EVERY", 0.001)
+    return sizes
+
+
+def write(directory):
+    weights = torch.arange(4_000_000)
+    sums = write_checkpoint(LocalStorage(directory), "one.pth", {"model": {"weight": weights}})
+    path = directory / "one.pth"
+    assert path.stat().st_size == sums.size
+    assert torch.equal(torch.load(path, weights_only=True)["model"]["weight"], weights)
+    with path.open("rb") as file:
+        assert damage(file, sums.crc32) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system cannot")
+def test_the_disk_begins_while_the_file_is_written(flushed, tmp_path, monkeypatch):
+    original = torch.save
+
+    def save_slowly(checkpoint, path):
+        original(checkpoint, path)
+        before = len(flushed)
+        while len(flushed) == before:  # It has no other end than another look.
+            pass
+
+    monkeypatch.setattr(torch, "save", save_slowly)
+    write(tmp_path)
+    assert flushed[-1] > 32_000_000
+    assert not [one for one in threading.enumerate() if one.name == "hookloop-flush"]
+
+
+def test_a_system_that_cannot_writes_the_same(monkeypatch, tmp_path):
+    monkeypatch.delattr(os, "posix_fadvise", raising=False)
+    write(tmp_path)
+
+
+def test_whoever_fails_to_write_leaves_no_thread(tmp_path):
+    with pytest.raises(TypeError):
+        write_checkpoint(LocalStorage(tmp_path), "one.pth", {"lock": threading.Lock()})
+    assert not [one for one in threading.enumerate() if one.name == "hookloop-flush"]
+    assert list(tmp_path.iterdir()) == []
