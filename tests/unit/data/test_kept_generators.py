@@ -23,9 +23,9 @@ CASES = [(name, n) for name, draws in DRAWS.items() for n in range(len(draws))]
 
 def make(name, monkeypatch, public):
     if public:  # As in another implementation of Python.
-        public_numpy = Access(np.random.get_state, np.random.set_state)
+        public_numpy = Access(np.random.get_state, np.random.set_state, np.random.seed)
         monkeypatch.setattr(kept_generators, "access_numpy", lambda: public_numpy)
-        public_python = Access(random.getstate, random.setstate)
+        public_python = Access(random.getstate, random.setstate, random.seed)
         monkeypatch.setattr(kept_generators, "access_python", lambda: public_python)
     kinds = {"python": PythonGenerator, "numpy": NumpyGenerator}
     return kinds[name]() if name in kinds else TorchGenerator("torch", torch.default_generator)

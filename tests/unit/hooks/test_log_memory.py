@@ -16,7 +16,10 @@ def test_memory_is_recorded_at_the_interval(tmp_path):
 def test_summaries_are_written_at_given_iterations(tmp_path):
     hook = LogMemory(every=100, summary_at=[1, 4])
     make_trainer(hooks=[hook], max_epochs=2, run_dir=tmp_path).train()
-    assert {path.name for path in tmp_path.iterdir()} == {"memory_iter_1.txt", "memory_iter_4.txt"}
+    assert {path.name for path in tmp_path.glob("memory_*")} == {
+        "memory_iter_1.txt",
+        "memory_iter_4.txt",
+    }
     assert "rss" in (tmp_path / "memory_iter_4.txt").read_text()
 
 

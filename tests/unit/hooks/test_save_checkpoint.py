@@ -17,7 +17,14 @@ from hookloop.errors import CheckpointError, HookError, MetricError
 from hookloop.hooks import SaveCheckpoint, StopOnSignal, WriteMetrics
 from hookloop.metrics.scores import BestScores
 
-NOT_CHECKPOINTS = {INDEX, "last_checkpoint", "config.yaml", "metrics.jsonl", "summary.json"}
+NOT_CHECKPOINTS = {
+    INDEX,
+    "last_checkpoint",
+    "config.yaml",
+    "metrics.jsonl",
+    "run.log",
+    "summary.json",
+}
 
 
 class Scores(Hook):
@@ -347,7 +354,7 @@ def test_what_a_checkpoint_holds(tmp_path):
     train(tmp_path, SaveCheckpoint(), epochs=1)
     assert set(saved(tmp_path, "epoch_1")) == {
         "model", "optimizers", "schedules", "scaler", "progress", "data", "val_data", "metrics",
-        "metric_store", "hooks", "rng", "kinds", "config", "versions",
+        "metric_store", "hooks", "rng", "side_randomness", "kinds", "config", "environment", "versions",
     }  # fmt: skip
     entry = CheckpointStore(tmp_path).index.entries["epoch_1.pth"]
     assert (entry.iter, entry.epoch, entry.owners) == (1, 1, ("save_checkpoint",))
