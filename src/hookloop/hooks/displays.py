@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rich.live import Live
-    from rich.progress import Progress, TaskID
-    from rich.text import Text
+    from rich.progress import TaskID
 
     from hookloop.core.run import Run
+    from hookloop.hooks.frame import Frame
 
 REFRESH = 0.1
 """Seconds between two updates of the bars."""
@@ -92,33 +92,23 @@ class Bars:
 
     def say(self, line: str, style: str = "") -> None:
         """Print a line above the bars."""
+        if self._live is not None:
+            self._live.refresh()  # A window that has become narrower is cleared up first.
         self._console.print(shown(line), style=style, markup=False, highlight=False, soft_wrap=True)
 
     def start(self, run: Run) -> None:
         """Open the bars."""
-        from rich.console import Group
         from rich.live import Live
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-        from rich.progress import Progress as Bar
-        from rich.text import Text
 
-        self._bars: Progress = Bar(
-            TextColumn("{task.description:>5}"),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[state]}", style="dim"),
-            console=self._console,
-        )
-        self._numbers: Text = Text(no_wrap=True, overflow="ellipsis")
+        from hookloop.hooks.frame import Frame
+
+        self._frame: Frame = Frame(self._console)
         progress = run.progress
-        self._run_bar: TaskID = self._bars.add_task("run", total=progress.total_iters, state="")
-        self._epoch_bar: TaskID = self._bars.add_task("epoch", total=progress.epoch_iters, state="")
-        self._other: TaskID = self._bars.add_task("val", total=None, state="", visible=False)
+        self._run_bar: TaskID = self._frame.add("run", progress.total_iters)
+        self._epoch_bar: TaskID = self._frame.add("epoch", progress.epoch_iters)
+        self._other: TaskID = self._frame.add("val", None, visible=False)
         self._live = Live(
-            Group(self._bars, self._numbers),
-            console=self._console,
-            transient=True,
-            refresh_per_second=1 / REFRESH,
+            self._frame, console=self._console, transient=True, refresh_per_second=1 / REFRESH
         )
         self._live.start()
 
@@ -132,25 +122,22 @@ class Bars:
 
     def train(self, run: Run, recent: Mapping[str, float]) -> None:
         """Move the bars."""
-        progress = run.progress
+        progress, bars = run.progress, self._frame.bars
         epoch = of(progress.epoch + 1, progress.max_epochs)
-        self._bars.update(self._other, visible=False)
-        self._bars.update(
-            self._run_bar,
-            completed=progress.iter,
-            total=progress.total_iters,
-            state=f"epoch {epoch}  eta {remaining(run, recent)}",
-        )
+        bars.update(self._other, visible=False)
+        bars.update(self._run_bar, completed=progress.iter, total=progress.total_iters)
         done, total = progress.iter_in_epoch, progress.epoch_iters
-        self._bars.update(self._epoch_bar, completed=done, total=total)
-        self._numbers.plain = f"      {describe(run, recent)}"
+        bars.update(self._epoch_bar, completed=done, total=total)
+        self._frame.state = f"epoch {epoch}  eta {remaining(run, recent)}"
+        self._frame.numbers = shown(describe(run, recent)).split("  ")
 
     def evaluate(self, run: Run, done: int, total: int | None) -> None:
         """Move the bar of an evaluation."""
         # The last iterations may have come too soon after a refresh to be shown.
-        self._bars.update(self._run_bar, completed=run.progress.iter)
-        self._bars.update(self._epoch_bar, completed=run.progress.iter_in_epoch)
-        self._bars.update(
+        bars = self._frame.bars
+        bars.update(self._run_bar, completed=run.progress.iter)
+        bars.update(self._epoch_bar, completed=run.progress.iter_in_epoch)
+        bars.update(
             self._other,
             description=run.phase,
             completed=done,

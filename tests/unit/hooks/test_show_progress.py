@@ -74,7 +74,7 @@ def test_bars_do_not_lag_behind_during_a_validation(tmp_path, monkeypatch):
 
         def after_val_iter(self, run):
             bars = next(hook for hook in run.hooks if isinstance(hook, ShowProgress))._display
-            shown_iters.append(bars._bars.tasks[bars._run_bar].completed)
+            shown_iters.append(bars._frame.bars.tasks[bars._run_bar].completed)
 
     shown(tmp_path, Terminal(), max_epochs=2, hooks=[Look()])
     assert shown_iters == [3] * 3 + [6] * 3
