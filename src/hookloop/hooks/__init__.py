@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hookloop.hooks.record_throughput import RecordThroughput
     from hookloop.hooks.record_times import RecordTimes
     from hookloop.hooks.requeue import Requeue
+    from hookloop.hooks.require_finite_loss import RequireFiniteLoss
     from hookloop.hooks.require_metric import RequireMetric
     from hookloop.hooks.save_checkpoint import SaveCheckpoint
     from hookloop.hooks.save_confusion_matrix import SaveConfusionMatrix
@@ -93,6 +94,7 @@ __all__ = [
     "RecordThroughput",
     "RecordTimes",
     "Requeue",
+    "RequireFiniteLoss",
     "RequireMetric",
     "SaveCheckpoint",
     "SaveConfusionMatrix",

@@ -177,12 +177,17 @@ class Series:
 
 def smooth_all(series: Sequence[Series], windows: Sequence[int]) -> list[float]:
     """Read the means over the last values of several series, so many of each, in one copy."""
+    return [sum(numbers) / len(numbers) for numbers in read_last(series, windows)]
+
+
+def read_last(series: Sequence[Series], windows: Sequence[int]) -> list[list[float]]:
+    """Read the last values of several series, so many of each, in one copy."""
     tails = [one._tail(window) for one, window in zip(series, windows, strict=True)]
     read = read_values(tails)
     for one, before, numbers in zip(series, tails, read, strict=True):
         if numbers is not before:
             one._keep(cast("list[Value]", numbers))
-    return [sum(numbers) / len(numbers) for numbers in read]
+    return read
 
 
 def read_all(series: Sequence[Series]) -> None:

@@ -18,6 +18,7 @@ from hookloop.metrics.series import (
     Series,
     Value,
     read_all,
+    read_last,
     read_values,
     smooth_all,
 )
@@ -117,6 +118,17 @@ class MetricStore:
         What was put in earlier epochs only, such as a statistic of those, is left out.
         """
         return self.smooth(self._current(name), window)
+
+    def unread(self, reader: str, names: Iterable[str]) -> dict[str, list[float]]:
+        """Read what was put under some names since the reader did this last, in one copy.
+
+        Of each name `WINDOW` values at most; a name without any is left out.
+        """
+        known = [name for name in names if name in self]
+        new = {name: min(WINDOW, self._series[name].count_new(reader)) for name in known}
+        chosen = {name: count for name, count in new.items() if count}
+        read = read_last([self._series[name] for name in chosen], list(chosen.values()))
+        return dict(zip(chosen, read, strict=True))
 
     def others(self) -> dict[str, float]:
         """Read the newest values of the names that are in none of the engine's streams."""

@@ -8,6 +8,7 @@ from typing import Literal
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError, nearest
 from hookloop.hooks.record_times import RecordTimes
+from hookloop.hooks.require_finite_loss import RequireFiniteLoss
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.hooks.set_sampler_epoch import SetSamplerEpoch
 from hookloop.hooks.show_progress import ShowProgress
@@ -22,6 +23,7 @@ DEFAULT_HOOKS: dict[str, Callable[[], Hook]] = {
     "metrics": WriteMetrics,
     "schedule": StepSchedules,
     "sampler": SetSamplerEpoch,
+    "nan": RequireFiniteLoss,
     "checkpoint": SaveCheckpoint,
     "signals": StopOnSignal,
 }

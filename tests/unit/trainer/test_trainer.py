@@ -259,7 +259,9 @@ def test_default_hooks_are_changed_by_name():
     def names(changes):
         return [hook.name for hook in make_trainer(default_hooks=changes)._hooks]
 
-    standard = ["timing", "console", "metrics", "schedule", "sampler", "checkpoint", "signals"]
+    standard = [
+        "timing", "console", "metrics", "schedule", "sampler", "nan", "checkpoint", "signals",
+    ]  # fmt: skip
     assert names(None) == standard
     assert names(False) == []
     assert names({"console": None}) == [name for name in standard if name != "console"]
