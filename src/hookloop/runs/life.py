@@ -22,7 +22,9 @@ Life = Literal["alive", "dead", "unknown", "none"]
 """``unknown`` is that of a process on another host, ``none`` that of a directory without a lock."""
 
 LONGEST = 400
-_TEXT = re.compile(r"process ([1-9]\d{0,8}) on (\S{1,255}?)(?:, begun (\S{1,80}))?")
+_TEXT = re.compile(
+    r"process ([1-9]\d{0,8}) on (\S{1,255}?)(?:, begun (\S{1,80}))?(?:, file (\d{1,20}))?"
+)
 _ZOMBIE = ("Z", "X")
 
 # The structure with which the system is asked about a lock: type, whence, start, length, process.
@@ -37,27 +39,30 @@ class Holder:
         pid: Its number.
         host: Where it is.
         begun: A mark of when it began, which no other process of that number has; "" if unknown.
+        file: The number of the lock's file, which a copy of it does not have; 0 if unknown.
     """
 
     pid: int
     host: str
     begun: str = ""
+    file: int = 0
 
     @classmethod
-    def this(cls) -> Holder:
-        """Return this process."""
-        return cls(os.getpid(), socket.gethostname(), _process(os.getpid())[1])
+    def this(cls, file: int = 0) -> Holder:
+        """Return this process, as the holder of the lock in a file."""
+        return cls(os.getpid(), socket.gethostname(), _process(os.getpid())[1], file)
 
     @classmethod
     def read(cls, text: bytes) -> Holder | None:
         """Take what a lock says, if it says something of the kind."""
         found = _TEXT.fullmatch(text.decode("utf-8", "replace").strip())
-        return cls(int(found[1]), found[2], found[3] or "") if found else None
+        return cls(int(found[1]), found[2], found[3] or "", int(found[4] or 0)) if found else None
 
     @property
     def text(self) -> str:
         """What the lock says."""
-        return f"{self}, begun {self.begun}" if self.begun else str(self)
+        begun = f", begun {self.begun}" if self.begun else ""
+        return f"{self}{begun}" + (f", file {self.file}" if self.file else "")
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"
@@ -73,11 +78,12 @@ def life_of(lock: Path) -> tuple[Life, Holder | None]:
             if _is_locked(file.fileno()):
                 return "alive", Holder.read(file.read(LONGEST))
             holder = Holder.read(file.read(LONGEST))
+            number = os.fstat(file.fileno()).st_ino
     except FileNotFoundError:
         return "none", None
     except (OSError, ValueError):
         return "unknown", None
-    if holder is None:
+    if holder is None or holder.file not in (0, number):  # A copy of the directory has no process.
         return "dead", None
     if holder.host != socket.gethostname():
         return "unknown", holder

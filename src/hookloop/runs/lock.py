@@ -60,7 +60,7 @@ class RunLock:
             os.close(file)  # Otherwise it was deleted by the process that held it until now.
         with suppress(OSError):  # On a full disk nobody learns whose it is; it holds all the same.
             os.ftruncate(file, 0)
-            os.write(file, Holder.this().text.encode())
+            os.write(file, Holder.this(os.fstat(file).st_ino).text.encode())
         self._file, self._process = file, os.getpid()
         _HELD.append(self)
 

@@ -104,6 +104,20 @@ def test_another_process_of_the_same_number_is_not_taken_for_the_run(tmp_path: P
     assert summarize(unfinished(tmp_path / "b", other.text)).status == "dead"
 
 
+def test_a_copy_of_a_run_that_is_running_is_not(tmp_path: Path) -> None:
+    lock = RunLock(unfinished(tmp_path / "run").path)
+    lock.take()
+    (tmp_path / "copy").mkdir()
+    for name in ("summary.json", LOCK):
+        (tmp_path / "copy" / name).write_bytes((tmp_path / "run" / name).read_bytes())
+    # Reading the lock in this very process has given it back; what it names is still there.
+    assert {run.name: run.status for run in list_runs(tmp_path)} == {
+        "run": "running",
+        "copy": "dead",
+    }
+    lock.give_back()
+
+
 def test_a_run_on_another_host_is_running_while_it_writes(tmp_path: Path) -> None:
     run = unfinished(tmp_path, "process 7 on gpu-12")
     assert (summarize(run).status, summarize(run).reason) == ("running", "on gpu-12")
