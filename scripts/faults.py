@@ -4,8 +4,9 @@ One training with dropout, random augmentation in two workers, averaged weights,
 stopping and a save after every iteration is run once undisturbed. Then it is killed again and
 again, with SIGKILL at random moments (while it starts, loads, trains, validates, writes), and
 resumed each time; its final checkpoint and its metrics have to be those of the undisturbed run, to
-the bit. The other faults follow: SIGTERM, a full disk, damaged files, links in the
-place of files, a removed directory.
+the bit. The other faults follow: every
+signal, every way to end, a kill between save and validation, damaged files, links in the place of
+files, directories that disappear or cannot be written, disks without room, a store that hangs.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ from typing import cast
 
 os.environ["OMP_NUM_THREADS"] = "1"  # A process that has threads cannot be forked safely.
 
+import fsspec
 import numpy as np
 import torch
+from fsspec.implementations.memory import MemoryFileSystem
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
@@ -82,11 +85,13 @@ def make_trainer(run_dir: Path, size: Size, **options: object) -> Trainer:
     """Build the training that all faults befall, to be resumed if there is something to resume."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    persistent = bool(options.pop("persistent", False))
     model = nn.Sequential(
         nn.Linear(16, 32), nn.Dropout(0.3), nn.BatchNorm1d(32), nn.Tanh(), nn.Linear(32, 1)
     )
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    save = SaveCheckpoint(1, keep=2, best="val/loss", directory=options.pop("directory", None))  # type: ignore[arg-type]
+    directory = cast("Path | None", options.pop("directory", None))
+    save = options.pop("save", SaveCheckpoint(1, keep=2, best="val/loss", directory=directory))
     hooks = [
         AverageWeights(momentum=0.05),
         StopOnPlateau("val/loss", patience=size.patience, min_delta=0.05),
@@ -94,14 +99,21 @@ def make_trainer(run_dir: Path, size: Size, **options: object) -> Trainer:
     ]
     return Trainer(
         model,
-        train_data=DataLoader(Noisy(80), batch_size=8, shuffle=True, num_workers=2),
+        train_data=DataLoader(
+            Noisy(80), batch_size=8, shuffle=True, num_workers=2, persistent_workers=persistent
+        ),
         val_data=DataLoader(Noisy(16), batch_size=8),
         loss=nn.functional.mse_loss,
         optimizer=optimizer,
         schedule=torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.999),
         max_epochs=size.epochs,
+        max_iters=cast("int | None", options.pop("end", None)),
         hooks=hooks,
-        default_hooks={"console": None, "checkpoint": save, "metrics": WriteMetrics(every=1)},
+        default_hooks={
+            "console": None,
+            "checkpoint": cast("Hook", save),
+            "metrics": WriteMetrics(every=1),
+        },
         run_dir=run_dir,
         resume="auto",
         seed=7,
@@ -129,20 +141,32 @@ class Life:
             os._exit(_live(make, self.log))
         self._handle = os.pidfd_open(self.pid)
 
-    def wait(self, seconds: float | None = None) -> int | None:
-        """Return the exit code, minus the signal's number if one killed it; None if it lives on."""
+    def wait(self, seconds: float | None = None, *, alone: bool = False) -> int | None:
+        """Return the exit code, minus the signal's number if one killed it; None if it lives on.
+
+        What it left behind is killed, unless it is to be waited for ``alone``.
+        """
         ready, _, _ = select.select([self._handle], [], [], seconds)
         if not ready:
             return None
         _, status = os.waitpid(self.pid, 0)
         os.close(self._handle)
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)  # Its workers would notice only after a while.
+        if not alone:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)  # Its workers would notice only after a while.
         return os.waitstatus_to_exitcode(status)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the process alone, as an operating system short of memory does."""
         os.kill(self.pid, number)
+
+    def has_processes(self) -> bool:
+        """Return whether there are processes that it has started."""
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
 
     def finish(self) -> int:
         """Wait for its end."""
@@ -319,22 +343,118 @@ def _look_at_the_dead(run_dir: Path, furthest: int, counts: Counter[str]) -> int
     return reached
 
 
-def end_by_sigterm(bench: Bench) -> str:
-    """SIGTERM: a checkpoint of the last iteration exists, the exit code is 143."""
-    run_dir = bench.root / "terminated"
+SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGXCPU")
 
-    class Terminate(Hook):
-        def after_train_iter(self, run: Run) -> None:
-            if run.progress.iter == 17:
-                os.kill(os.getpid(), signal.SIGTERM)
 
-    bench.run(run_dir, 128 + signal.SIGTERM, hooks=[Terminate()])
-    reached = _final(run_dir)["progress"]["iter"]  # type: ignore[index]
-    if reached != 17:
-        raise Fault(f"terminated: the checkpoint is of iteration {reached}, not of 17")
+class SendAt(Hook):
+    """Sends a signal to its own process, or to all of its group, after an iteration."""
+
+    def __init__(self, iteration: int, number: signal.Signals, *, to_all: bool = False) -> None:
+        self.iteration = iteration
+        self.number = number
+        self.to_all = to_all
+
+    def after_train_iter(self, run: Run) -> None:
+        """Send it."""
+        if run.progress.iter == self.iteration:
+            (os.killpg if self.to_all else os.kill)(os.getpid(), self.number)
+
+
+def end_by_signals(bench: Bench) -> str:
+    """Each signal: a checkpoint of the last iteration exists, the exit code is 128 + signal."""
+    for place, name in enumerate(SIGNALS):
+        run_dir, number = bench.root / name, signal.Signals[name]
+        bench.run(run_dir, 128 + number, hooks=[SendAt(17, number, to_all=place % 2 == 1)])
+        reached = _final(run_dir)["progress"]["iter"]  # type: ignore[index]
+        if reached != 17:
+            raise Fault(f"{name}: the checkpoint is of iteration {reached}, not of 17")
     bench.run(run_dir)
     bench.check_end(run_dir)
-    return "exit code 143, the checkpoint is of the iteration it came in; resumed bit-equal"
+    names = ", ".join(SIGNALS)
+    return f"{names}: exit code 128 + n, saved in the iteration it came in; resumed bit-equal"
+
+
+class EndAt(Hook):
+    """Ends the training in one of the ways a script can end."""
+
+    def __init__(self, way: str) -> None:
+        self.way = way
+
+    def after_train_iter(self, run: Run) -> None:
+        """Do it."""
+        if run.progress.iter != 3 or self.way == "by itself":
+            return
+        if self.way == "with an exception":
+            raise RuntimeError("the user's own")
+        if self.way == "with sys.exit":
+            sys.exit(3)
+        if self.way == "with os._exit":
+            os._exit(4)
+        if self.way == "with Ctrl-C":
+            raise KeyboardInterrupt
+        number = signal.SIGKILL if self.way == "killed" else signal.SIGTERM
+        (os.killpg if self.way == "with its group" else os.kill)(os.getpid(), number)
+
+
+WAYS = {
+    "by itself": 0,
+    "with an exception": 1,
+    "with sys.exit": 1,
+    "with os._exit": 4,
+    "with Ctrl-C": 1,
+    "with SIGTERM": 143,
+    "with its group": 143,
+    "killed": -9,
+}
+
+
+def leave_processes(bench: Bench) -> str:
+    """However it ends, it ends, and its workers with it."""
+    slowest = 0.0
+    for place, (way, expected) in enumerate(WAYS.items()):
+        run_dir = bench.root / f"ended_{place}"
+        life = bench.start(run_dir, hooks=[EndAt(way)], persistent=True, end=5)
+        code = life.wait(60, alone=True)
+        if code != expected:
+            raise Fault(f"ended {way}: exit code {code} instead of {expected}:\n{life.tail()}")
+        began = time.monotonic()
+        while life.has_processes():
+            if time.monotonic() - began > 20:
+                raise Fault(f"ended {way}: it left processes behind")
+            time.sleep(0.05)
+        slowest = max(slowest, time.monotonic() - began)
+    return f"{len(WAYS)} ways, with persistent workers: none left after {slowest:.1f} s at most"
+
+
+class DieInValidation(Hook):
+    """Kills its process between a save and its validation."""
+
+    def before_val(self, run: Run) -> None:
+        """Die, once the checkpoint is there."""
+        if run.progress.epoch == 2:
+            while not (run.dir / f"iter_{run.progress.iter}.pth").exists():
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_before_validation(bench: Bench) -> str:
+    """Killed between save and validation: the entry gets the numbers of its own iteration."""
+    run_dir = bench.root / "unvalidated"
+    life = bench.start(run_dir, hooks=[DieInValidation()])
+    if (code := life.finish()) != -signal.SIGKILL:
+        raise Fault(f"unvalidated: exit code {code} instead of a death:\n{life.tail()}")
+    newest = max(CheckpointStore(run_dir).index.entries.values(), key=lambda one: one.iter)
+    if newest.validated or any(name.startswith("val/") for name in newest.metrics):
+        raise Fault(f"unvalidated: '{newest.name}' has a validation that never was")
+    bench.kill_at(run_dir, newest.iter + 1)
+    amended = CheckpointStore(run_dir).index.entries[newest.name]
+    measured = [one for one in _metrics(bench.reference) if one["iter"] == newest.iter]
+    expected = next(one["val/loss"] for one in measured if one["phase"] == "val")
+    if not amended.validated or amended.metrics.get("val/loss") != expected:
+        raise Fault(f"unvalidated: the entry has {amended.metrics}, measured was {expected}")
+    bench.run(run_dir)
+    bench.check_end(run_dir)
+    return "its entry was amended with its own validation by the resume; ended bit-equal"
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
@@ -410,9 +530,11 @@ def remove_directory(bench: Bench) -> str:
             if run.progress.iter == 15:
                 shutil.rmtree(run.dir, ignore_errors=True)
 
-    bench.run(run_dir, hooks=[Remove()])
-    bench.check_end(run_dir, metrics=False)
-    return "made again, and saved to again; ended bit-equal"
+    life = bench.run(run_dir, hooks=[Remove()])
+    bench.check_end(run_dir)
+    if "were deleted while it is trained in" not in life.log.read_text():
+        raise Fault(f"removed: it was not reported:\n{life.tail()}")
+    return "reported, made again with all metrics, and saved to again; ended bit-equal"
 
 
 def fill_disk_for_a_while(bench: Bench) -> str:
@@ -485,6 +607,71 @@ def fail_while_the_disk_is_full(bench: Bench) -> str:
     return "reported once, in run.log when there was room, and in summary.json; same weights"
 
 
+def forbid_writing(bench: Bench) -> str:
+    """The directory is read-only at the end: training returns, with the problem."""
+    run_dir = bench.root / "read_only"
+
+    class Forbid(Hook):
+        def after_train_epoch(self, run: Run) -> None:
+            if run.progress.epoch == 2:  # A file in its place is what even root cannot write into.
+                shutil.move(run.dir, run.dir.with_suffix(".moved"))
+                run.dir.write_text("not a directory")
+
+    life = bench.run(run_dir, 1, hooks=[Forbid()], end=20)
+    if "could not be saved" not in life.log.read_text() or "Traceback" in life.log.read_text():
+        raise Fault(f"read_only: it was not reported, or with a traceback:\n{life.tail()}")
+    return "train() returned with the problem and exit code 1"
+
+
+def use_small_disk(bench: Bench) -> str:
+    """The disk holds two checkpoints and no third: the oldest makes room for the newest."""
+    run_dir = bench.root / "small_disk"
+    size = max(path.stat().st_size for path in bench.reference.glob("*.pth"))
+    with small_disk(bench.root / "small", int(size * 2.7)) as disk:
+        if disk.kind != "tmpfs":
+            return "not tried: nothing may be mounted here"
+        save = SaveCheckpoint(1, keep=2, directory=disk.path)
+        life = bench.run(run_dir, save=save)
+        if "is deleted to make room for" not in life.log.read_text():
+            raise Fault(f"small_disk: nothing was deleted:\n{life.tail()}")
+        bench.check_end(run_dir, place=disk.path / run_dir.name)
+    return "the oldest checkpoint was given up for each new one; ended bit-equal"
+
+
+class Hanging(MemoryFileSystem):  # type: ignore[misc] - fsspec has no types
+    """A store of which every call hangs after some time."""
+
+    protocol = "hanging"
+    is_gone = False
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        """Make a directory, or hang."""
+        while self.is_gone:
+            time.sleep(1)
+        super().makedirs(path, exist_ok)
+
+
+def hang_store(bench: Bench) -> str:
+    """A store stops answering: training and its end wait for it no longer than they should."""
+    run_dir = bench.root / "hanging"
+
+    class Hang(Hook):
+        def after_train_iter(self, run: Run) -> None:
+            Hanging.is_gone = run.progress.iter >= 10
+
+    fsspec.register_implementation("hanging", Hanging, clobber=True)
+    save = SaveCheckpoint(1, directory="hanging://bucket", max_wait=1)
+    began = time.monotonic()
+    bench.run(run_dir, 1, save=save, hooks=[Hang()])
+    seconds = time.monotonic() - began
+    summary = json.loads((run_dir / "summary.json").read_text())
+    if summary["iter"] != bench.iterations or "no answer from its store" not in summary["problem"]:
+        raise Fault(f"hanging: the summary is {summary}")
+    if seconds > bench.seconds * 3 + 20:
+        raise Fault(f"hanging: it took {seconds:.0f} s instead of {bench.seconds:.0f}")
+    return f"all iterations in {seconds:.1f} s, the problem in summary.json, exit code 1"
+
+
 @dataclass
 class Disk:
     """A place that can be filled."""
@@ -526,10 +713,10 @@ class Fill(Hook):
 
 
 @contextmanager
-def small_disk(path: Path) -> Iterator[Disk]:
+def small_disk(path: Path, size: int = 2 << 20) -> Iterator[Disk]:
     """Mount a small disk in memory, where that is allowed."""
     path.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(path)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
     mounted = subprocess.run(command, check=False, capture_output=True).returncode == 0
     try:
         yield Disk(path, "tmpfs" if mounted else "RLIMIT_FSIZE")
@@ -540,11 +727,16 @@ def small_disk(path: Path) -> Iterator[Disk]:
 
 TRIALS: dict[str, Callable[[Bench], str]] = {
     "SIGKILL at random moments": kill_at_random,
-    "SIGTERM": end_by_sigterm,
+    "signals": end_by_signals,
+    "every way to end": leave_processes,
+    "killed between save and validation": kill_before_validation,
     "damaged newest file": damage_files,
     "all files damaged": damage_all_files,
     "links in the place of files": plant_links,
     "directory removed": remove_directory,
+    "directory read-only at the end": forbid_writing,
+    "disk too small for one more": use_small_disk,
+    "store that hangs": hang_store,
     "disk full for a while": fill_disk_for_a_while,
     "disk full for good": fill_disk_for_good,
     "hooks that fail on a full disk": fail_while_the_disk_is_full,
