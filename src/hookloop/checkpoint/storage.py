@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -175,11 +176,25 @@ class LocalStorage:
         return self.directory / f".{name}.staged"
 
 
+NOT_FOR_DIRECTORIES = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EACCES)
+"""What systems and network drives answer that cannot flush a directory."""
+
+
 def _sync(path: Path) -> None:
-    """Flush a file or directory to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Flush a file, or the names in a directory, to the disk."""
+    is_directory = path.is_dir()
+    try:
+        # Windows flushes only what may be written to, and opens no directory.
+        descriptor = os.open(path, os.O_RDONLY if is_directory else os.O_RDWR)
+    except PermissionError:
+        if is_directory:
+            return
+        raise
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if not is_directory or error.errno not in NOT_FOR_DIRECTORIES:
+            raise
     finally:
         os.close(descriptor)
 

@@ -90,7 +90,8 @@ def _read(path: Path) -> str | None:
 
 
 def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+    # Windows has no SIGKILL; there, SIGTERM ends a process as suddenly.
+    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def make_trainer(order: Mapping[str, object]) -> Trainer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -20,7 +21,8 @@ from hookloop.errors import HookloopError
 if TYPE_CHECKING:
     from hookloop.checkpoint.compare import Difference
 
-KILLED = -9
+KILLED = -9 if hasattr(signal, "SIGKILL") else int(signal.SIGTERM)
+"""The exit code of a killed process; on Windows, the number that it is ended with."""
 
 
 @click.command("verify-resume", short_help="Prove that a resume of a config is exact.")

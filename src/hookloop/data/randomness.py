@@ -35,7 +35,7 @@ class Randomness:
 
     @classmethod
     def now(cls, generators: Sequence[torch.Generator] = (), *, gpus: bool = True) -> Self:
-        """Take the states of Python's, NumPy's, torch's, CUDA's and the given generators."""
+        """Take the states of Python's, NumPy's, torch's, the GPUs' and the given generators."""
         kind, keys, place, has_gauss, gauss = np.random.get_state()
         state: dict[str, object] = {
             "python": random.getstate(),
@@ -45,6 +45,8 @@ class Randomness:
         }
         if gpus and torch.cuda.is_available():
             state["cuda"] = torch.cuda.get_rng_state_all()
+        if gpus and torch.backends.mps.is_available():
+            state["mps"] = torch.mps.get_rng_state()
         return cls(state)
 
     def restore(self, generators: Sequence[torch.Generator] = ()) -> None:
@@ -61,6 +63,8 @@ class Randomness:
             generator.set_state(one)
         if "cuda" in self.state and torch.cuda.is_available():
             torch.cuda.set_rng_state_all(cast("list[Tensor]", self.state["cuda"]))
+        if "mps" in self.state and torch.backends.mps.is_available():
+            torch.mps.set_rng_state(cast("Tensor", self.state["mps"]))
 
     def key(self, count: int) -> int:
         """Condense this moment and a number into a key from which seeds can follow."""

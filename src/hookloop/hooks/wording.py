@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from itertools import pairwise
@@ -13,6 +12,8 @@ import torch
 
 from hookloop.hooks.rates import learning_rates
 from hookloop.metrics.store import stream_of
+from hookloop.parallel.memory import MIB
+from hookloop.parallel.memory import peak_memory as process_peak
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -125,15 +126,9 @@ def duration(seconds: float) -> str:
 def peak_memory(device: torch.device) -> str:
     """Say how much memory the run has needed at most: of the GPU, otherwise of the process."""
     if device.type == "cuda":
-        taken = torch.cuda.max_memory_allocated(device)
-    else:
-        try:
-            import resource
-        except ModuleNotFoundError:  # Windows.
-            return "?"
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        taken = peak if sys.platform == "darwin" else 1024 * peak
-    return f"{taken / 2**20:.0f} MB"
+        return f"{torch.cuda.max_memory_allocated(device) / MIB:.0f} MB"
+    taken = process_peak()
+    return "?" if taken is None else f"{taken:.0f} MB"
 
 
 def sparkline(values: Sequence[float], width: int = 40) -> str:

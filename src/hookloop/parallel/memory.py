@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 from pathlib import Path
 
@@ -13,19 +12,28 @@ _STATUS = Path("/proc/self/status")
 
 
 def host_memory() -> dict[str, float]:
-    """Return the resident memory of the process and its peak, in MiB.
+    """Return the resident memory of the process and its peak, in MiB; nothing where none is told.
 
     >>> memory = host_memory()
     >>> 0 < memory["rss"] <= memory["rss_peak"]
     True
     """
-    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, others kilobytes.
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MIB
-    if not _STATUS.is_file():
-        return {"rss": peak, "rss_peak": peak}  # Without /proc only the peak can be told.
+    peak = peak_memory()
+    if not _STATUS.is_file():  # Without /proc only the peak can be told.
+        return {} if peak is None else {"rss": peak, "rss_peak": peak}
     fields = dict(line.split(":", 1) for line in _STATUS.read_text().splitlines() if ":" in line)
     now = int(fields["VmRSS"].split()[0]) / 1024
-    return {"rss": now, "rss_peak": max(peak, now)}
+    return {"rss": now, "rss_peak": max(peak or 0.0, now)}
+
+
+def peak_memory() -> float | None:
+    """Return how much memory the process has held at most, in MiB; None where that is not told."""
+    try:
+        import resource
+    except ImportError:  # Windows.
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, others kilobytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MIB
 
 
 def device_memory(device: torch.device) -> dict[str, float]:

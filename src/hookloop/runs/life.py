@@ -95,8 +95,10 @@ def _is_locked(file: int) -> bool:
     form = _LOCK_FORMS.get(sys.platform)
     if form is None or struct.calcsize("P") != 8:
         return False
-    import fcntl
-
+    try:
+        import fcntl
+    except ImportError:
+        return False
     place = 0 if form.startswith("h") else 3
     values = [0] * 5
     values[place] = fcntl.F_RDLCK

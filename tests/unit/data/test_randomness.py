@@ -34,3 +34,20 @@ def test_a_seed_begins_all_of_them():
     first = draw()
     seed_all(2**40 + 5)
     assert draw() == first
+
+
+def test_the_generator_of_mps_is_kept_too(tmp_path, monkeypatch):
+    # One of the CPU stands for it, since the tests run where there is none.
+    mps = torch.Generator().manual_seed(7)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    monkeypatch.setattr(torch.mps, "get_rng_state", mps.get_state)
+    monkeypatch.setattr(torch.mps, "set_rng_state", mps.set_state)
+    now = Randomness.now()
+    torch.save(now.state, tmp_path / "state.pth")
+    first = draw(mps)
+    Randomness(torch.load(tmp_path / "state.pth", weights_only=True)).restore()
+    assert draw(mps) == first
+    # A checkpoint of a Mac is continued elsewhere without it.
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    now.restore()
+    assert "mps" not in Randomness.now().state
