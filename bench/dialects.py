@@ -31,8 +31,8 @@ from hookloop.dialects.vissl import ClassyHook
 LIMIT = 3.0  # Microseconds per call.
 REPEATS, CALLS = 30, 2000
 ITERATION = (
-    "before_train_iter", "after_forward", "after_loss", "after_backward", "before_update",
-    "after_update", "after_train_iter",
+    "before_train_iter", "before_forward", "after_forward", "after_loss", "after_backward",
+    "before_update", "after_update", "after_train_iter",
 )  # fmt: skip
 
 

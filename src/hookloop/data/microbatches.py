@@ -141,7 +141,7 @@ def check_weight(weight: object) -> Weight:
         shown = f"a tensor of shape {tuple(weight.shape)}" if isinstance(weight, Tensor) else weight
         raise ModelError(
             f"The 'weight' returned beside the loss is {shown}: it must be one number, such as the "
-            "tokens or pixels that the loss is a mean of."
+            "tokens or pixels that the loss is a mean of. Return anything else by another name."
         )
     return weight
 
