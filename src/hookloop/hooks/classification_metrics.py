@@ -86,7 +86,7 @@ class ClassificationMetrics(AccumulateVariables):
         )
 
     def reduce(self, name: str, value: Tensor) -> Tensor:
-        return to_classes(value) if name == self.predictions else value
+        return to_classes(value) if name == self.predictions else true_classes(value)
 
     def summarize(self, run: Run, stream: str, values: Mapping[str, list[Part]]) -> None:
         matrix = count_pairs(values[self.targets], values[self.predictions])
@@ -122,6 +122,12 @@ def to_classes(scores: Tensor) -> Tensor:
     if scores.ndim > 1 and scores.shape[1] > 1:
         return scores.argmax(dim=1)
     return (scores > 0).long().flatten(0, min(1, scores.ndim - 1))
+
+
+def true_classes(targets: Tensor) -> Tensor:
+    """Turn targets that are shares of classes, as mixed ones are, into the largest share's."""
+    is_shares = targets.is_floating_point() and targets.ndim > 1 and targets.shape[1] > 1
+    return targets.argmax(dim=1) if is_shares else targets
 
 
 def count_pairs(

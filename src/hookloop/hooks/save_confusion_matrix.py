@@ -10,7 +10,7 @@ from torch import Tensor
 
 from hookloop.errors import HookError
 from hookloop.hooks.accumulate_variables import AccumulateVariables, Part
-from hookloop.hooks.classification_metrics import count_pairs, to_classes
+from hookloop.hooks.classification_metrics import count_pairs, to_classes, true_classes
 from hookloop.hooks.figures import file_name, moment, new_figure, require_plots, show
 from hookloop.runs.files import write_text
 from hookloop.writers.records import Table
@@ -69,7 +69,7 @@ class SaveConfusionMatrix(AccumulateVariables):
         self.colors = colors
 
     def reduce(self, name: str, value: Tensor) -> Tensor:
-        return to_classes(value) if name == self.predictions else value
+        return to_classes(value) if name == self.predictions else true_classes(value)
 
     def summarize(self, run: Run, stream: str, values: Mapping[str, list[Part]]) -> None:
         if not run.world.is_main:

@@ -12,7 +12,13 @@ from torch.utils.data import DataLoader, TensorDataset
 from hookloop import Trainer
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError
-from hookloop.hooks import CutMix, MixUp, SaveCheckpoint
+from hookloop.hooks import (
+    ClassificationMetrics,
+    CutMix,
+    MixUp,
+    SaveCheckpoint,
+    SaveConfusionMatrix,
+)
 
 KINDS = [MixUp, CutMix]
 Pair = namedtuple("Pair", "image label")
@@ -175,6 +181,12 @@ def test_it_ends_at_a_moment(kind, tmp_path):
     seen, calls = record(["after_train_iter"], lambda run: run.batch[1].is_floating_point())
     make_trainer(tmp_path, kind(4, until="1 epoch"), seen, max_epochs=2).train()
     assert [mixed for _, mixed in calls] == [True] * 6 + [False] * 6
+
+
+def test_scores_of_the_training_go_by_the_larger_share(tmp_path):
+    scores = ClassificationMetrics(metrics=["f1"], streams=["train", "val"])
+    metrics = make_trainer(tmp_path, MixUp(4), scores, SaveConfusionMatrix()).train().metrics
+    assert 0.7 < metrics["train/f1"] <= metrics["val/f1"]
 
 
 def test_both_together_mix_what_is_mixed(tmp_path):
