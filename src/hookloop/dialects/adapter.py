@@ -18,6 +18,7 @@ from hookloop.core.acting import Call
 from hookloop.core.hook import Hook, OnError, snake_case
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError, nearest
+from hookloop.runs.run_log import log_as_well
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,11 +44,13 @@ class Facade:
     Attributes:
         role: What the foreign system calls it: ``runner``, ``task``, ``trainer``.
         hints: Attributes of the real one that are not offered, and what to use instead.
+        loggers: Names of the loggers that its hooks use; their warnings belong to the run's log.
         hook: Name of the hook that is being called, for messages.
     """
 
     role: str = "runner"
     hints: ClassVar[Mapping[str, str]] = {}
+    loggers: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -152,6 +155,8 @@ class Adapter(Hook):
         if key not in run.facades:
             run.facades[key] = self._make_facade(run)
         self.facade = cast("Facade", run.facades[key])
+        for name in self.facade.loggers:
+            log_as_well(name)
 
     def stores(self, run_dir: Path) -> Sequence[str]:
         folder = _instance_text(self.foreign, "checkpoint_folder")  # Classy Vision's word.

@@ -166,6 +166,28 @@ def _logged(log: RunLog | None, items: Iterator[T]) -> Iterator[T]:
         yield item
 
 
+class _Forward(PassingHandler):
+    """Hands the messages of another logger to the log of a run, until that is closed."""
+
+    def __init__(self, log: RunLog, name: str) -> None:
+        super().__init__()
+        self.source = name
+        self._log = log
+        self.attach(name, logging.getLogger(name).level or logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand a message over."""
+        self._log.handle(record)
+
+
+def log_as_well(name: str) -> None:
+    """Let the messages of another logger belong to the current run."""
+    for log in current_logs():
+        forwards = [guest for guest in log.guests if isinstance(guest, _Forward)]
+        if all(one.source != name for one in forwards):
+            log.guests.append(_Forward(log, name))
+
+
 def _make_safe(record: logging.LogRecord) -> bool:
     """Make a message safe to show, also for handlers of the program itself."""
     text = record.getMessage()

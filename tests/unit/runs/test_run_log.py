@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from hookloop.runs.log import LogFile, OpenLog
-from hookloop.runs.run_log import CURRENT, ELSEWHERE, RunLog
+from hookloop.runs.run_log import CURRENT, ELSEWHERE, RunLog, log_as_well
 
 LOG = logging.getLogger("hookloop")
 
@@ -245,3 +245,15 @@ def test_a_log_of_a_dialect_on_a_full_disk_is_one_short_line(tmp_path, capsys):
     with pytest.raises(OSError, match="No space"):
         handler.stream.close()
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_logger_of_a_dialect_can_belong_to_a_run(tmp_path, capsys):
+    other = logging.getLogger("emloop")
+    with root_handlers(), closing(RunLog()) as log:
+        log.keep(tmp_path / "run.log")
+        log_as_well("emloop")
+        log_as_well("emloop")
+        other.warning("no such variable")
+    assert read(tmp_path).count("no such variable") == 1
+    assert capsys.readouterr().err == "warning: no such variable\n"
+    assert (other.level, other.handlers) == (logging.NOTSET, [])

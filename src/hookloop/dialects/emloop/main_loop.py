@@ -19,6 +19,7 @@ class MainLoop(Facade):
     """What a hook finds in ``self._main_loop``."""
 
     role = "main_loop"
+    loggers = ("emloop",)
     hints: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "_model": "the constructor's argument 'model', or run.model of a native hook",

@@ -70,6 +70,7 @@ class EngineFacade(Facade):
     """What a hook finds in ``self.trainer``; counters are iMIX's, from 0."""
 
     role = "trainer"
+    loggers = ("imix",)
     hints: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "loss_fn": "trainer.output['loss'], or the Trainer's loss=",

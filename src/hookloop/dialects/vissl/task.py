@@ -28,6 +28,7 @@ class Task(Facade):
     """
 
     role = "task"
+    loggers = ("vissl", "classy_vision")
     hints: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "data_iterator": "run.batch of a native hook",
