@@ -27,10 +27,16 @@ class AverageWeights(Hook):
     raw one, also when it is made during a validation, and ``averaged`` the state of the model with
     averaged weights. Before ``begin`` the two are the same.
 
+    The first update copies the weights. After n updates, an exponential average with a warm-up
+    takes the share ``max(momentum, 9 / (10 + n))`` of the new weights. So it covers about the last
+    ninth of a short training, forgets where that began, and reaches ``momentum`` after
+    ``9 / momentum`` updates: 45,000 by default.
+
     Args:
         kind: ``"exponential"`` moving average; ``"stochastic"``, the plain mean (SWA); or
             ``"annealing"``, exponential with the share ``gamma / (gamma + updates)`` at first.
         momentum: Share of the new weights in an update, so small: 0.0002 is a decay of 0.9998.
+        warmup: Whether the exponential average begins with larger shares than ``momentum``.
         interval: Iterations from one update to the next.
         begin: When to begin, in completed iterations or epochs: ``1000``, ``"5 epochs"``.
         gamma: How slowly annealing goes over to ``momentum``.
@@ -40,6 +46,8 @@ class AverageWeights(Hook):
     Example:
         >>> AverageWeights("stochastic", begin="75 epochs").share(3)
         0.25
+        >>> [round(AverageWeights().share(n), 4) for n in (1, 100, 1000, 100_000)]
+        [0.8182, 0.0818, 0.0089, 0.0002]
         >>> AverageWeights(momentum=2)
         Traceback (most recent call last):
         hookloop.errors.HookError: AverageWeights: momentum must lie between 0 and 1, not 2.
@@ -48,11 +56,12 @@ class AverageWeights(Hook):
     priority = Priority.ABOVE_NORMAL  # So that other hooks find the average at before_val.
     takes_part_in_training = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the documented options of an average
         self,
         kind: Literal["exponential", "stochastic", "annealing"] = "exponential",
         momentum: float = 0.0002,
         *,
+        warmup: bool = True,
         interval: int = 1,
         begin: int | str = 0,
         gamma: int = 100,
@@ -74,6 +83,7 @@ class AverageWeights(Hook):
             )  # fmt: skip
         self.kind = kind
         self.momentum = momentum
+        self.warmup = warmup
         self.interval = interval
         self.begin = moment_of(self, "begin", begin)
         self.gamma = gamma
@@ -92,14 +102,18 @@ class AverageWeights(Hook):
             return 1 / (updates // self.interval + 1)
         if self.kind == "annealing":
             return max(self.momentum, self.gamma / (self.gamma + updates))
-        return self.momentum
+        if not self.warmup:
+            return self.momentum
+        return max(self.momentum, 9 / (10 + updates // self.interval))
 
     def state_dict(self) -> dict[str, object]:
         weights = self._weights.state_dict() if self._weights is not None else dict(self._loaded)
-        return {"updates": self._updates, "averaged": weights}
+        return {"updates": self._updates, "averaged": weights, "warmup": self.warmup}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         self._updates = cast("int", state["updates"])
+        # A run goes on as it began, also one from before there was a warm-up.
+        self.warmup = cast("bool", state.get("warmup", False))
         self._loaded = cast("Mapping[str, Tensor]", state["averaged"])
         self._weights = None
 

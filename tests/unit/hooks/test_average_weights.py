@@ -49,12 +49,12 @@ def averages(tmp_path, iters=5, **options):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"momentum": 0.1}, [1, 1.1, 1.29, 1.561, 1.9049]),
-        ({"momentum": 0.1, "interval": 2}, [1, 1, 1.2, 1.2, 1.58]),
+        ({"momentum": 0.1, "warmup": False}, [1, 1.1, 1.29, 1.561, 1.9049]),
+        ({"momentum": 0.1, "interval": 2, "warmup": False}, [1, 1, 1.2, 1.2, 1.58]),
         ({"kind": "stochastic"}, [1, 1.5, 2, 2.5, 3]),
         ({"kind": "stochastic", "interval": 2}, [1, 1, 2, 2, 3]),
         ({"kind": "annealing", "momentum": 0.1, "gamma": 2}, [1, 5 / 3, 7 / 3, 3, 11 / 3]),
-        ({"momentum": 0.1, "device": "cpu"}, [1, 1.1, 1.29, 1.561, 1.9049]),
+        ({"momentum": 0.1, "device": "cpu", "warmup": False}, [1, 1.1, 1.29, 1.561, 1.9049]),
     ],
 )
 def test_validations_see_the_average(options, expected, tmp_path):
@@ -190,7 +190,7 @@ def test_tied_weights_are_averaged_once_and_saved_under_both_names(tmp_path):
 
 def test_a_half_precision_model_is_averaged_in_single_precision(tmp_path):
     model = Count().to(torch.bfloat16)
-    hook = AverageWeights(momentum=0.001)
+    hook = AverageWeights(momentum=0.001, warmup=False)
     make_trainer(
         model=model,
         train_data=[
@@ -281,3 +281,77 @@ def test_a_checkpoint_is_tested_with_its_averaged_weights(tmp_path):
     loaded = make_trainer(model=make_model(1), hooks=hooks, run_dir=tmp_path, resume=True, **data)
     assert loaded.test() == wanted
     assert_same_bits(loaded.run.model, trained.run.model)
+
+
+# --- the default, for short and for long trainings ---------------------------------------------
+
+
+def coefficients(iterations, **options):
+    """The share that the weights of each iteration have in the final average."""
+    hook, kept, found = AverageWeights(**options), 1.0, []
+    for updates in reversed(range(iterations)):
+        share = hook.share(updates)
+        found.append(kept * share)
+        kept *= 1 - share
+    return found[::-1]
+
+
+@pytest.mark.parametrize("iterations", [20, 100, 1000, 100_000])
+def test_the_default_forgets_the_beginning_and_averages_many(iterations):
+    shares = coefficients(iterations)
+    assert sum(shares) == pytest.approx(1)
+    first_fifth = sum(shares[: iterations // 5])
+    assert first_fifth < 1e-4
+    averaged = 1 / sum(share**2 for share in shares)  # So many equal shares would be as smooth.
+    assert averaged > iterations / 20
+
+
+def test_without_a_warm_up_a_short_training_is_mostly_its_first_weights():
+    assert coefficients(100, warmup=False)[0] > 0.97
+
+
+def test_a_long_training_has_the_momentum():
+    hook = AverageWeights()
+    assert hook.share(45_000) == hook.share(10**6) == 0.0002
+    assert coefficients(100_000)[-1] == 0.0002
+
+
+def test_intervals_are_counted_in_updates():
+    assert AverageWeights(interval=10).share(100) == AverageWeights().share(10)
+
+
+def test_a_short_training_is_validated_with_trained_weights(tmp_path):
+    inputs = torch.randn(64, 4, generator=torch.Generator().manual_seed(1))
+    data = [(inputs, (inputs.sum(1) > 0).long())] * 10
+
+    def accuracy(output, targets):
+        return (output.argmax(1) == targets).float().mean()
+
+    found = {}
+    for name, hooks in {"raw": [], "averaged": [AverageWeights()]}.items():
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 2)
+        trainer = make_trainer(
+            model=model,
+            train_data=data,
+            val_data=data[:1],
+            loss=torch.nn.functional.cross_entropy,
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
+            metrics={"accuracy": accuracy},
+            max_epochs=10,
+            hooks=hooks,
+            run_dir=tmp_path / name,
+        )
+        found[name] = trainer.train().metrics["val/accuracy"]
+    assert found["raw"] > 0.95
+    assert found["averaged"] > found["raw"] - 0.03
+
+
+def test_a_checkpoint_from_before_the_warm_up_continues_without(tmp_path):
+    hook = AverageWeights(momentum=0.1)
+    state = {"updates": 3, "averaged": {"weight": torch.tensor([1.0])}}
+    hook.load_state_dict(state)
+    assert hook.share(3) == 0.1
+    again = AverageWeights(momentum=0.1)
+    again.load_state_dict(AverageWeights(momentum=0.1).state_dict())
+    assert again.share(3) == 9 / 13

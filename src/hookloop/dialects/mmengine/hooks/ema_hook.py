@@ -90,7 +90,9 @@ class EMAHook(Hook, Replaceable):
             options["buffers"] = options.pop("update_buffers")
         # Theirs is the number of the first averaged epoch, ours of the last that is not.
         begin = f"{self.begin_epoch - 1} epochs" if self.begin_epoch > 1 else self.begin_iter
-        return [native.AverageWeights(cast("Any", self._kind), begin=begin, **options)]
+        return [
+            native.AverageWeights(cast("Any", self._kind), begin=begin, warmup=False, **options)
+        ]
 
     def before_train(self, runner: RunnerFacade) -> None:
         if self.begin_iter > runner.max_iters or self.begin_epoch > runner.max_epochs:

@@ -42,6 +42,7 @@ class ExponentialMovingAverageModelHook(Catalogued):
         share = 1 - self.decay
         hook = native.AverageWeights(
             momentum=min(max(share, 1e-12), 1 - 1e-12),
+            warmup=False,
             buffers=self.consider_bn_buffers,
             device="cpu" if self.device == "cpu" else None,
         )
