@@ -49,7 +49,7 @@ def measure(kinds: dict[str, Callable[[], object]]) -> dict[str, float]:
 
 def main() -> None:
     """Measure within a run, where the hook has its weights, and print."""
-    model, hook = Large(), AverageWeights(momentum=SHARE)
+    model, hook = Large(), AverageWeights(momentum=SHARE, warmup=False)
     averages = [one.detach().clone() for one in model.parameters()]
     weights = [one.detach() for one in model.parameters()]
     average = get_ema_multi_avg_fn(1 - SHARE)  # type: ignore[no-untyped-call]

@@ -37,7 +37,7 @@ def hooks_of(work: Work) -> list[Hook]:
         hooks += [RecordTimes(), WriteMetrics(every=LOG_EVERY)]
         hooks += [StepSchedules(), SaveCheckpoint(every=None)]
     if case.ema:
-        hooks.append(AverageWeights(momentum=EMA_SHARE))
+        hooks.append(AverageWeights(momentum=EMA_SHARE, warmup=False))
     hooks += [Idle().named(f"idle_{number}") for number in range(case.idle)]
     hooks += [Empty().named(f"empty_{number}") for number in range(case.empty)]
     return hooks

@@ -2,9 +2,11 @@
 
 import importlib
 import inspect
+import random
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer
@@ -132,6 +134,32 @@ def test_a_hook_that_only_looks_leaves_the_training_as_it_is(name, tmp_path):
     plain = train(tmp_path, [], run_dir=tmp_path / "plain", seed=1)
     seen = train(tmp_path, make_hooks(name, lambda hook, facade: None), seed=1)
     assert_same_bits(plain.run.model, seen.run.model)
+
+
+@every_dialect
+def test_what_a_hook_draws_at_random_the_training_does_not_notice(name, tmp_path):
+    def draw(hook, facade):
+        random.random()
+        np.random.randn()
+        torch.rand(1)
+
+    def final(folder, hooks):
+        model = torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.Dropout(0.5))
+        data = make_data(shuffle=True)
+        options = {"model": model, "train_data": data, "seed": 1, "max_epochs": 2}
+        with torch.no_grad():
+            for one in model.parameters():
+                one.fill_(0.5)
+        train(tmp_path, hooks, run_dir=tmp_path / folder, **options)
+        return model
+
+    plain = final("plain", make_hooks(name, lambda hook, facade: None))
+    assert_same_bits(plain, final("drawing", make_hooks(name, draw)))
+    hooks = make_hooks(name, draw)
+    for hook in hooks:
+        hook.takes_part_in_training = True  # As its class may declare.
+    noisy = final("part", hooks)
+    assert not torch.equal(noisy[0].weight, plain[0].weight)
 
 
 @every_dialect

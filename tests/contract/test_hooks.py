@@ -14,6 +14,7 @@ from hookloop import Trainer
 from hookloop.core.acting import acts_at
 from hookloop.core.plan import Plan
 from hookloop.core.points import PointTable
+from hookloop.data.kept_generators import process_generators
 from hookloop.parallel.world import World
 from hookloop.testing import assert_hook_contract
 from hookloop.writers.jsonl import JsonLines
@@ -113,6 +114,40 @@ def test_it_keeps_the_contract_of_a_hook(name, tmp_path):
     assert_hook_contract(
         lambda: make_hook(name), changes_training=name in CHANGING, clocks=CLOCKS.get(name, ())
     )
+
+
+DRAWING_NOTHING = [
+    name
+    for name in hookloop.hooks.__all__
+    if not getattr(hookloop.hooks, name).draws_random_numbers
+]
+
+
+@pytest.mark.parametrize("name", DRAWING_NOTHING)
+def test_one_that_declares_to_draw_nothing_draws_nothing(name, tmp_path):
+    hook = make_hook(name)
+    trainer = make_trainer(tmp_path / "run", hook)
+    moved = []
+
+    def watch(call, owner, point):
+        def watched(run, *args):
+            before = [one.now() for one in process_generators()]
+            call(run, *args)
+            if [one.now() for one in process_generators()] != before:
+                moved.append(point)
+
+        return watched
+
+    wrap = trainer.on("before_run", priority=0, takes_part_in_training=True)
+    wrap(lambda run: run.plan.wrap(watch))
+    trainer.train()
+    trainer.test()
+    assert not moved
+
+
+@every_hook
+def test_one_that_changes_the_training_declares_it(name):
+    assert make_hook(name).takes_part_in_training or name not in CHANGING
 
 
 @every_hook
