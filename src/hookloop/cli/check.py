@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -30,7 +30,7 @@ def command(config: Path, overrides: tuple[str, ...]) -> int:
     with TemporaryDirectory() as scratch:
         trainer = build_for_looking(loaded, scratch)
         trainer.check()
-    _refuse_taken_directory(loaded)
+    _check_directory(loaded)
     say(f"{show(loaded.path)}: nothing to refuse.  {_describe(trainer)}")
     return 0
 
@@ -42,12 +42,22 @@ def build_for_looking(config: Config, scratch: str) -> Trainer:
     return build(config, run_dir=scratch, resume=False)
 
 
-def _refuse_taken_directory(config: Config) -> None:
+def _check_directory(config: Config) -> None:
+    """Reject a directory that is taken, or that holds no run although one is to be resumed."""
+    from hookloop.errors import CheckpointError, ConfigError, Fault
     from hookloop.runs.layout import RunDir
+    from hookloop.trainer.start import Start
 
-    run_dir = config.tree.get("run_dir")
-    if isinstance(run_dir, str) and not config.tree.get("resume"):
-        RunDir(Path(run_dir)).refuse_taken()
+    run_dir, resume = (cast("str | None", config.tree.get(name)) for name in ("run_dir", "resume"))
+    if not resume:
+        if run_dir is not None:
+            RunDir(Path(run_dir)).refuse_taken()
+        return
+    try:
+        Start(run_dir, resume)
+    except CheckpointError as error:
+        key = "run_dir" if str(error).startswith("run_dir") else "resume"
+        raise ConfigError([Fault(str(error), config.where((key,)))]) from error
 
 
 def _describe(trainer: Trainer) -> str:

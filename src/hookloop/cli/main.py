@@ -15,6 +15,17 @@ VERBS = (
     "points", "hooks", "runs",
 )  # fmt: skip
 
+COMMANDS = {
+    "train": "fit start launch main begin learn",
+    "resume": "continue restart",
+    "validate": "eval evaluate val validation",
+    "test": "predict infer",
+    "check": "lint doctor verify config dry-run show",
+    "runs": "list ls status experiments",
+    "plan": "timetable schedule order",
+}
+"""Verbs, with what other command lines call them."""
+
 
 class Verbs(click.Group):
     """A group whose commands live in modules of their names."""
@@ -35,12 +46,36 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb, or refuse it with the nearest one."""
-        from hookloop.errors import nearest
+        from hookloop.peers import suggestion
 
         if args and args[0] not in VERBS and not args[0].startswith("-"):
-            hint = nearest(args[0], VERBS) or f" There are {', '.join(VERBS)}."
+            hint = suggestion(args[0], COMMANDS, VERBS) or f" There are {', '.join(VERBS)}."
             raise click.UsageError(f"There is no command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a verb; an option that is a value of the config is answered with how to set it."""
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            hint = _hint_for_option(error.option_name)
+            if hint is None:
+                raise
+            message = f"There is no option '{error.option_name}'.{hint}"
+            raise click.UsageError(message, error.ctx) from error
+
+
+def _hint_for_option(option: str) -> str | None:
+    from hookloop import peers
+
+    name = option.lstrip("-").partition("=")[0].replace("-", "_")
+    if name == "config":
+        return " The config is given without one: hookloop train config.yaml."
+    if name in ("set", "override", "o", "overrides", "cfg_options", "opts"):
+        return " A value of the config is changed with KEY=VALUE alone: optimizer.lr=0.1."
+    ours = peers.translation(name, peers.INNER_KEYS) or peers.translation(name, peers.ARGUMENTS)
+    key = name if name in peers.ARGUMENTS or "." in name else ours
+    return key and f" A value of the config is changed with KEY=VALUE: {key}=..."
 
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import click
+import pytest
 from click.testing import CliRunner
 
 from hookloop.cli.main import VERBS, cli
@@ -63,3 +64,22 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         "hooks": ["--traceback"],
         "runs": ["--traceback"],
     }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "x.yaml"], "There is no command 'fit'. Did you mean 'train'?"),
+        (["evaluate", "x.yaml"], "There is no command 'evaluate'. Did you mean 'validate'?"),
+        (["train", "x.yaml", "--epochs", "3"], "changed with KEY=VALUE: max_epochs=..."),
+        (["train", "x.yaml", "--lr", "3"], "changed with KEY=VALUE: optimizer.lr=..."),
+        (["train", "x.yaml", "--max-epochs=3"], "changed with KEY=VALUE: max_epochs=..."),
+        (["train", "--config", "x.yaml"], "The config is given without one: hookloop train"),
+        (["train", "x.yaml", "-o", "a=1"], "changed with KEY=VALUE alone"),
+        (["train", "x.yaml", "--zebra"], "No such option"),
+    ],
+)
+def test_what_others_write_is_answered_with_ours(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 2
+    assert message in result.output

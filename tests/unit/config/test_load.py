@@ -120,7 +120,7 @@ def test_faults_of_several_stations_are_kept_together() -> None:
     config = load("a.yaml", ["seed"])
     assert faults(config) == [
         "a.yaml:2: 'seed' is given twice, first in line 1.",
-        "command line: seed: an override is written key=value.",
+        "command line: seed: an override is written key=value, without spaces.",
         "a.yaml:3: name: '${nmae}' refers to nothing. Did you mean 'name'?",
     ]
 

@@ -26,7 +26,7 @@ def override(config: Config, text: str) -> None:
     place = f"command line: {text}"
     path, sign, value_text = text.partition("=")
     if not sign or not path.strip():
-        config.faults.append(Fault("an override is written key=value.", place))
+        config.faults.append(Fault("an override is written key=value, without spaces.", place))
         return
     try:
         value = parse_value(value_text)

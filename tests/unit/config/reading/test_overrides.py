@@ -90,8 +90,8 @@ def test_a_bare_type_becomes_a_mapping() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("seed", "an override is written key=value."),
-        ("=3", "an override is written key=value."),
+        ("seed", "an override is written key=value, without spaces."),
+        ("=3", "an override is written key=value, without spaces."),
         ("seed=[1", "the value is not valid YAML: expected ',' or ']', but got '<stream end>'."),
         ("seed.x=3", "'seed' is 1: there is nothing below it to set."),
         ("hooks.5.n=3", "'hooks' has 3 entries: there is no 5."),
