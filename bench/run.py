@@ -4,7 +4,8 @@ The same work (tiny.py) is done by a hand-written loop, by hookloop and by those
 installed, in turns within one process (race.py); at the end the weights of all must agree bit for
 bit. The hand-written loop takes part twice: how far the two are apart is the noise. Since hookloop
 is closer to it than that, it runs against it once more, alone and for ten times as many rounds.
-Then come an empty mount point, what grows (growth.py) and how long it takes to begin (start.py).
+Then come the kinds of data that people have (kinds.py), an empty mount point, what grows
+(growth.py) and how long it takes to begin (start.py).
 Tables are printed, all figures go to a JSON file, and a picture shows the first ones.
 """
 
@@ -30,7 +31,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 
-from bench import by_hand, growth, ours, report, start
+from bench import by_hand, growth, kinds, ours, report, start
 from bench.race import Result, Train, race
 from bench.tiny import Case, Work
 from hookloop import Hook
@@ -148,19 +149,23 @@ def main() -> None:
     before = machine()
     everyone = race_all(10 if options.quick else 100)
     results = everyone | race_alone(60 if options.quick else 600)
+    by_kind = kinds.race_kinds(10 if options.quick else 100)
     content = {
         "machine": before,
         "races": {name: [asdict(one) for one in found] for name, found in results.items()},
+        "kinds of data": {name: [asdict(one) for one in some] for name, some in by_kind.items()},
         **other_figures(options.quick),
     }
     report.print_all(results, content)
+    print(f"\n{kinds.HEAD}")
+    kinds.show(by_kind)
     options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     if options.picture:
         report.draw(everyone, options.picture)
     also("average_weights.py")
     wrong = [
         f"{case}: {one.name}"
-        for case, found in results.items()
+        for case, found in (results | by_kind).items()
         for one in found
         if not one.same_weights and not one.error
     ]

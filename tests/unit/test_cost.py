@@ -4,17 +4,27 @@ import gc
 import inspect
 import io
 import json
+import random
 import sys
 from collections import Counter
 from pathlib import Path
 from time import perf_counter
 
+import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    Sampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 import hookloop.hooks
 from hookloop import Hook, Trainer
+from hookloop.data.seeding import SeededSamples
 from hookloop.hooks import (
     AverageWeights,
     RecordTimes,
@@ -85,9 +95,9 @@ def count_calls(directory, hooks, iterations):
     return count(make_trainer(directory, hooks, iterations).train, SOURCE)
 
 
-def count_each(count_all):
+def count_each(count_all, intervals=4):
     """Calls per iteration, over whole intervals and behind the values after which sums are made."""
-    few, many = 6 * EVERY, 10 * EVERY
+    few, many = 6 * EVERY, (6 + intervals) * EVERY
     short, long = count_all(few), count_all(many)
     return {event: (long[event] - short[event]) / (many - few) for event in ("call", "c_call")}
 
@@ -145,6 +155,191 @@ def test_so_does_the_everyday_set(tmp_path):
     )
     theirs = count_each(lambda number: count(by_hand(number, io.StringIO())))
     assert sum(ours.values()) < sum(theirs.values()), (ours, theirs)
+
+
+# --- calls, by kind of data --------------------------------------------------------------------
+
+
+class OwnData(Dataset):
+    def __init__(self, count):
+        self.inputs, self.targets = torch.randn(count, 2), torch.randn(count, 1)
+
+    def __len__(self):
+        return len(self.inputs)
+
+    def __getitem__(self, index):
+        return self.inputs[index], self.targets[index]
+
+
+class OwnDicts(OwnData):
+    def __getitem__(self, index):
+        return {"inputs": self.inputs[index], "targets": self.targets[index]}
+
+
+class OwnStream(IterableDataset):
+    def __init__(self, count):
+        self.data = OwnData(count)
+
+    def __iter__(self):
+        return (self.data[index] for index in range(len(self.data)))
+
+
+class OwnSampler(Sampler):
+    """Draws as it goes; reads what the training may change."""
+
+    def __init__(self, count):
+        self.count, self.weights = count, torch.ones(10)
+
+    def __len__(self):
+        return self.count
+
+    def __iter__(self):
+        for _ in range(self.count // 2):
+            yield from torch.multinomial(self.weights, 2).tolist()
+
+
+class OwnBatches(OwnSampler):
+    def __len__(self):
+        return self.count // 2
+
+    def __iter__(self):
+        for _ in range(self.count // 2):
+            yield [random.randrange(self.count), random.randrange(self.count)]
+
+
+def own_collate(samples):
+    inputs, targets = zip(*samples, strict=True)
+    return torch.stack(inputs), torch.stack(targets)
+
+
+def load(data, **options):
+    options = options if "batch_sampler" in options else {"batch_size": 2, **options}
+    return OtherLoader(data, **options)
+
+
+def weighted(count):
+    return load(OwnData(count), sampler=WeightedRandomSampler([1.0] * count, count))
+
+
+KINDS = {
+    "list": lambda count: list(load(OwnData(count))),
+    "own data set": lambda count: load(OwnData(count)),
+    "shuffled": lambda count: load(OwnData(count), shuffle=True),
+    "dict batches": lambda count: load(OwnDicts(count)),
+    "own collate": lambda count: load(OwnData(count), collate_fn=own_collate),
+    "own sampler": lambda count: load(OwnData(count), sampler=OwnSampler(count)),
+    "own batch sampler": lambda count: load(OwnData(count), batch_sampler=OwnBatches(count)),
+    "weighted": weighted,
+    "iterable": lambda count: load(OwnStream(count)),
+}
+"""Each makes as many samples as are asked for, in batches of two."""
+
+
+def parts_of(batch):
+    return (batch["inputs"], batch["targets"]) if isinstance(batch, dict) else batch
+
+
+def train_by_hand(batches):
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def loop():
+        for batch in batches:
+            inputs, targets = parts_of(batch)
+            optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(model(inputs), targets)
+            loss.backward()
+            optimizer.step()
+
+    return loop
+
+
+def train_on(directory, batches, **options):
+    def step(run, batch):
+        inputs, targets = parts_of(batch)
+        return torch.nn.functional.mse_loss(run.model(inputs), targets)
+
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    return Trainer(
+        model,
+        train_data=batches,
+        step=step,
+        optimizer=optimizer,
+        max_epochs=1,
+        device="cpu",
+        run_dir=directory,
+        **options,
+    ).train
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_the_data_an_iteration_makes_fewer_calls_than_by_hand(kind, tmp_path):
+    make = KINDS[kind]
+    quiet = {"console": ShowProgress(every=EVERY, file=io.StringIO())}
+
+    def ours(default_hooks):
+        def count_all(number):
+            directory = tmp_path / f"{number}_{bool(default_hooks)}"
+            return count(train_on(directory, make(2 * number), default_hooks=default_hooks))
+
+        return sum(count_each(count_all, 1).values())
+
+    by_hand = count_each(lambda number: count(train_by_hand(make(2 * number))), 1)
+    theirs = sum(by_hand.values())
+    bare, full = ours(False) - theirs, ours(quiet) - theirs
+    assert bare < 0 and full <= (ALL_DEFAULTS_WITH_OWN if "sampler" in kind else ALL_DEFAULTS), (
+        bare,
+        full,
+    )
+
+
+def test_a_sample_in_a_worker_takes_few_calls_more():
+    def load_group(size):
+        samples = SeededSamples(OwnData(64))
+        samples.__getitems__(([0], 1, 1))  # The generators are looked for once.
+        return count(lambda: samples.__getitems__((list(range(size)), 1, 1)), SOURCE)
+
+    few, many = load_group(8), load_group(40)
+    each = {event: (many[event] - few[event]) / 32 for event in ("call", "c_call")}
+    assert each["call"] <= 7 and each["c_call"] <= 4, each
+
+
+@pytest.mark.parametrize(
+    "options", [{"sampler": OwnSampler(600)}, {"batch_sampler": OwnBatches(600)}]
+)
+def test_a_sampler_of_ones_own_takes_no_generator_apart(options, tmp_path, monkeypatch):
+    def fail(*arguments, **named):
+        raise AssertionError("60 us, once in and once out")
+
+    class AfterTheFirst(Hook):
+        def before_train_iter(self, run):
+            for module, name in (
+                (random, "getstate"),
+                (random, "setstate"),
+                (np.random, "get_state"),
+                (np.random, "set_state"),
+            ):
+                inside = 1 <= run.progress.iter < 298  # The end of the pass is not an iteration.
+                monkeypatch.setattr(module, name, fail if inside else ORIGINAL[name])
+
+    train_on(
+        tmp_path, load(OwnData(600), **options), default_hooks=False, hooks=[AfterTheFirst()]
+    )()
+
+
+ORIGINAL = {
+    "getstate": random.getstate,
+    "setstate": random.setstate,
+    "get_state": np.random.get_state,
+    "set_state": np.random.set_state,
+}
+
+ALL_DEFAULTS = 3
+"""Calls that hookloop with all its default hooks may make more than the bare loop by hand."""
+
+ALL_DEFAULTS_WITH_OWN = 24
+"""The same with a sampler of one's own: three generators are taken and put back, twice."""
 
 
 def test_hooks_that_do_not_act_in_an_iteration_add_no_call_to_it(tmp_path):
