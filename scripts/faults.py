@@ -638,7 +638,7 @@ def use_small_disk(bench: Bench) -> str:
     return "the oldest checkpoint was given up for each new one; ended bit-equal"
 
 
-class Hanging(MemoryFileSystem):  # type: ignore[misc] - fsspec has no types
+class Hanging(MemoryFileSystem):  # type: ignore[misc]
     """A store of which every call hangs after some time."""
 
     protocol = "hanging"

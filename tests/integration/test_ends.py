@@ -1,6 +1,7 @@
 """However a script ends, it ends within seconds and leaves no process behind."""
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -72,6 +73,9 @@ def run_script(tmp_path, ending="pass", *, last="pass", persistent=True):
         ("os.killpg(0, signal.SIGTERM)", 143, "interrupted", True),
         ("os.killpg(0, signal.SIGTERM)", 143, "interrupted", False),
         ("os.killpg(0, signal.SIGINT)", 130, "interrupted", True),
+        ("os.killpg(0, signal.SIGHUP)", 129, "interrupted", True),
+        ("os.killpg(0, signal.SIGUSR1)", 138, "interrupted", False),
+        ("os._exit(7)", 7, "running", True),
         ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL, "running", True),
     ],
 )
@@ -88,6 +92,26 @@ def test_a_hook_that_exits_at_the_end_leaves_no_run_that_looks_alive(tmp_path):
     done = run_script(tmp_path, last="sys.exit(4)")
     assert done.returncode == 4, done.stderr
     assert '"status": "completed"' in (tmp_path / "summary.json").read_text()
+
+
+def test_a_script_whose_terminal_is_closed_saves_and_ends(tmp_path):
+    script = SCRIPT.format(
+        ending="print('now', flush=True); import time; time.sleep(3)",
+        last="pass",
+        persistent=True,
+        run_dir=str(tmp_path),
+    )
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execv(sys.executable, [sys.executable, "-c", script])
+    said = b""
+    while b"now" not in said:
+        said += os.read(terminal, 1000)
+    os.close(terminal)  # From here on, nothing can be printed.
+    _, status = os.waitpid(process, 0)
+    assert os.waitstatus_to_exitcode(status) == 129
+    assert '"status": "interrupted"' in (tmp_path / "summary.json").read_text()
+    assert (tmp_path / "iter_3.pth").exists()
 
 
 CELL = """
