@@ -1,5 +1,6 @@
 """A store that goes away, a disk without room, a directory that disappears: training goes on."""
 
+import errno
 import json
 import os
 import shutil
@@ -168,6 +169,50 @@ def test_a_read_only_directory_at_the_end_loses_no_weights():
     assert "weights tensor(" in done.stdout
     assert "completed 1\n" in done.stdout
     assert "epoch_3.pth' could not be saved: [Errno 13] Permission denied" in done.stdout
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EIO, errno.ENOSPC])
+def test_a_hook_that_cannot_write_at_the_end_takes_no_weights_from_the_script(tmp_path, code):
+    class Writes(Hook):
+        def after_run(self, run):
+            raise OSError(code, os.strerror(code), str(run.dir / "mine.txt"))
+
+    _, outcome, _ = train(tmp_path, SaveCheckpoint(), Writes(), iters=3)
+    assert [one.hook for one in outcome.disabled] == ["writes"]
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert (summary["status"], summary["disabled"][0]["hook"]) == ("completed", "writes")
+
+
+@pytest.mark.parametrize("error", [ValueError, ConnectionError, SystemExit])
+def test_any_other_failure_at_the_end_is_raised(tmp_path, error):
+    class Fails(Hook):
+        def after_run(self, run):
+            raise error("mine")
+
+    with pytest.raises(error):
+        train(tmp_path, SaveCheckpoint(), Fails(), iters=3)
+    assert json.loads((tmp_path / "summary.json").read_text())["status"] == "completed"
+
+
+def test_a_summary_that_cannot_be_written_at_once_is_written_all_the_same(tmp_path, monkeypatch):
+    """One error of the disk, at the worst moment."""
+    from hookloop.runs import files
+
+    fsync, failed = os.fsync, []
+
+    class Break(Hook):
+        def after_train(self, run):
+            def broken(number):
+                if not failed and "summary" in os.readlink(f"/proc/self/fd/{number}"):
+                    failed.append(number)
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+                fsync(number)
+
+            monkeypatch.setattr(files.os, "fsync", broken)
+
+    train(tmp_path, SaveCheckpoint(), Break(), iters=3)
+    assert failed
+    assert json.loads((tmp_path / "summary.json").read_text())["status"] == "completed"
 
 
 @contextmanager

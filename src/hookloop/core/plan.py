@@ -116,18 +116,6 @@ def fire(calls: Calls, run: Run, *args: object) -> None:
             run.plan.disable(owner, calls.point.name, error)
 
 
-def fire_all(calls: Calls, run: Run) -> None:
-    """Make a point's calls even if some fail, for the sake of what they have to clean up."""
-    failures: list[BaseException] = []
-    for one in calls.singly():
-        try:
-            fire(one, run)
-        except BaseException as error:  # noqa: BLE001 - raised again below; it may be a sys.exit()
-            failures.append(error)
-    if failures:
-        raise failures[0]
-
-
 class Plan:
     """The calls of every point, as attributes named after the points: ``plan.before_run``.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
 from signal import SIGINT
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.gradients import restore_gradients, watching_steps
 from hookloop.core.loop import Loop
-from hookloop.core.plan import fire, fire_all
+from hookloop.core.plan import fire
 from hookloop.core.run import Interrupted, Outcome, Requests, Run, Status
 from hookloop.data.randomness import seed_all
 from hookloop.hooks.write_metrics import record_disabled
@@ -24,6 +24,7 @@ from hookloop.runs.layout import RunDir
 from hookloop.runs.run_log import RunLog
 from hookloop.secret import redact
 from hookloop.trainer.checkpoints import CheckpointSaver
+from hookloop.trainer.ending import do_at_end, fire_after_run
 from hookloop.trainer.start import Start
 from hookloop.trainer.state import restore
 
@@ -128,8 +129,8 @@ class Session:
                 stream = "" if run.stream == run.phase else f"['{run.stream}']"
                 number = self._loop.evaluation.batch_number
                 error.add_note(f"while evaluating {run.phase}_data{stream}, batch {number}")
-            _do_at_end(error, fire, run.plan.on_exception, run, error)
-            _do_at_end(error, self._loop.save_requested)
+            do_at_end(error, fire, run.plan.on_exception, run, error)
+            do_at_end(error, self._loop.save_requested)
             raise
         finally:
             if os.getpid() == process:
@@ -138,7 +139,7 @@ class Session:
                     last.callback(self._close_data)
                     last.callback(self._conclude, log, trains=trains)
                     last.callback(self._close_writers)
-                    _do_at_end(failure, fire_all, run.plan.after_run, run)
+                    do_at_end(failure, fire_after_run, run)
 
     def _open(self, log: RunLog, *, trains: bool) -> None:
         """Open the run's directory, and the log in it."""
@@ -228,16 +229,3 @@ class Session:
 def _sources(run: Run) -> list[Source]:
     train = [run.train_data] if run.train_data is not None else []
     return [*train, *run.val_data.values(), *run.test_data.values()]
-
-
-def _do_at_end(failure: BaseException | None, action: Callable[..., None], *args: object) -> None:
-    """Do something at the end of a run; its own failure never hides why the run ended."""
-    try:
-        action(*args)
-    except Exception as error:
-        if failure is None:
-            raise
-        notes = "; ".join(getattr(error, "__notes__", []))
-        failure.add_note(
-            f"besides, while ending the run: {type(error).__name__}: {error} ({notes})"
-        )

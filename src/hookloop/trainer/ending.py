@@ -1,0 +1,62 @@
+"""What happens at the end of a run, whatever fails there."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hookloop.core.plan import fire
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+DISK = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""Errors of a disk, which a call that writes may raise without naming the file."""
+
+
+def fire_after_run(run: Run) -> None:
+    """Make the calls of after_run even if some fail, for the sake of what they have to clean up.
+
+    A hook that cannot write to the run's directory any more is reported and left out: the training
+    is done, and an exception would take its weights from the script.
+    """
+    failures: list[BaseException] = []
+    for one in run.plan.after_run.singly():
+        try:
+            fire(one, run)
+        except BaseException as error:  # noqa: BLE001 - raised again below; it may be a sys.exit()
+            if isinstance(error, OSError) and is_of_directory(error, run.dir):
+                run.plan.disable(one.owners[0], "after_run", error)
+            else:
+                failures.append(error)
+    if failures:
+        raise failures[0]
+
+
+def is_of_directory(error: OSError, directory: Path) -> bool:
+    """Return whether an error comes from writing to a directory that cannot be written.
+
+    >>> is_of_directory(PermissionError(13, "no", "runs/one/model.pt"), Path("runs/one"))
+    True
+    >>> is_of_directory(FileNotFoundError(2, "no", "data.csv"), Path("runs/one"))
+    False
+    """
+    if error.errno in DISK:
+        return True
+    names = (error.filename, error.filename2)
+    return any(isinstance(n, str | Path) and Path(n).is_relative_to(directory) for n in names)
+
+
+def do_at_end(failure: BaseException | None, action: Callable[..., None], *args: object) -> None:
+    """Do something at the end of a run; its own failure never hides why the run ended."""
+    try:
+        action(*args)
+    except Exception as error:
+        if failure is None:
+            raise
+        notes = "; ".join(getattr(error, "__notes__", []))
+        failure.add_note(
+            f"besides, while ending the run: {type(error).__name__}: {error} ({notes})"
+        )
