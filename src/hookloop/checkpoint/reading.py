@@ -8,6 +8,7 @@ import re
 import torch
 
 from hookloop.checkpoint.index import Saved
+from hookloop.checkpoint.limits import check_archive, check_contents
 from hookloop.checkpoint.storage import Storage
 from hookloop.checkpoint.sums import damage
 from hookloop.errors import CheckpointError
@@ -31,6 +32,7 @@ def read(storage: Storage, name: str, listed: Saved | None) -> dict[str, object]
         _verify(storage, name, listed)
         with storage.open(name) as file:
             checkpoint = torch.load(file, map_location="cpu", weights_only=True)
+        check_contents(checkpoint, storage.size(name))
     except CheckpointError:
         raise
     except Exception as error:  # torch raises nearly anything over a damaged file.
@@ -50,6 +52,7 @@ def _verify(storage: Storage, name: str, listed: Saved | None) -> None:
             f"'{label}' is damaged: it has {size} bytes instead of {listed.size}."
         )
     with storage.open(name) as file:
+        check_archive(file, size)
         if what := damage(file, listed.crc32 if listed is not None else None):
             raise CheckpointError(f"'{label}' is damaged: {what}.")
 

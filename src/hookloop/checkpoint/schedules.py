@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 from torch import Tensor
 
+from hookloop.checkpoint.shape import is_alike
+
 if TYPE_CHECKING:
     from torch.optim.lr_scheduler import LRScheduler
 
@@ -40,9 +42,20 @@ class ScheduleState:
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go to the place; on another shape, the learning rate becomes what it is there."""
         place = cast("State", state["place"])
+        _check(self._scheduler, self._built, place)
         self._scheduler.load_state_dict(_placed(self._built, place))
         if _shape(self._built) != state["shape"]:
             _join_curve(self._scheduler)
+
+
+def _check(scheduler: object, built: Mapping[str, object], place: Mapping[str, object]) -> None:
+    """Reject a place that the schedule cannot be at: torch sets whatever it is given."""
+    if not is_alike(place, built) or any(hasattr(type(scheduler), str(name)) for name in place):
+        raise ValueError("it is not a place in this schedule")
+    inner, saved = built.get(INNER), place.get(INNER)
+    if isinstance(inner, list) and isinstance(saved, list):
+        for one, theirs, ours in zip(getattr(scheduler, INNER), saved, inner, strict=True):
+            _check(one, ours, theirs)
 
 
 def _moved(built: Mapping[str, object], now: Mapping[str, object]) -> State:

@@ -17,6 +17,7 @@ from typing import cast
 
 from hookloop.checkpoint.index import Index, Kind, Saved
 from hookloop.checkpoint.reading import read
+from hookloop.checkpoint.shape import is_count, is_mapping, misfit
 from hookloop.checkpoint.storage import LocalStorage, Storage, is_url, open_storage, put
 from hookloop.checkpoint.sums import damage
 from hookloop.checkpoint.writing import write_checkpoint
@@ -26,6 +27,9 @@ LAST = "last_checkpoint"
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a disk on which there is no room."""
+
+LEAST = {"model": is_mapping, "progress": {"iter": is_count}}
+"""What makes a file a checkpoint of a run."""
 
 _log = logging.getLogger("hookloop")
 
@@ -142,7 +146,7 @@ class CheckpointStore:
     def load(self, name: str) -> dict[str, object]:
         """Read a checkpoint of a run; a damaged one, or none of ours, is refused."""
         checkpoint = self.read(name)
-        if not isinstance(checkpoint.get("progress"), dict) or "model" not in checkpoint:
+        if misfit(checkpoint, LEAST, ""):
             raise CheckpointError(
                 f"'{self.place}/{name}' is no checkpoint of a run, and cannot be resumed; weights "
                 "of a file can be taken with load_from=."

@@ -28,7 +28,7 @@ def damage(file: BinaryIO, expected: int | None) -> str | None:
 
     A sum may be that of the records or, where a stream was written, of the bytes.
     """
-    archive = _open_archive(file)
+    archive = open_archive(file)
     if archive is not None and expected in (None, _sum_of_records(archive)):
         part = archive.testzip()
         return f"its part '{part}' has changed" if part is not None else None
@@ -43,7 +43,8 @@ def are_summed() -> bool:
     return bool(options()) if options is not None else True
 
 
-def _open_archive(file: BinaryIO) -> zipfile.ZipFile | None:
+def open_archive(file: BinaryIO) -> zipfile.ZipFile | None:
+    """Open a file as the archive that torch.save makes; None if it is not one."""
     try:
         return zipfile.ZipFile(file)
     except zipfile.BadZipFile:

@@ -73,11 +73,11 @@ class Pretrained:
         weights = {self.name_of(name): value for name, value in self._read().items()}
         own = cast("dict[str, Tensor]", model.state_dict())
         wrong = [
-            f"{name} {tuple(value.shape)} instead of {tuple(own[name].shape)}"
+            f"{name} {_shape(value)} instead of {_shape(own[name])}"
             for name, value in weights.items()
-            if name in own and value.shape != own[name].shape
+            if name in own and _shape(value) != _shape(own[name])
         ]
-        fitting = {n: v for n, v in weights.items() if n in own and v.shape == own[n].shape}
+        fitting = {n: v for n, v in weights.items() if n in own and _shape(v) == _shape(own[n])}
         report = Report(
             loaded=list(fitting),
             missing=[name for name in own if name not in weights],
@@ -98,15 +98,30 @@ class Pretrained:
         if str(self.path).endswith(".safetensors"):
             from safetensors.torch import load_file
 
-            return load_file(self.path)
+            try:
+                return load_file(self.path)
+            except Exception as error:
+                raise CheckpointError(f"'{self.path}' cannot be loaded: {error}") from error
         checkpoint = load(self.path)
         keys = ("averaged",) if self.averaged else ("model", "state_dict")
         for key in keys:
             if isinstance(checkpoint.get(key), Mapping):
-                return dict(cast("Mapping[str, Tensor]", checkpoint[key]))
+                return self._named(cast("Mapping[object, Tensor]", checkpoint[key]))
         if not self.averaged and all(isinstance(value, Tensor) for value in checkpoint.values()):
-            return cast("dict[str, Tensor]", checkpoint)
+            return self._named(cast("Mapping[object, Tensor]", checkpoint))
         raise CheckpointError(
             f"'{self.path}' holds no weights under {' or '.join(keys)}: it has "
             f"{', '.join(map(str, checkpoint)) or 'nothing'}."
         )
+
+    def _named(self, weights: Mapping[object, Tensor]) -> dict[str, Tensor]:
+        if wrong := [name for name in weights if not isinstance(name, str)]:
+            raise CheckpointError(
+                f"'{self.path}' has weights whose name is not text: {wrong[0]!r}."
+            )
+        return cast("dict[str, Tensor]", dict(weights))
+
+
+def _shape(value: object) -> object:
+    """Return the shape of a tensor; what else a model may keep has its type instead."""
+    return tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__

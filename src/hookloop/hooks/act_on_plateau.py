@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Literal, cast
 
+from hookloop.checkpoint.shape import Each, Maybe, check_state, is_count, is_number
 from hookloop.errors import HookError, nearest
 from hookloop.hooks.watch_metric import WatchMetric
 from hookloop.metrics.rule import Rule, nearest_metric, rule_of
@@ -73,6 +74,9 @@ class ActOnPlateau(WatchMetric):
         return {"best": self.best, "waited": self._waited, "values": list(self._values)}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
+        check_state(
+            state, {"best": Maybe(is_number), "waited": is_count, "values": Each(is_number)}
+        )
         self.best = cast("float | None", state["best"])
         self._waited = cast("int", state["waited"])
         self._values = list(cast("Sequence[float]", state["values"]))

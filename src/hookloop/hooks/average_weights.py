@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Literal, cast
 
+from hookloop.checkpoint.shape import Named, check_state, is_count, is_tensor
 from hookloop.core.hook import Hook, moment_of
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError, nearest
@@ -111,6 +112,7 @@ class AverageWeights(Hook):
         return {"updates": self._updates, "averaged": weights, "warmup": self.warmup}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
+        check_state(state, {"updates": is_count, "averaged": Named(is_tensor)})
         self._updates = cast("int", state["updates"])
         # A run goes on as it began, also one from before there was a warm-up.
         self.warmup = cast("bool", state.get("warmup", False))

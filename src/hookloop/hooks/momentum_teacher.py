@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor, nn
 
+from hookloop.checkpoint.shape import Named, check_state, is_tensor
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError
 
@@ -84,6 +85,7 @@ class MomentumTeacher(Hook):
         return {"teacher": dict(state)}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
+        check_state(state, {"teacher": Named(is_tensor)})
         self._loaded = cast("Mapping[str, Tensor]", state["teacher"])
         self._teacher = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, cast
 
+from hookloop.checkpoint.shape import check_state, is_flag
 from hookloop.core.hook import moment_of
 from hookloop.errors import HookError
 from hookloop.hooks.watch_metric import WatchMetric
@@ -68,6 +69,7 @@ class RequireMetric(WatchMetric):
         return {"met": self._met}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
+        check_state(state, {"met": is_flag})
         self._met = cast("bool", state["met"])
 
     def passes(self, value: float) -> bool:

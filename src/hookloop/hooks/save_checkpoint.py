@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop.checkpoint.lane import MAX_WAIT
 from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.shape import Each, Named, check_state, is_number, is_text
 from hookloop.checkpoint.storage import open_storage
 from hookloop.core.hook import Hook
 from hookloop.core.priority import Priority
@@ -126,6 +127,7 @@ class SaveCheckpoint(Hook):
         return {"saved_at": self._saved_at, "best": self._best.scores, "auto": self._best.metrics}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
+        check_state(state, {"saved_at": is_number, "best": Named(is_number), "auto": Each(is_text)})
         self._saved_at = cast("int", state["saved_at"])
         self._best.scores = dict(cast("Mapping[str, float]", state["best"]))
         self._best.metrics = list(cast("list[str]", state["auto"]))

@@ -105,10 +105,14 @@ class SecondWeights:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take back what `state_dict` returned."""
-        if set(state) != set(self.names):
-            differing = ", ".join(sorted(set(state) ^ set(self.names))[:5])
+        fits = {name for name, one in state.items() if name in self.names and self._fits(name, one)}
+        if fits != {*state, *self.names}:
+            differing = ", ".join(sorted(map(str, {*state, *self.names} - fits))[:5])
             raise CheckpointError(
                 f"The averaged weights of the checkpoint do not fit the model: {differing}."
             )
         for name, place in self.names.items():
             self.numbers[place].copy_(state[name])
+
+    def _fits(self, name: str, tensor: Tensor) -> bool:
+        return tensor.shape == self.numbers[self.names[name]].shape

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
+from hookloop.checkpoint.shape import check_state, is_text
 from hookloop.core.hook import Hook
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError
@@ -45,6 +46,7 @@ class TraceRun(Hook):
         return {"begun": self._begun}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
+        check_state(state, {"begun": is_text})
         self._begun = cast("str", state["begun"])
 
     def before_train(self, run: Run) -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
+from hookloop.checkpoint.shape import Maybe, check_state, is_count, is_text
 from hookloop.every import Every
 from hookloop.hooks.write_to import WriteTo
 from hookloop.metrics.best import BestValues
@@ -71,6 +72,7 @@ class WriteMetrics(WriteTo):
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
+        check_state(state, {"started": is_text, "lines?": Maybe(is_count)})
         self._best.load_state_dict(cast("Mapping[str, object]", state["best"]))
         self._started = cast("str", state["started"])
         self._known = cast("int | None", state.get("lines"))

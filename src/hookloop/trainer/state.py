@@ -26,16 +26,21 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
+from hookloop.checkpoint.shape import is_alike
 from hookloop.core.schedule import Schedule
 from hookloop.data.randomness import Randomness
 from hookloop.errors import CheckpointError
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints
+from hookloop.trainer.shapes import check_optimizer, check_shapes, taking_up
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
     from hookloop.core.hook import Hook
     from hookloop.core.run import Run
+
+LONGEST = 200
+"""Characters of a value that are shown."""
 
 State = MutableMapping[str, object]
 
@@ -68,30 +73,51 @@ def restore(
     run: Run, checkpoint: Mapping[str, object], label: str, scaler: torch.amp.GradScaler | None
 ) -> Randomness:
     """Give everything its state back; return the random numbers, for the loop to take up."""
+    check_shapes(checkpoint, label, has_data=run.train_data is not None)
     _check_kinds(run, checkpoint, label)
     _say_changes(run, checkpoint)
-    restore_model(run.model, _part(checkpoint, "model", label), label)
+    with taking_up("model", label):
+        restore_model(run.model, _part(checkpoint, "model", label), label)
     for part, holders in (("optimizers", run.optimizers), ("schedules", run.schedules)):
         states = _part(checkpoint, part, label)
         for name, holder in holders.items():
-            _load(holder, states[name], f"{label}: {part} '{name}'")
+            with taking_up(f"{part} '{name}'", label):
+                if not isinstance(holder, Schedule):
+                    check_optimizer(holder, states[name])
+                _load(holder, states[name], f"{label}: {part} '{name}'")
     if scaler is not None and checkpoint.get("scaler"):
-        scaler.load_state_dict(cast("dict[str, object]", checkpoint["scaler"]))
+        with taking_up("scaler", label):
+            scaler.load_state_dict(cast("dict[str, object]", checkpoint["scaler"]))
     progress = _part(checkpoint, "progress", label)
     run.progress.load_state_dict(progress)
     if progress["validation_due"] and run.val_data:
         run.validate()
-    if run.train_data is not None:
-        run.train_data.load_state_dict(_part(checkpoint, "data", label))
-    for name, state in _part(checkpoint, "val_data", label).items():
-        if name in run.val_data:
-            run.val_data[name].load_reading_state(cast("Mapping[str, object]", state))
-    run.metrics.load_state_dict(_part(checkpoint, "metric_store", label))
+    with taking_up("place in the data", label):
+        if run.train_data is not None:
+            run.train_data.load_state_dict(_part(checkpoint, "data", label))
+        for name, state in _part(checkpoint, "val_data", label).items():
+            if name in run.val_data:
+                run.val_data[name].load_reading_state(cast("Mapping[str, object]", state))
+    with taking_up("metrics", label):
+        run.metrics.load_state_dict(_part(checkpoint, "metric_store", label))
     run.metrics.moment = (run.progress.iter, run.progress.epoch)
-    _restore_hooks(run, _part(checkpoint, "hooks", label))
+    _restore_hooks(run, _part(checkpoint, "hooks", label), label)
     if "side_randomness" in checkpoint:  # Versions before 0.2 did not know of any.
-        run.side_randomness.load_state_dict(_part(checkpoint, "side_randomness", label))
-    return Randomness(cast("list[dict[str, object]]", checkpoint["rng"])[run.world.rank])
+        with taking_up("random numbers of hooks", label):
+            run.side_randomness.load_state_dict(_part(checkpoint, "side_randomness", label))
+    return _randomness(checkpoint, label, run.world.rank)
+
+
+def _randomness(checkpoint: Mapping[str, object], label: str, rank: int) -> Randomness:
+    """Return the random numbers of a rank, once they have been tried."""
+    now = Randomness.now()
+    with taking_up("random numbers", label):
+        found = Randomness(cast("list[dict[str, object]]", checkpoint["rng"])[rank])
+        try:
+            found.restore()
+        finally:
+            now.restore()
+    return found
 
 
 def current_metrics(run: Run) -> dict[str, float]:
@@ -136,14 +162,23 @@ def differences(old: object, new: object, path: str = "") -> list[str]:
             below = f"{path}.{key}" if path else str(key)
             found += differences(old.get(key, _NOTHING), new.get(key, _NOTHING), below)
         return found
-    return [] if old == new else [f"{path}: {_show(old)} -> {_show(new)}"]
+    return [] if _is_equal(old, new) else [f"{path}: {_show(old)} -> {_show(new)}"]
 
 
 _NOTHING = object()
 
 
+def _is_equal(old: object, new: object) -> bool:
+    """Return whether two plain values are equal; a tensor has no place among them."""
+    if isinstance(old, list | tuple) and isinstance(new, list | tuple):
+        return len(old) == len(new) and all(map(_is_equal, old, new))
+    plain = bool | int | float | str | None
+    return isinstance(old, plain) and isinstance(new, plain) and old == new
+
+
 def _show(value: object) -> str:
-    return "nothing" if value is _NOTHING else repr(value)
+    text = "nothing" if value is _NOTHING else repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def _numbers(defaults: Mapping[str, object]) -> dict[str, object]:
@@ -180,10 +215,10 @@ def _say_changes(run: Run, checkpoint: Mapping[str, object]) -> None:
                 )
 
 
-def _restore_hooks(run: Run, states: Mapping[str, object]) -> None:
+def _restore_hooks(run: Run, states: Mapping[str, object], label: str) -> None:
     for hook in run.hooks:
         if hook.name in states:
-            _restore_hook(hook, cast("Mapping[str, object]", states[hook.name]))
+            _restore_hook(hook, cast("Mapping[str, object]", states[hook.name]), label)
     names = {hook.name for hook in run.hooks}
     lost = [name for name, state in states.items() if state and name not in names]
     fresh = [hook.name for hook in run.hooks if hook.name not in states and hook.state_dict()]
@@ -193,8 +228,15 @@ def _restore_hooks(run: Run, states: Mapping[str, object]) -> None:
         _log.warning("Hooks that begin without a state: %s", ", ".join(fresh))
 
 
-def _restore_hook(hook: Hook, state: Mapping[str, object]) -> None:
-    try:
+def _restore_hook(hook: Hook, state: Mapping[str, object], label: str) -> None:
+    if type(hook).__module__.startswith("hookloop.hooks."):
+        part = f"state of the hook '{hook.name}'"
+        if not is_alike(state, hook.state_dict()):
+            raise CheckpointError(f"'{label}' cannot be resumed: its {part} is not what it saves.")
+        with taking_up(part, label):
+            hook.load_state_dict(state)
+        return
+    try:  # Of somebody else's hook the error is somebody else's.
         hook.load_state_dict(state)
     except Exception as error:
         error.add_note(

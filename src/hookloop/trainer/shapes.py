@@ -1,0 +1,179 @@
+"""The shapes of what a run keeps in a checkpoint, besides the states of torch and of hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from hookloop.checkpoint.shape import (
+    Each,
+    Maybe,
+    Named,
+    check_state,
+    is_alike,
+    is_bytes,
+    is_count,
+    is_flag,
+    is_mapping,
+    is_number,
+    is_scalar,
+    misfit,
+    one_of,
+)
+from hookloop.errors import CheckpointError, HookloopError
+
+LIKE_PARAMETERS = (
+    *("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "exp_inf", "momentum_buffer", "square_avg"),
+    *("grad_avg", "acc_delta", "sum", "prev", "step_size", "ax"),
+)
+"""What torch's optimizers keep in the shape of a parameter."""
+
+KEYS_OF_NUMPY = 624
+"""Words of the state of the Mersenne Twister."""
+
+
+def _is_python(value: object) -> bool:
+    """Return whether a value is what `random.getstate` returned."""
+    if not isinstance(value, list | tuple) or len(value) != 3:
+        return False
+    version, words, gauss = value
+    has_words = misfit(words, Each(is_count, KEYS_OF_NUMPY + 1), "") is None
+    return (
+        type(version) is int
+        and version == 3
+        and has_words
+        and (gauss is None or isinstance(gauss, float))
+    )
+
+
+def _is_numpy(value: object) -> bool:
+    """Return whether a value is what `numpy.random.get_state` returned; it checks no place."""
+    if not isinstance(value, list | tuple) or len(value) != 5:
+        return False
+    kind, words, place, has_gauss, gauss = value
+    fits = isinstance(words, Tensor) and words.dtype == torch.uint32
+    return (
+        isinstance(kind, str)
+        and kind == "MT19937"
+        and fits
+        and tuple(words.shape) == (KEYS_OF_NUMPY,)
+        and is_count(place)
+        and place <= KEYS_OF_NUMPY
+        and is_count(has_gauss)
+        and has_gauss <= 1
+        and isinstance(gauss, float)
+    )
+
+
+RANDOMNESS: dict[str, object] = {
+    "python": _is_python,
+    "numpy": _is_numpy,
+    "torch": is_bytes,
+    "generators": Each(is_bytes),
+    "cuda?": Each(is_bytes),
+}
+READING: dict[str, object] = {"passes": is_count, "generators": Each(is_bytes)}
+SERIES: dict[str, object] = {
+    "recent": Each(is_number),
+    "pending": Each(is_number),
+    "weights": Maybe(Each(is_number)),
+    "total": is_number,
+    "count": is_number,
+    "past?": is_count,
+    "marks?": Named(is_count),
+    "start?": is_count,
+    "at?": Maybe(Each(is_count, 2)),
+}
+SHAPES: dict[str, object] = {
+    "model": is_mapping,
+    "optimizers": Named(is_mapping),
+    "schedules": Named(is_mapping),
+    "scaler?": Maybe(is_mapping),
+    "progress": {
+        "iter": is_count,
+        "epoch": is_count,
+        "iter_in_epoch": is_count,
+        "stage": one_of("between", "inside", "closing"),
+        "validated_at": lambda value: is_count(value) or (type(value) is int and value == -1),
+        "validation_due": is_flag,
+    },
+    "val_data": Named(READING),
+    "metric_store": Named(SERIES),
+    "hooks": Named(is_mapping),
+    "rng": Each(RANDOMNESS),
+    "side_randomness?": is_mapping,
+    "kinds?": is_mapping,
+    "config?": is_mapping,
+    "environment?": Named(is_count),
+}
+DATA: dict[str, object] = {
+    **READING,
+    "position": is_count,
+    "began": Maybe(RANDOMNESS),
+    "loader": is_mapping,
+    "measures?": Named(lambda value: value is None or isinstance(value, bool | int | float | str)),
+    "orders?": is_mapping,
+}
+"""What the training data keeps, if a run has any."""
+
+
+def check_shapes(checkpoint: Mapping[str, object], label: str, *, has_data: bool) -> None:
+    """Reject a checkpoint whose parts are not what a run saves."""
+    shapes = {**SHAPES, "data": DATA} if has_data else SHAPES
+    found = misfit(checkpoint, shapes, "")
+    if found is None:
+        return
+    part = found.removeprefix(".")
+    what = f"has no '{part}'" if part not in checkpoint and "." not in part else None
+    raise CheckpointError(
+        f"'{label}' {what or f'has a {part!r} that is not what a run saves'}, so it cannot be "
+        "resumed; its weights can be taken with load_from=."
+    )
+
+
+def check_optimizer(optimizer: torch.optim.Optimizer, state: object) -> None:
+    """Reject a state that torch would take, to fail at the next update."""
+    groups = {"param_groups": Each({"params": Each(is_count)}), "state": is_mapping}
+    check_state(state, groups)
+    given = cast("dict[str, list[dict[str, object]]]", state)["param_groups"]
+    shapes: dict[object, object] = {}
+    for index, (one, own) in enumerate(zip(given, optimizer.param_groups, strict=False)):
+        known = {name: value for name, value in own.items() if name != "params"}
+        if wrong := [n for n, value in known.items() if n in one and not is_alike(one[n], value)]:
+            raise ValueError(f"'param_groups[{index}].{wrong[0]}' is not what was saved")
+        numbers = cast("list[int]", one["params"])
+        shapes |= zip(numbers, [tuple(p.shape) for p in own["params"]], strict=False)
+    if type(optimizer).__module__.startswith("torch.optim"):
+        kept = cast("dict[str, dict[int, object]]", state)["state"]
+        for number, values in kept.items():
+            _check_kept(values, f"state[{number}]", shapes.get(number))
+
+
+def _check_kept(values: object, path: str, shape: object) -> None:
+    """Check what an optimizer of torch keeps for a parameter."""
+    if not isinstance(values, Mapping):
+        raise ValueError(f"'{path}' is not what was saved")
+    for name, value in values.items():
+        if name == "step" and not (is_number(value) or is_scalar(value)):
+            raise ValueError(f"'{path}.step' is not what was saved")
+        is_known = name in LIKE_PARAMETERS and value is not None and shape is not None
+        if is_known and not (isinstance(value, Tensor) and tuple(value.shape) == shape):
+            raise ValueError(f"'{path}.{name}' does not fit its parameter")
+
+
+@contextmanager
+def taking_up(part: str, label: str) -> Iterator[None]:
+    """Report whatever goes wrong with a part as the fault of the file that it is from."""
+    try:
+        yield
+    except HookloopError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise CheckpointError(
+            f"'{label}' cannot be resumed: its {part} cannot be taken up ({reason})."
+        ) from error
