@@ -38,7 +38,7 @@ hooks:
   # watching
   plateau: {{type: StopOnPlateau, metric: val/f1, patience: 10}}
   gate: {{type: RequireMetric, metric: val/accuracy, above: 0.5, by: 3 epochs}}
-  nan: {{type: StopOnNaN, gradients: true}}
+  finite: {{type: StopOnNaN, gradients: true}}
   anomaly: {{type: DetectAnomaly, end: 2}}
   trace: TraceRun
   dump: DumpOnException

@@ -59,6 +59,13 @@ def test_validations_do_not_count(clock, tmp_path):
     assert rates(trainer) == [4.0]
 
 
+class Copy(Hook):
+    """Replaces every batch, for each turn again."""
+
+    def before_forward(self, run):
+        run.batch = [part.clone() for part in run.batch]
+
+
 def test_microbatches_count_and_turns_do_not(clock, tmp_path):
     model = make_model()
 
@@ -70,7 +77,7 @@ def test_microbatches_count_and_turns_do_not(clock, tmp_path):
         optimizer={n: torch.optim.SGD(model.parameters(), lr=0.01) for n in "ab"},
         step={"a": step, "b": step},
         accumulate=3,
-        hooks=[advance(clock, "after_train_iter", 1.0), RecordThroughput(every=1)],
+        hooks=[advance(clock, "after_train_iter", 1.0), Copy(), RecordThroughput(every=1)],
         run_dir=tmp_path,
     )
     trainer.train()
