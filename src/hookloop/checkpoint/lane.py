@@ -98,6 +98,8 @@ class Lane:
         self._is_closing = False
         if job.max_wait is not None:
             self._max_wait = job.max_wait
+        if job.memory is not None and self.jobs and self.jobs[0] is not self.running:
+            self.jobs[0].due = 0.0  # The store may have recovered: the new one shall not wait.
         self.jobs.append(job)
         if self._thread is None:
             # What the thread reports belongs to the run that starts it.

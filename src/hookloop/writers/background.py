@@ -81,7 +81,8 @@ class Background(Writer):
     def stop(self) -> bool:
         """Write what waits and end the thread; tell whether that succeeded."""
         if self._hand_over(None):
-            self._thread.join(self.patience)
+            # One that has failed writes nothing more; if it hangs, it was waited for already.
+            self._thread.join(min(self.patience, 1.0) if self.failed else self.patience)
         if self._thread.is_alive():
             self._give_up()
         return not self._thread.is_alive()

@@ -328,3 +328,17 @@ def test_a_store_that_fails_slowly_does_not_slow_the_training_down(saver, monkey
     assert begun.wait(30)
     assert not saver.wait_for_room(MEMORY)
     allowed.set()
+
+
+def test_metrics_that_cannot_be_added_do_not_delay_a_new_checkpoint(saver, monkeypatch):
+    monkeypatch.setattr(lane, "FIRST_PAUSE", 3600.0)
+    monkeypatch.setattr(lane, "LONGEST_PAUSE", 3600.0)
+    done = []
+    saver.submit(promote(Work("metrics", done, failures=1), "x"))
+    while saver.problem is None:
+        pass
+    saver.wait_for_room(MEMORY)
+    saver.submit(write(Work("a", done)))
+    while len(done) < 2:
+        pass
+    assert done == ["metrics", "a"]

@@ -128,3 +128,11 @@ def test_the_directory_itself_may_be_a_link(home: Path, tmp_path: Path) -> None:
     lock.take()
     lock.give_back()
     assert (home / "run.log").read_text() == "line\n"
+
+
+@pytest.mark.parametrize(("text", "fits"), [("short", True), ("long" * 5000, False)])
+def test_a_file_is_written_over_in_the_room_that_it_has(tmp_path, text, fits):
+    path = tmp_path / "summary.json"
+    path.write_text("a longer text")
+    assert files.overwrite(path, text.encode()) == fits
+    assert path.read_text() == (text if fits else "a longer text")

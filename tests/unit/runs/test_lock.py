@@ -1,7 +1,9 @@
+import errno
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -99,4 +101,29 @@ def test_what_a_lock_of_somebody_else_says_is_not_repeated(tmp_path):
     lock = RunLock(tmp_path)
     lock.take()
     assert (tmp_path / LOCK).read_text().startswith(f"process {os.getpid()} on ")
+    lock.give_back()
+
+
+def test_a_directory_that_cannot_be_written_any_more_keeps_no_lock(tmp_path, monkeypatch):
+    lock = RunLock(tmp_path)
+    lock.take()
+
+    def unlink(path, missing_ok=False):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", unlink)
+        lock.give_back()
+    lock.take()
+    lock.give_back()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_lock_whose_file_is_gone_is_lost(tmp_path):
+    lock = RunLock(tmp_path)
+    assert not lock.is_lost()
+    lock.take()
+    assert not lock.is_lost()
+    (tmp_path / ".lock").unlink()
+    assert lock.is_lost()
     lock.give_back()

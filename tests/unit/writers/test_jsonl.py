@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import pytest
 
@@ -60,3 +61,28 @@ def test_what_could_not_be_written_to_the_end_is_said(tmp_path):
     writer.write([Scalars({"train/loss": 0.5}, 1, 0, "train", "iter")])
     with pytest.raises(OSError, match="No space left"):
         writer.close()
+
+
+def test_a_file_that_is_deleted_comes_back_with_all_of_its_lines(tmp_path, caplog):
+    path = tmp_path / "run" / "metrics.jsonl"
+    path.parent.mkdir()
+    writer = JsonLines(path)
+    for step in range(6):
+        if step == 3:
+            shutil.rmtree(path.parent)
+        writer.write([Scalars({"loss": 1.0}, step, 0, "train", "iter")])
+    writer.close()
+    assert [json.loads(line)["iter"] for line in path.read_text().splitlines()] == list(range(6))
+    assert writer.lines == 6
+    assert caplog.text.count("was deleted while the run writes it") == 1
+
+
+def test_a_file_that_was_put_in_its_place_is_continued(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    writer = JsonLines(path)
+    writer.write([Scalars({"loss": 1.0}, 1, 0, "train", "iter")])
+    path.unlink()
+    path.write_text("{}\n")
+    writer.write([Scalars({"loss": 1.0}, 2, 0, "train", "iter")])
+    writer.close()
+    assert [json.loads(line).get("iter") for line in path.read_text().splitlines()] == [None, 2]
