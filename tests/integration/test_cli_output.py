@@ -98,12 +98,12 @@ def test_a_hook_that_failed_is_in_the_last_line_and_if_wanted_in_the_exit_code(
     easy = shell(f"{train} --run-dir easy", project)
     assert easy.returncode == 0, easy.stderr
     last = easy.stdout.splitlines()[-1]
-    assert last.startswith("completed without the hook tracker, which failed: easy")
+    assert last.startswith("completed (without the hook tracker, which failed): easy")
     assert "ConnectionError: no \\x1b[31mservice" in easy.stderr
     assert "\x1b" not in easy.stderr + easy.stdout
     strict = shell(f"{train} --run-dir strict --strict", project)
     assert strict.returncode == 3
-    assert "completed without" in strict.stdout.splitlines()[-1]
+    assert "completed (without" in strict.stdout.splitlines()[-1]
     again = shell("hookloop resume strict max_epochs=3 --strict", project)
     assert again.returncode == 3
 

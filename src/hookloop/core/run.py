@@ -117,7 +117,7 @@ class Outcome:
     >>> Outcome("interrupted", "SIGTERM", signal=15).exit_code
     143
     >>> print(Outcome("completed", disabled=(Disabled("csv", "after_epoch", "OSError: full"),)))
-    completed without the hook csv, which failed
+    completed (without the hook csv, which failed)
     """
 
     status: Status
@@ -140,8 +140,9 @@ class Outcome:
     def __str__(self) -> str:
         names = ", ".join(dict.fromkeys(one.hook for one in self.disabled))
         hooks = "hooks" if "," in names else "hook"
-        without = f" without the {hooks} {names}, which failed" if names else ""
-        return f"{self.status}{f' ({self.reason})' if self.reason else ''}{without}"
+        without = f"without the {hooks} {names}, which failed" if names else ""
+        why = "; ".join(filter(None, (self.reason, without)))
+        return f"{self.status} ({why})" if why else self.status
 
 
 class Interrupted(SystemExit):

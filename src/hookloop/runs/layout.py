@@ -5,7 +5,7 @@ Laid out like this::
     runs/2026-01-31_09-30-00/
       config.yaml        the effective config; can be run again as it is
       metrics.jsonl      one JSON object per line
-      run.log            what the console said
+      run.log            warnings, failures and how it ended, with times
       summary.json       how the run ended (see ``write_summary``)
       last_checkpoint    the name of the newest checkpoint
       epoch_5.pth        checkpoints
@@ -105,7 +105,7 @@ class RunDir:
 
     @property
     def log_file(self) -> Path:
-        """What the console said."""
+        """Warnings, failures and how the run ended, with times."""
         return self.path / "run.log"
 
     @property

@@ -89,7 +89,7 @@ def test_a_hook_that_was_left_out_is_in_the_outcome_the_summary_the_log_and_on_t
     err = capsys.readouterr().err
     for name in ("no sensor", "no network", "no service"):
         assert name in err and name in read(tmp_path)
-    assert "completed without the hooks" in read(tmp_path).splitlines()[-1]
+    assert "completed (without the hooks" in read(tmp_path).splitlines()[-1]
 
 
 def test_the_last_lines_of_the_console_name_a_hook_that_was_left_out(tmp_path, capsys):
@@ -97,7 +97,7 @@ def test_the_last_lines_of_the_console_name_a_hook_that_was_left_out(tmp_path, c
         hooks={"sensor": FailsInTraining()}, default_hooks=None, run_dir=tmp_path
     ).train()
     out = capsys.readouterr().out
-    assert "completed without the hook sensor, which failed after 3 iterations" in out
+    assert "completed (without the hook sensor, which failed) after 3 iterations" in out
 
 
 def test_a_summary_that_its_own_hook_could_not_finish_is_finished(tmp_path):
