@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook, interval_of, limit
@@ -19,10 +19,10 @@ from hookloop.hooks.wording import (
     peak_memory,
     place,
     remaining,
+    rest_numbers,
     short_names,
     without_times,
 )
-from hookloop.metrics.store import EPOCH, stream_of
 from hookloop.runs.log import OpenLog
 from hookloop.runs.run_log import ELSEWHERE, LOGGER
 
@@ -93,7 +93,7 @@ class LogMetrics(Hook):
 
     @limit("1 epoch")
     def after_epoch_profile(self, run: Run) -> None:
-        self._say_rest(run, run.metrics.has_epoch_mean)
+        self._say_rest(run)
 
     def on_exception(self, run: Run, error: BaseException) -> None:
         if self._open is not None:
@@ -114,12 +114,10 @@ class LogMetrics(Hook):
             shown = run.metrics.stream(phase) | own_numbers(run, self.name, skip)
             self._log_at(run, f"{phase}: {numbers(without_times(shown))}")
 
-    def _say_rest(self, run: Run, skip: Callable[[str], bool] | None = None) -> None:
+    def _say_rest(self, run: Run) -> None:
         """Log what hooks put after the lines to which it would belong."""
-        rest = new_numbers(run, self.name, skip)
-        rest = {name: value for name, value in rest.items() if stream_of(name) != EPOCH}
-        if self._open is not None and (shown := without_times(short_names(rest))):
-            self._log_at(run, numbers(shown))
+        if self._open is not None and (rest := rest_numbers(run, self.name)):
+            self._log_at(run, numbers(rest))
 
     def _log_at(self, run: Run, words: str) -> None:
         self._log("epoch %d  iter %d  %s", run.progress.epoch, run.progress.iter, words)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO, cast
 
@@ -18,13 +18,13 @@ from hookloop.hooks.wording import (
     of,
     own_numbers,
     recent_numbers,
+    rest_numbers,
     short_names,
     sparkline,
     without_times,
 )
 from hookloop.metrics.best import BestValues
 from hookloop.metrics.curve import Curve
-from hookloop.metrics.store import EPOCH, stream_of
 
 if TYPE_CHECKING:
     from hookloop.core.run import Phase, Run
@@ -129,7 +129,7 @@ class ShowProgress(Hook):
 
     @limit("1 epoch")
     def after_epoch_profile(self, run: Run) -> None:
-        self._say_rest(run, run.metrics.has_epoch_mean)
+        self._say_rest(run)
 
     def before_test_epoch(self, run: Run) -> None:
         self._batches = 0
@@ -161,12 +161,10 @@ class ShowProgress(Hook):
         if self._display is not None:
             self._display.say(f"{_where(run)}  {phase}: {numbers(metrics)}")
 
-    def _say_rest(self, run: Run, skip: Callable[[str], bool] | None = None) -> None:
+    def _say_rest(self, run: Run) -> None:
         """Show what hooks put after the lines to which it would belong."""
-        rest = new_numbers(run, self.name, skip)
-        rest = {name: value for name, value in rest.items() if stream_of(name) != EPOCH}
-        if self._display is not None and (shown := without_times(short_names(rest))):
-            self._display.say(f"{_where(run)}  {numbers(shown)}")
+        if self._display is not None and (rest := rest_numbers(run, self.name)):
+            self._display.say(f"{_where(run)}  {numbers(rest)}")
 
     def _keep_loss(self, span: str, values: Mapping[str, float]) -> None:
         loss = next((value for name, value in values.items() if name.endswith("loss")), None)

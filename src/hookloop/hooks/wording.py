@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from hookloop.hooks.rates import learning_rates
-from hookloop.metrics.store import stream_of
+from hookloop.metrics.store import EPOCH, stream_of
 from hookloop.parallel.memory import MIB
 from hookloop.parallel.memory import peak_memory as process_peak
 
@@ -80,6 +80,17 @@ def own_numbers(
     The other names are taken for read: they are shown with their phase.
     """
     return {n: v for n, v in new_numbers(run, reader, skip).items() if not stream_of(n)}
+
+
+def rest_numbers(run: Run, reader: str) -> dict[str, float]:
+    """Read what no line has shown yet, by short names.
+
+    Between epochs, numbers of iterations are left out: the line of the epoch has their means.
+    """
+    is_inside = run.progress.stage == "inside"
+    rest = new_numbers(run, reader, None if is_inside else run.metrics.has_epoch_mean)
+    shown = {name: value for name, value in rest.items() if stream_of(name) != EPOCH}
+    return without_times(short_names(shown))
 
 
 def is_of_training(name: str) -> bool:

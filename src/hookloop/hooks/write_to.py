@@ -167,7 +167,7 @@ class WriteTo(Hook):
                 is_newest = moment == now and self._rates_at != now[0]
                 if (phase, of) == ("train", "iter") and is_newest:
                     self._rates_at = now[0]
-                    group.update(learning_rates(run))
+                    group.update(learning_rates(run) | group)
                 if chosen := self._choose(group):
                     records.append(Scalars(chosen, *moment, phase, of))
         self._hand_over(records)

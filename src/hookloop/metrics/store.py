@@ -30,6 +30,20 @@ STREAMS = ("train", EPOCH, "val", "test")
 """What the engine writes; a name that begins with none of these is a hook's own."""
 
 
+PLACE = ("time", "phase", "span", "iter", "epoch")
+"""What every record has besides its numbers, and no number can be called."""
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name.strip("/ "):
+        raise MetricError(f"{name!r} is not the name of a metric: write text, such as 'val/loss'.")
+    if name in PLACE:
+        raise MetricError(
+            f"A metric cannot be called '{name}', which every record has already: write "
+            f"'train/{name}', for example."
+        )
+
+
 def stream_of(name: str) -> str:
     """Return the stream of a name; empty for a hook's own.
 
@@ -62,6 +76,7 @@ class MetricStore:
         """Return the series of a name, made when it is new."""
         found = self._series.get(name)
         if found is None:
+            _check_name(name)
             found = self._series[name] = Series()
         return found
 
@@ -75,7 +90,10 @@ class MetricStore:
             # A copy, since the caller may go on to change the tensor in place.
             value = value.detach().clone().reshape(())
         else:
-            value = float(value)
+            try:
+                value = float(value)
+            except (TypeError, ValueError) as error:
+                raise MetricError(f"'{name}' is {value!r}: put a number.") from error
         series = self.series(name)
         series.add(value, weight)
         series.at = self.moment

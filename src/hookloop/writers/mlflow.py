@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from hookloop.errors import HookError
 from hookloop.runs.files import write_bytes
@@ -18,7 +20,14 @@ PARAMS = 100
 """What MLflow accepts in one request, and below the longest value of a parameter."""
 LONGEST = 500
 
+LONGEST_NAME = 250
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
+
+
+if TYPE_CHECKING:
+    from mlflow.entities import Metric
+
+_log = logging.getLogger("hookloop")
 
 
 class MLflow(Writer):
@@ -56,6 +65,7 @@ class MLflow(Writer):
             self._client.update_run(run_id, status="RUNNING")
         self.run_id: str = run_id
         self.status = "FINISHED"
+        self._rejected: set[str] = set()
 
     def write(self, records: Iterable[Record]) -> None:
         """Log each record."""
@@ -99,8 +109,26 @@ class MLflow(Writer):
         metrics = [
             entities.Metric(metric_name(name), value, moment, record.step)
             for name, value in (dict(record.values) | {"epoch": float(record.epoch)}).items()
+            if metric_name(name) not in self._rejected
         ]
-        self._client.log_batch(self.run_id, metrics=metrics)
+        try:
+            self._client.log_batch(self.run_id, metrics=metrics)
+        except (self._mlflow.MlflowException, OSError):
+            self._log_one_by_one(metrics)
+
+    def _log_one_by_one(self, metrics: Sequence[Metric]) -> None:
+        """Leave out a metric that the store does not take, and not the others with it."""
+        failed: dict[str, Exception] = {}
+        for metric in metrics:
+            try:
+                self._client.log_batch(self.run_id, metrics=[metric])
+            except (self._mlflow.MlflowException, OSError) as error:
+                failed[metric.key] = error
+        if len(failed) == len(metrics):  # It is not the names.
+            raise next(iter(failed.values()))
+        for name, why in failed.items():
+            _log.warning("MLflow does not take the metric '%s', it is left out: %s", name, why)
+        self._rejected |= set(failed)
 
     def _log_parameters(self, record: Config) -> None:
         known = self._client.get_run(self.run_id).data.params  # These can never change.
@@ -153,7 +181,9 @@ def metric_name(name: str) -> str:
 
     >>> metric_name("train/loss"), metric_name("train/loss/max"), metric_name("val/AR@100")
     ('train/loss', 'train/loss.max', 'val/AR_100')
+    >>> metric_name("../up//x/")
+    'up/x'
     """
-    first, *rest = name.split("/")
-    joined = f"{first}/{'.'.join(rest)}" if rest else first
-    return re.sub(r"[^\w\-./ :]", "_", joined)
+    parts = [re.sub(r"[^\w\-. :]", "_", part) for part in name.split("/")]
+    first, *rest = [part for part in parts if part.strip(".")] or ["_"]
+    return (f"{first}/{'.'.join(rest)}" if rest else first)[:LONGEST_NAME]

@@ -219,6 +219,20 @@ def test_on_the_screen_and_in_the_log(tmp_path):
         assert text.count("probe/x 3") == text.count("probe/x 6") == text.count("finally 6") == 1
 
 
+@pytest.mark.parametrize(
+    ("limits", "last"), [({"max_epochs": 2}, None), ({"max_iters": 5}, "loss")]
+)
+def test_the_last_line_with_a_loss_is_that_of_the_epoch(tmp_path, limits, last):
+    screen = io.StringIO()
+    hooks = {"console": ShowProgress(every=50, file=screen, summary=False)}
+    trainer = make_classifier(hooks=hooks, run_dir=tmp_path, val_data=None, **limits)
+    trainer.train()
+    *_, line = [text for text in screen.getvalue().splitlines() if "loss" in text]
+    assert ("train: loss" in line) == (last is None)
+    mean = trainer.run.metrics.smooth(["train/loss"], 5 if last else 3)["train/loss"]
+    assert f"loss {mean:.4g}" in line
+
+
 def test_the_outcome_has_what_was_put_last(tmp_path):
     trainer = make_classifier(hooks=[put_at("after_run", "last", 100)], run_dir=tmp_path)
     assert trainer.train().metrics["last"] == 3.0

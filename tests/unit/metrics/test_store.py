@@ -125,3 +125,15 @@ def test_means_of_a_training_epoch_have_names_of_their_own():
     store.start_epoch("train")
     store.end_epoch()  # Nothing was put: nothing follows.
     assert store.stream("train_epoch") == {"loss": 1.5} and "train_epoch/val/loss" not in store
+
+
+@pytest.mark.parametrize("name", ["iter", "epoch", "time", "", "/", None])
+def test_a_name_that_no_record_could_hold_is_rejected(name):
+    with pytest.raises(MetricError, match="cannot be called|is not the name of a metric"):
+        MetricStore().put(name, 1.0)
+
+
+@pytest.mark.parametrize("value", ["much", None, [1.0]])
+def test_what_is_not_a_number_is_rejected(value):
+    with pytest.raises(MetricError, match="'quality' is .*: put a number"):
+        MetricStore().put("quality", value)

@@ -92,3 +92,15 @@ def test_a_data_base_of_sqlite_takes_a_run(tmp_path):
     writer.close()
     again = MLflow(uri, "digits", run_id=writer.run_id)
     assert dict(again.held()) == {"val/loss": 3, "epoch": 3}
+
+
+def test_a_name_that_the_store_does_not_take_is_left_out_alone(tmp_path, caplog):
+    writer = open_writer(tmp_path)
+    for step in (1, 2):
+        # In a directory, val is a folder and cannot be a file.
+        writer.write(
+            [Scalars({"val/loss": 1.0}, step), Scalars({"val": 2.0, "../a//b": 3.0}, step)]
+        )
+    metrics = mlflow_client(tmp_path).get_run(writer.run_id).data.metrics
+    assert metrics == {"val/loss": 1.0, "a/b": 3.0, "epoch": 0.0}
+    assert caplog.text.count("MLflow does not take the metric 'val'") == 1
