@@ -88,3 +88,33 @@ def test_a_checkpoint_in_another_store_has_to_be_named(project: Path) -> None:
     arguments = ("--config", "mine.yaml", "--checkpoint", named, "run", "max_epochs=2")
     assert "completed: run" in hookloop(project, "resume", *arguments)
     assert "completed: run" in hookloop(project, "resume", "run", "max_epochs=3")
+
+
+def make_hostile(run: Path) -> Path:
+    """Make a directory in which whatever is built, imported or unpickled leaves a trace."""
+    run.mkdir(parents=True)
+    trace = run.parent.parent / "trace"
+    command = f"touch {trace}"
+    (run / "evil.py").write_text(f"import os\nos.system({command!r})\n")
+    (run / "config.yaml").write_text(
+        f"_base_: evil.py\nimports: evil\nimport_path: [.]\n"
+        f"model: {{type: os.system, command: {command!r}}}\n"
+        f"hooks: [{{type: os.system, command: {command!r}}}]\n"
+    )
+    (run / "summary.json").write_text('{"status": "running", "reason": "\\u001b[2Jgone"}')
+    (run / "metrics.jsonl").write_text('{"iter": 1}\n')
+    (run / "last_checkpoint").write_text("reference://::data:,x/epoch_1.pth")
+    (run / "epoch_1.pth").write_bytes(b"cos\nsystem\n(S'" + command.encode() + b"'\ntR.")
+    return trace
+
+
+def test_what_only_reads_runs_nothing(project: Path) -> None:
+    trace = make_hostile(project / "runs" / "theirs")
+    hookloop(project, "train", "mine.yaml", "--run-dir", "runs/mine")
+    assert "theirs" in hookloop(project, "runs")
+    looked = hookloop(project, "train", "mine.yaml", "--resume", "max_epochs=2", code=2)
+    assert "a Python file is not read here" in looked
+    hookloop(project, "resume", "--config", "mine.yaml", "runs/theirs", code=2)
+    theirs = "runs/theirs/epoch_1.pth"
+    hookloop(project, "validate", "mine.yaml", f"load_from={theirs}", "val_data=net.data", code=2)
+    assert not trace.exists()

@@ -9,11 +9,41 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal
 
+from hookloop.checkpoint.shape import (
+    Each,
+    Maybe,
+    Named,
+    check_state,
+    is_count,
+    is_flag,
+    is_number,
+    is_text,
+    one_of,
+)
 from hookloop.checkpoint.storage import Storage, is_file_name, put
 from hookloop.runs.records import to_json, to_number
 
 Kind = Literal["periodic", "best", "exception", "other"]
 INDEX = "checkpoints.json"
+
+LARGEST_INDEX = 1 << 26
+"""Bytes of it that are read."""
+
+ENTRY = {
+    "name": is_text,
+    "iter": is_count,
+    "epoch": is_count,
+    "size?": is_count,
+    "crc32?": is_count,
+    "kind?": one_of("periodic", "best", "exception", "other"),
+    "owners?": Maybe(Each(is_text)),
+    "forever?": is_flag,
+    "left_out?": Maybe(Each(is_text)),
+    "metrics?": Maybe(Named(lambda value: is_number(to_number(value)))),
+    "validated?": is_flag,
+    "time?": is_number,
+}
+"""What an entry has to be: whoever made the directory wrote it."""
 
 _log = logging.getLogger("hookloop")
 
@@ -128,10 +158,12 @@ class Index:
         if INDEX not in self._storage.names():
             return {}
         with self._storage.open(INDEX) as file:
-            text = file.read()
+            text = file.read(LARGEST_INDEX)
         try:
-            entries = [self._entry(one) for one in json.loads(text)["checkpoints"]]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            listed = json.loads(text)
+            check_state(listed, {"checkpoints": Each(ENTRY)})
+            entries = [self._entry(one) for one in listed["checkpoints"]]
+        except (ValueError, RecursionError) as error:
             _log.warning("'%s/%s' cannot be read and is made anew: %s", self._place, INDEX, error)
             return {}
         return {one.name: one for one in entries}

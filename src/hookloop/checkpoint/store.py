@@ -22,6 +22,7 @@ from hookloop.checkpoint.storage import LocalStorage, Storage, is_url, open_stor
 from hookloop.checkpoint.sums import damage
 from hookloop.checkpoint.writing import write_checkpoint
 from hookloop.errors import CheckpointError
+from hookloop.runs.layout import LONGEST_POINTER
 
 LAST = "last_checkpoint"
 
@@ -95,7 +96,7 @@ class CheckpointStore:
         if LAST not in self.storage.names():
             return None
         with self.storage.open(LAST) as file:
-            return file.read().decode("utf-8", "replace").strip().rsplit("/", 1)[-1]
+            return file.read(LONGEST_POINTER).decode("utf-8", "replace").strip().rsplit("/", 1)[-1]
 
     def prune(self, owner: str, kind: Kind, newest: int | None) -> list[str]:
         """Delete what an owner does not want to keep any more; return the names."""

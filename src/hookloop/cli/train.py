@@ -108,7 +108,7 @@ def _run_to_resume(config: Config) -> Path | None:
         if not RunDir(run.path).config_file.is_file():
             continue
         try:
-            written = effective(load(run.path))
+            written = effective(load(run.path, only_data=True))
         except (HookloopError, OSError, ValueError) as error:  # Another run may be the one.
             say_error(f"'{run.path}' is passed over: {error}")
             continue

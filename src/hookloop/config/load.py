@@ -23,7 +23,7 @@ BASE = "_base_"
 IMPORT_PATH = "import_path"
 
 
-def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+def load(path: str | Path, overrides: Sequence[str] = (), *, only_data: bool = False) -> Config:
     """Read a config file, and say nothing yet about what its names mean.
 
     A file that cannot be read at all is refused at once. Faults that leave the rest readable are
@@ -32,8 +32,9 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     Args:
         path: A YAML or Python file, or a run directory, whose written config is taken.
         overrides: ``a.b=value`` each; the last of one key wins.
+        only_data: Whether to reject Python files, also as a base, since reading them runs them.
     """
-    config = _read(_find(Path(path), None), ())
+    config = _read(_find(Path(path), None), (), only_data=only_data)
     config.marks[()] = show(config.path)
     for text in overrides:
         override(config, text)
@@ -61,7 +62,9 @@ def extend_import_path(directories: Sequence[Path]) -> None:
             sys.path.insert(0, str(directory))
 
 
-def _read(path: Path, open_files: tuple[Path, ...]) -> Config:
+def _read(path: Path, open_files: tuple[Path, ...], *, only_data: bool = False) -> Config:
+    if only_data and path.suffix == ".py":
+        raise ConfigError([Fault("a Python file is not read here: that would run it.", show(path))])
     config = _read_file(path)
     bases = config.tree.pop(BASE, [])
     result = Config({}, path)
@@ -75,7 +78,7 @@ def _read(path: Path, open_files: tuple[Path, ...]) -> Config:
         if found in chain:
             circle = " -> ".join(show(file) for file in (*chain[chain.index(found) :], found))
             raise ConfigError([Fault(f"'{BASE}' goes round in a circle: {circle}.", where)])
-        inherited = _read(found, chain)
+        inherited = _read(found, chain, only_data=only_data)
         searched += _searched(inherited, found.parent)
         result.absorb(inherited)
     result.absorb(config)

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import yaml
 
+from hookloop.config.reading.bounded_yaml import BoundedLoader
 from hookloop.config.reading.surprises import surprise
 from hookloop.config.tree import Config, Key, spell
 from hookloop.errors import ConfigError, Fault
 from hookloop.runs.plain_yaml import number_floats
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(BoundedLoader):
     """The safe loader, for which ``1e-3`` is a number."""
 
 

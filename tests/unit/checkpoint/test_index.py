@@ -1,0 +1,54 @@
+"""Indices that somebody else wrote: whatever is in them, the files are found all the same."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from hookloop.checkpoint.index import INDEX
+from hookloop.checkpoint.store import LAST, CheckpointStore
+
+ENTRY = {"name": "epoch_1.pth", "iter": 3, "epoch": 1, "size": 0, "crc32": 0, "kind": "periodic"}
+WRONG = (None, "text", -1, 10**30, math.nan, [], {}, [1], {"a": 1}, True)
+CRAFTED = [
+    *({"checkpoints": [{**ENTRY, name: wrong}]} for name in ENTRY for wrong in WRONG),
+    *({"checkpoints": [{**ENTRY, "metrics": wrong}]} for wrong in WRONG),
+    *({"checkpoints": [{**ENTRY, "owners": wrong}]} for wrong in WRONG),
+    *({"checkpoints": wrong} for wrong in WRONG),
+    *WRONG,
+]
+
+
+def make(place: Path) -> None:
+    torch.save({"model": {}, "progress": {"iter": 3}}, place / "epoch_1.pth")
+
+
+def test_no_index_keeps_a_checkpoint_from_being_found(tmp_path: Path) -> None:
+    make(tmp_path)
+    size = (tmp_path / "epoch_1.pth").stat().st_size
+    for crafted in CRAFTED:
+        (tmp_path / INDEX).write_text(json.dumps(crafted).replace('"size": 0', f'"size": {size}'))
+        store = CheckpointStore(tmp_path)
+        assert all(isinstance(one.iter, int) for one in store.index.entries.values())
+        store.prune("x", "periodic", 1)
+        assert (tmp_path / "epoch_1.pth").exists()
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"checkpoints": [' + "[" * 5000, "\xff", ""])
+def test_an_index_that_is_no_json_is_made_again(text: str, tmp_path: Path) -> None:
+    make(tmp_path)
+    (tmp_path / INDEX).write_text(text, encoding="latin-1")
+    found = CheckpointStore(tmp_path).newest()
+    assert found is not None
+    assert found[0] == "epoch_1.pth"
+
+
+@pytest.mark.parametrize("text", ["../../etc/passwd", "x" * 100_000, "\x00", "/", "\x1b[31m", ""])
+def test_a_pointer_to_nowhere_is_passed_over(text: str, tmp_path: Path) -> None:
+    make(tmp_path)
+    (tmp_path / LAST).write_text(text)
+    found = CheckpointStore(tmp_path).newest()
+    assert found is not None
+    assert found[0] == "epoch_1.pth"
