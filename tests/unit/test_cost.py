@@ -335,10 +335,10 @@ ORIGINAL = {
     "set_state": np.random.set_state,
 }
 
-ALL_DEFAULTS = 6
+ALL_DEFAULTS = 12
 """Calls that hookloop with all its default hooks may make more than the bare loop by hand."""
 
-ALL_DEFAULTS_WITH_OWN = 28
+ALL_DEFAULTS_WITH_OWN = 30
 """The same with a sampler of one's own: three generators are taken and put back, twice."""
 
 

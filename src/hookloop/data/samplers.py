@@ -109,12 +109,14 @@ class OwnRandomness:
     """
 
     def __init__(self, seed: int) -> None:
-        self._python, self._numpy, self._torch = access_all()
-        self._inside: tuple[Any, Any, Any]
-        self._outside = outside = self._take()
+        self._ways = access_all()
+        self._outside: tuple[Any, Any, Any] = ((), (), ())
+        before = [way.take() for way in self._ways]
         seed_process(seed)
-        self._inside = self._take()
-        self._put(outside)
+        python, numpy, torchs = self._ways
+        self._inside = python.take(), numpy.take(), torchs.take()
+        for way, taken in zip(self._ways, before, strict=True):
+            way.put(taken)
 
     def state_dict(self) -> dict[str, object]:
         """Return where the generators are inside."""
@@ -127,8 +129,12 @@ class OwnRandomness:
             Randomness(state).restore()
 
     def __enter__(self) -> None:
-        self._outside = self._take()
-        self._put(self._inside)
+        python, numpy, torchs = self._ways
+        inside = self._inside
+        self._outside = python.take(), numpy.take(), torchs.take()
+        python.put(inside[0])
+        numpy.put(inside[1])
+        torchs.put(inside[2])
 
     def __exit__(
         self,
@@ -136,13 +142,9 @@ class OwnRandomness:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._inside = self._take()
-        self._put(self._outside)
-
-    def _take(self) -> tuple[Any, Any, Any]:
-        return self._python.take(), self._numpy.take(), self._torch.take()
-
-    def _put(self, taken: tuple[Any, Any, Any]) -> None:
-        self._python.put(taken[0])
-        self._numpy.put(taken[1])
-        self._torch.put(taken[2])
+        python, numpy, torchs = self._ways
+        outside = self._outside
+        self._inside = python.take(), numpy.take(), torchs.take()
+        python.put(outside[0])
+        numpy.put(outside[1])
+        torchs.put(outside[2])
