@@ -87,7 +87,8 @@ def is_alike(value: object, own: object) -> bool:
             is_alike(value[name], inner) for name, inner in own.items() if name in value
         )
     if isinstance(own, int | float) and not isinstance(own, bool):
-        return is_number(value)
+        # The words of a generator may be larger than what is counted.
+        return is_number(value) or (abs(own) >= LARGEST and type(value) is int)
     if isinstance(own, Tensor):
         return isinstance(value, Tensor) and value.dtype == own.dtype
     if isinstance(own, list):
