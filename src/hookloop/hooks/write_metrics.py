@@ -138,6 +138,8 @@ class WriteMetrics(WriteTo):
             old = directory.read_summary()
         except (OSError, ValueError):  # A damaged file is written again.
             old = {}
+        if old and not (self._trained or self._evaluated):  # A completed run was only loaded.
+            return
         summary = {**_outcome(run), "started": self._started}
         # The evaluation of a run that was trained is no part of its time.
         seconds = self._seconds(counts=self._trained or not old)

@@ -328,7 +328,6 @@ def test_a_checkpoint_does_not_grow_with_the_run(tmp_path):
         (lambda: DataLoader(Stream(), batch_size=2), "data set is iterable"),
         (lambda: DataLoader(WithGenerator(), batch_size=2), "generator of its own"),
         (lambda: DataLoader(WithTransform(), batch_size=2), "own ('transform.rng')"),
-        (lambda: DataLoader(Augmented(), sampler=OwnSampler(), batch_size=2), "its sampler keeps"),
     ],
 )
 def test_a_loader_that_cannot_be_exact_is_named_at_start(tmp_path, caplog, data, reason):
@@ -346,17 +345,6 @@ class WithTransform(Augmented):
     def __init__(self):
         super().__init__()
         self.transform = WithGenerator()
-
-
-class OwnSampler(torch.utils.data.Sampler):
-    def __init__(self):
-        self.rng = random.Random(0)
-
-    def __iter__(self):
-        return iter(self.rng.sample(range(23), 23))
-
-    def __len__(self):
-        return 23
 
 
 def test_a_completed_run_is_loaded_and_neither_trained_nor_validated_again(tmp_path, caplog):
