@@ -204,7 +204,8 @@ class OwnBatches(OwnSampler):
 
     def __iter__(self):
         for _ in range(self.count // 2):
-            yield [random.randrange(self.count), random.randrange(self.count)]
+            # Not randrange, which calls as often as its numbers happen to be too large.
+            yield [int(random.random() * self.count), int(random.random() * self.count)]
 
 
 def own_collate(samples):
