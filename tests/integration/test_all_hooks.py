@@ -159,7 +159,7 @@ def test_tensorboard_has_numbers_pictures_histograms_graph_and_text(run_dir):
 def test_the_trackers_have_the_same_numbers(trained, run_dir):
     expected = readback.jsonl_points(run_dir / "metrics.jsonl", "val/f1")
     assert readback.wandb_points(run_dir, "val/f1") == expected
-    (run_id,) = {hook.state_dict()["run_id"] for hook in trained.run.hooks if hook.name == "mlflow"}
+    (run_id,) = {hook.run_id for hook in trained.run.hooks if hook.name == "mlflow"}
     assert readback.mlflow_points(run_dir / "mlruns", run_id, "val/f1") == expected
     assert readback.trackio_points("all-hooks", run_dir.name, "val/f1") == expected
     params = readback.mlflow_client(run_dir / "mlruns").get_run(run_id).data.params

@@ -307,7 +307,7 @@ def test_check_builds_everything_and_leaves_nothing_behind(project: Path) -> Non
     done = hookloop("check", "config.yaml", cwd=project)
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
-        "config.yaml: nothing to refuse.  Net: 42 parameters, 12 iterations, 8 hooks\n"
+        "config.yaml: nothing to refuse.  Net: 42 parameters, 12 iterations, 9 hooks\n"
     )
     assert not (project / "runs").exists()
 

@@ -83,7 +83,7 @@ def test_a_hook_as_it_should_be_passes():
 @pytest.mark.parametrize(
     ("hook", "message"),
     [
-        (Forget, "cut after iteration 1 and resumed ends differently: metric_store.count"),
+        (Forget, "cut after iteration 1 and resumed ends differently: metrics.count"),
         (Ignore, "load_state_dict does not give back what state_dict returned"),
         (KeepAnObject, "return plain containers, numbers, text and tensors"),
         (Push, "Push changes the training: model.0.weight"),

@@ -86,6 +86,8 @@ def is_alike(value: object, own: object) -> bool:
         return isinstance(value, Mapping) and all(
             is_alike(value[name], inner) for name, inner in own.items() if name in value
         )
+    if isinstance(own, float) and value is None:  # Not known yet, such as the best value.
+        return True
     if isinstance(own, int | float) and not isinstance(own, bool):
         # The words of a generator may be larger than what is counted.
         return is_number(value) or (abs(own) >= LARGEST and type(value) is int)

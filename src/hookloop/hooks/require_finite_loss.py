@@ -51,10 +51,12 @@ class RequireFiniteLoss(Hook):
     def __init__(self, every: Every | int | str = 50) -> None:
         self.every = interval_of(self, every)
         self._looked_at = 0
+        self._seen: dict[str, int] = {}
         self._is_warned = False
 
     def before_train(self, run: Run) -> None:
         self._looked_at = run.progress.iter
+        self._seen = run.metrics.counts(_losses(run))
 
     def after_train_iter(self, run: Run) -> None:
         self._look(run)
@@ -78,8 +80,8 @@ class RequireFiniteLoss(Hook):
         """Read the losses since the last look; raise if the last of them are not finite."""
         since = run.progress.iter - self._looked_at
         self._looked_at = run.progress.iter
-        names = ("train/loss", *(f"train/{name}_loss" for name in run.optimizers))
-        found = run.metrics.unread(self.name, names)
+        found = run.metrics.after(self._seen, _losses(run))
+        self._seen = run.metrics.counts(_losses(run))
         for name, values in found.items():
             bad = [place for place, value in enumerate(values) if not isfinite(value)]
             if not bad:
@@ -96,6 +98,11 @@ class RequireFiniteLoss(Hook):
             if not self._is_warned:
                 self._is_warned = True
                 _log.warning("%s; the weights are finite, the training continues.", message)
+
+
+def _losses(run: Run) -> list[str]:
+    """Name the losses that updates are made from."""
+    return ["train/loss", *(f"train/{name}_loss" for name in run.optimizers)]
 
 
 def _iteration(done: int, iterations: int, values: int, place: int) -> str:

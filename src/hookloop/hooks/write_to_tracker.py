@@ -62,7 +62,7 @@ class WriteToTracker(WriteTo):
 
     def state_dict(self) -> dict[str, object]:
         now = time()
-        recent = [one for one in self._sent if now - one.time < UNSURE]
+        recent = [*self._unsure, *(one for one in self._sent if now - one.time < UNSURE)]
         return {"unsure": [[dict(r.values), r.step, r.epoch, r.phase, r.span] for r in recent]}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:

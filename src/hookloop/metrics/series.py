@@ -96,6 +96,11 @@ class Series:
         """Read the plain mean of the last ``window`` values, across epochs."""
         return smooth_all([self], [window])[0]
 
+    @property
+    def count(self) -> int:
+        """How many values were ever put."""
+        return self._past + len(self._fresh)
+
     def count_new(self, reader: str) -> int:
         """Count the values that a reader has not counted before."""
         came = self._past + len(self._fresh)

@@ -137,14 +137,18 @@ class MetricStore:
         """
         return self.smooth(self._current(name), window)
 
-    def unread(self, reader: str, names: Iterable[str]) -> dict[str, list[float]]:
-        """Read what was put under some names since the reader did this last, in one copy.
+    def counts(self, names: Iterable[str]) -> dict[str, int]:
+        """Count the values that were ever put under some names."""
+        return {name: self._series[name].count for name in names if name in self}
 
-        Of each name `WINDOW` values at most; a name without any is left out.
+    def after(self, seen: Mapping[str, int], names: Iterable[str]) -> dict[str, list[float]]:
+        """Read what was put under some names since `counts` returned ``seen``, in one copy.
+
+        Of each name `WINDOW` values at most; a name without any is left out. Nothing is noted in
+        the store, whose state does not depend on who has looked at it.
         """
-        known = [name for name in names if name in self]
-        new = {name: min(WINDOW, self._series[name].count_new(reader)) for name in known}
-        chosen = {name: count for name, count in new.items() if count}
+        new = {name: count - seen.get(name, 0) for name, count in self.counts(names).items()}
+        chosen = {name: min(WINDOW, count) for name, count in new.items() if count > 0}
         read = read_last([self._series[name] for name in chosen], list(chosen.values()))
         return dict(zip(chosen, read, strict=True))
 

@@ -172,6 +172,8 @@ def _is_equal(old: object, new: object) -> bool:
     """Return whether two plain values are equal; a tensor has no place among them."""
     if isinstance(old, list | tuple) and isinstance(new, list | tuple):
         return len(old) == len(new) and all(map(_is_equal, old, new))
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return not differences(old, new)
     plain = bool | int | float | str | None
     return isinstance(old, plain) and isinstance(new, plain) and old == new
 
