@@ -80,14 +80,13 @@ def _parts(value: object, shape: object, path: str) -> list[tuple[str, object, o
 
 def is_alike(value: object, own: object) -> bool:
     """Return whether a value could be another state of what ``own`` is a state of."""
-    if own is None or (isinstance(own, str | list | tuple | set) and not own):
+    is_open = own is None or (isinstance(own, str | list | tuple | set) and not own)
+    if is_open or (isinstance(own, float) and value is None):  # Such as a best value before any.
         return True
     if isinstance(own, Mapping):
         return isinstance(value, Mapping) and all(
             is_alike(value[name], inner) for name, inner in own.items() if name in value
         )
-    if isinstance(own, float) and value is None:  # Not known yet, such as the best value.
-        return True
     if isinstance(own, int | float) and not isinstance(own, bool):
         # The words of a generator may be larger than what is counted.
         return is_number(value) or (abs(own) >= LARGEST and type(value) is int)
