@@ -4,9 +4,11 @@ import errno
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import contextmanager
 
@@ -270,3 +272,15 @@ def test_the_best_and_those_kept_for_ever_are_never_given_up(tmp_path):
     after = names(run_dir)
     assert {"best_score_iter_1.pth", "iter_2.pth", "iter_4.pth"} <= after
     assert CheckpointStore(run_dir).newest() is not None
+
+
+def test_whoever_does_not_wait_for_a_store_finds_that_in_the_summary(tmp_path, url):
+    def go_away():
+        Unreliable.become("hangs")
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "run", SaveCheckpoint(3, directory=url), At(iter_3=go_away), iters=3)
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    assert summary["status"] == "interrupted"
+    assert "iter_3.pth' could not be saved: the wait for its store" in summary["problem"]

@@ -53,6 +53,8 @@ class BackgroundSaver:
         """
         lanes = self._lanes.values()
         with self._changed:
+            for lane in lanes:
+                lane.begin_waiting()
             while patience := {one: left for one in lanes if (left := one.patience()) > 0}:
                 began = monotonic()
                 self._changed.wait(min(patience.values()))
@@ -102,7 +104,7 @@ class BackgroundSaver:
                 self._changed.wait(min(left))
             self._in_a_hurry = False
             for lane in until:
-                lane.abandon()
+                lane.abandon(is_hurried=hurried)
             done = [lane for lane in until if not lane.jobs]
         for lane in done:
             lane.join()

@@ -90,6 +90,7 @@ class Lane:
         self._max_wait = MAX_WAIT
         self._slowest = 0.0
         self._grace = GRACE
+        self._waited = 0.0
         self._is_late = False
         self._is_closing = False
 
@@ -121,8 +122,13 @@ class Lane:
         began = self.running.began if self.running is not None else monotonic()
         return began + self._limit(self._writes()[0]) - monotonic()
 
+    def begin_waiting(self) -> None:
+        """Start counting: another checkpoint begins to wait."""
+        self._waited = 0.0
+
     def was_waited_for(self, seconds: float) -> None:
         """Count the time that a new checkpoint has waited for this store."""
+        self._waited += seconds
         if self.problem is not None:
             self._grace -= seconds
 
@@ -141,19 +147,28 @@ class Lane:
         return self.running is not None and self.running.memory is memory
 
     def begin_closing(self) -> float:
-        """Give each job its last tries; return for how many seconds to wait for all of them."""
+        """Give each job its last tries; return for how many seconds to wait for all of them.
+
+        What the last checkpoint has waited for a store that still does not answer counts.
+        """
         self._is_closing = True
         for job in self.jobs:
             job.tries, job.due = min(job.tries, LAST_TRIES - 1), 0.0
         size = sum(job.nbytes for job in self.jobs) / SLOWEST_RATE
-        return self._max_wait + size + self._slowest * (len(self._writes()) + 1)
+        waited = self._waited if self._is_late else 0.0
+        most = self._max_wait + size + self._slowest * (len(self._writes()) + 1)
+        return max(most - waited, 0.0)
 
-    def abandon(self) -> None:
-        """Give up what is left; a call of the store that does not return is left to itself."""
+    def abandon(self, *, is_hurried: bool) -> None:
+        """Give up what is left; a call of the store that does not return is left to itself.
+
+        Args:
+            is_hurried: Whether somebody did not want to wait for it.
+        """
         for job in self.jobs[:]:
             if job is self.running:
                 job.tries = LAST_TRIES
-                self._report_late(job, "The run ends without it.")
+                self._report_late(job, "The run ends without it.", is_hurried=is_hurried)
             elif job in self.jobs:
                 self._give_up(job)
 
@@ -168,9 +183,11 @@ class Lane:
     def _limit(self, job: Job) -> float:
         return self._max_wait + job.nbytes / SLOWEST_RATE
 
-    def _report_late(self, job: Job, what: str) -> None:
+    def _report_late(self, job: Job, what: str, *, is_hurried: bool = False) -> None:
         if self.problem is None:  # Otherwise it has failed before, and that says more.
             why = f"no answer from its store for {monotonic() - job.began:.2g} s"
+            if is_hurried:
+                why = "the wait for its store was interrupted"
             self.problem = f"'{job.label}' could not be saved: {why}"
             _log.warning("%s. %s", self.problem, what)
 

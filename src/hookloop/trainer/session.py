@@ -131,6 +131,7 @@ class Session:
                 error.add_note(f"while evaluating {run.phase}_data{stream}, batch {number}")
             do_at_end(error, fire, run.plan.on_exception, run, error)
             do_at_end(error, self._loop.save_requested)
+            run.outcome = replace(run.outcome, problem=self._saver.problem)
             raise
         finally:
             if os.getpid() == process:

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 
 import pytest
 
@@ -297,7 +298,19 @@ def test_whoever_interrupts_the_end_does_not_wait_again(saver, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             saver.close()
     saver.close()
-    assert "'here/a' could not be saved" in saver.problem
+    assert saver.problem == "'here/a' could not be saved: the wait for its store was interrupted"
+    held.allowed.set()
+
+
+def test_what_the_last_checkpoint_has_waited_the_end_does_not_wait_again(saver):
+    held = Work("a", [], held=True)
+    saver.submit(write(held, max_wait=1.0))
+    held.begun.wait(30)
+    saver.wait_for_room(MEMORY)
+    saver.submit(Job("here/b", "here", Work("b", []), memory=object(), max_wait=1.0))
+    began = time.monotonic()
+    saver.close()
+    assert time.monotonic() - began < 0.9
     held.allowed.set()
 
 
