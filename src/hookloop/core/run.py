@@ -155,6 +155,9 @@ class Interrupted(SystemExit):
         super().__init__(outcome.exit_code)
         self.outcome = outcome
 
+    def __str__(self) -> str:
+        return self.outcome.reason
+
 
 @dataclass(slots=True, kw_only=True)
 class Run:

@@ -37,7 +37,8 @@ class StopOnSignal(Hook):
     once, without saving; the others may be repeated. Left as they are: SIGHUP where ``nohup`` has
     it ignored, and any but the first two for which the program has a handler of its own.
 
-    The handlers that were there before come back when the run ends. A run in another thread than
+    The handlers that were there before come back when the run has ended, after the last hook and
+    writer. Until then, a signal that follows a cluster's warning does not cut them short. A run in another thread than
     the main one gets no signals, and this hook does nothing there.
 
     Args:
@@ -62,42 +63,59 @@ class StopOnSignal(Hook):
         self._run: Run | None = None
         self._process = os.getpid()
         self._was_told = False
+        self._is_ending = False
 
     def before_run(self, run: Run) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
-        self._run, self._was_told, self._process = run, False, os.getpid()
+        self._run, self._process = run, os.getpid()
+        self._was_told = self._is_ending = False
         for number in self.signals:
             if not self._is_usual or _is_free(number):
                 self._before[number] = signal.signal(number, self._receive)
 
     def after_run(self, run: Run) -> None:
+        self._is_ending = True
+
+    def leave(self) -> None:
+        """Let the signals do again what they did before the run."""
         self._restore()
         self._run = None
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         name = signal.Signals(number).name
         is_insistent = name in INSISTENT
-        # Not whether the run is interrupted: one that stops for another reason has to be told, too.
-        is_over = self._run is None or (self._was_told and is_insistent)
-        if (
-            is_over or os.getpid() != self._process
-        ):  # A child that was forked dies as it always did.
-            self._restore()
+        run, is_child = self._run, os.getpid() != self._process
+        if run is None or is_child or (is_insistent and self._is_last(run)):
+            self._restore()  # A child that was forked dies as it always did.
             os.kill(os.getpid(), number)
             return
-        assert self._run is not None
-        if self._run.requests.stop is None or is_insistent:
+        if self._is_ending:
+            self._was_told = self._was_told or is_insistent
+            return
+        if run.requests.stop is None or is_insistent:
             again = "send it again" if is_insistent else "Ctrl-C or SIGTERM, sent twice, is the way"
             _log.warning("%s: ending after this iteration; %s to end at once.", name, again)
         self._was_told = self._was_told or is_insistent
-        self._run.stop(f"{name} was received", signal=number)
+        run.stop(f"{name} was received", signal=number)
+
+    def _is_last(self, run: Run) -> bool:
+        """Return whether an insistent signal ends at once: the second one, or one at the end."""
+        # Not whether the run is interrupted: one that stops for another reason has to be told, too.
+        return self._was_told or (self._is_ending and not run.is_interrupted)
 
     def _restore(self) -> None:
         for number, handler in self._before.items():
             # None: it was not set from Python, and cannot be set again from here.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)  # type: ignore[arg-type]
         self._before.clear()
+
+
+def leave_signals(run: Run) -> None:
+    """Let the signals do what they did before a run, when all of it has ended."""
+    for hook in run.hooks:
+        if isinstance(hook, StopOnSignal):
+            hook.leave()
 
 
 def _is_free(number: signal.Signals) -> bool:

@@ -111,6 +111,8 @@ class WriteTo(Hook):
         # Hooks that act later may still put something: the writer is closed after them.
         self._write_rest(run)
         if self._writer is not None:
+            if run.is_interrupted:  # Whoever sent the signal does not wait long.
+                self._writer.hurry()
             self._writer.flush()
 
     def _open(self, run: Run, phase: Phase) -> None:

@@ -19,6 +19,7 @@ from hookloop.core.loop import Loop
 from hookloop.core.plan import fire
 from hookloop.core.run import Interrupted, Outcome, Requests, Run, Status
 from hookloop.data.randomness import seed_all
+from hookloop.hooks.stop_on_signal import leave_signals
 from hookloop.hooks.write_metrics import record_disabled
 from hookloop.runs.layout import RunDir
 from hookloop.runs.run_log import RunLog
@@ -137,6 +138,7 @@ class Session:
             if os.getpid() == process:
                 with ExitStack() as last:  # Each of these happens, even if another one fails.
                     last.callback(self.start.leave)
+                    last.callback(leave_signals, run)
                     last.callback(self._close_data)
                     last.callback(self._conclude, log, trains=trains)
                     last.callback(self._close_writers)

@@ -17,6 +17,9 @@ Item = list[Record] | threading.Event | None
 PATIENCE = 60.0
 """Seconds that a run waits for a writer that does not move, before it goes on without it."""
 
+HURRIED = 10.0
+"""Seconds that a run which a signal has ended waits for a writer, whether it moves or not."""
+
 PAUSE = 0.2
 """Seconds for which records gather before the thread takes them."""
 
@@ -48,6 +51,8 @@ class Background(Writer):
         self.name = writer.name
         self.failed = False
         self.patience = patience
+        self._is_hurried = False
+        self._done = 0
         self._queue: deque[Item] = deque()
         self._room = threading.Semaphore(size)
         self._wake = threading.Event()
@@ -75,16 +80,20 @@ class Background(Writer):
     def flush(self) -> None:
         """Wait until everything handed over so far is written."""
         reached = threading.Event()
-        if not self.failed and self._hand_over(reached) and not reached.wait(self.patience):
-            self._give_up()
+        if not self.failed and self._hand_over(reached):
+            self._wait_for(reached.wait)
+
+    def hurry(self) -> None:
+        """Wait little from now on: the run was asked to end."""
+        self._is_hurried, self.patience = True, min(self.patience, HURRIED)
 
     def stop(self) -> bool:
         """Write what waits and end the thread; tell whether that succeeded."""
         if self._hand_over(None):
-            # One that has failed writes nothing more; if it hangs, it was waited for already.
-            self._thread.join(min(self.patience, 1.0) if self.failed else self.patience)
-        if self._thread.is_alive():
-            self._give_up()
+            if self.failed:  # It writes nothing more; if it hangs, it was waited for already.
+                self._thread.join(min(self.patience, 1.0))
+            else:
+                self._wait_for(self._ends_within)
         return not self._thread.is_alive()
 
     def close(self) -> None:
@@ -92,6 +101,21 @@ class Background(Writer):
         if self.stop():
             # Also after a failure, which was reported: a backend may hold more than files.
             self._attempt(self.writer.close, always=True)
+
+    def _wait_for(self, comes_within: Callable[[float], bool]) -> None:
+        """Wait for something as long as the writer moves; give it up otherwise."""
+        done = -1
+        while not self.failed and done != self._done:
+            done = self._done
+            if comes_within(self.patience):
+                return
+            if self._is_hurried:
+                break
+        self._give_up()
+
+    def _ends_within(self, seconds: float) -> bool:
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def _hand_over(self, item: Item) -> bool:
         if not self._room.acquire(blocking=False):
@@ -118,6 +142,7 @@ class Background(Writer):
                     item.set()
                 else:
                     self._attempt(partial(self.writer.write, item))
+                self._done += 1
 
     def _attempt(self, action: Callable[[], None], *, always: bool = False) -> None:
         if self.failed and not always:
@@ -128,7 +153,8 @@ class Background(Writer):
             self._fail(error)
 
     def _give_up(self) -> None:
-        self._fail(TimeoutError(f"nothing moved for {self.patience:g} seconds"))
+        what = "it took more than" if self._is_hurried else "nothing moved for"
+        self._fail(TimeoutError(f"{what} {self.patience:g} seconds"))
 
     def _fail(self, error: BaseException) -> None:
         if not self.failed:

@@ -7,16 +7,17 @@ import time
 import pytest
 from tests.tiny import make_trainer
 
+from hookloop.core.hook import Hook
 from hookloop.core.run import Interrupted
 from hookloop.errors import HookError
 from hookloop.hooks import SaveCheckpoint, StopOnSignal
 from hookloop.parallel.signals import ENDING
 
 
-def strike(tmp_path, *names, hook=None):
+def strike(tmp_path, *names, hook=None, others=()):
     """Train, get the signals in the fourth iteration; return how it ended."""
     trainer = make_trainer(
-        hooks=[hook or StopOnSignal(), SaveCheckpoint()], max_epochs=3, run_dir=tmp_path
+        hooks=[hook or StopOnSignal(), SaveCheckpoint(), *others], max_epochs=3, run_dir=tmp_path
     )
 
     @trainer.on("after_backward")
@@ -61,6 +62,40 @@ def test_whoever_insists_is_obeyed_at_once(tmp_path, names):
     with pytest.raises(KeyboardInterrupt):
         strike(tmp_path, *names)
     assert not (tmp_path / "iter_4.pth").exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "follows"),
+    [("SIGUSR1", "SIGUSR1"), ("SIGUSR1", "SIGTERM"), ("SIGHUP", "SIGHUP"), ("SIGTERM", "SIGHUP")],
+)
+def test_signals_that_follow_by_themselves_do_not_cut_the_last_hooks_short(
+    tmp_path, names, follows
+):
+    class Last(Hook):
+        priority = 100
+        has_ended = False
+
+        def after_run(self, run):
+            os.kill(os.getpid(), signal.Signals[follows])
+            self.has_ended = True
+
+    last = Last()
+    before = signal.getsignal(signal.Signals[follows])
+    outcome = strike(tmp_path, names, others=[last])
+    assert outcome.reason == f"{names} was received"
+    assert last.has_ended
+    assert signal.getsignal(signal.Signals[follows]) is before
+
+
+@pytest.mark.parametrize("names", [(), ("SIGINT",), ("SIGUSR1", "SIGINT")])
+def test_ctrl_c_ends_hooks_that_hang_at_the_end(tmp_path, names):
+    class Hangs(Hook):
+        def after_run(self, run):
+            os.kill(os.getpid(), signal.SIGINT)
+            raise AssertionError("it hangs on")
+
+    with pytest.raises(KeyboardInterrupt):
+        strike(tmp_path, *names, others=[Hangs()])
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ import threading
 
 import pytest
 
+from hookloop.writers import background
 from hookloop.writers.background import Background
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Scalars
@@ -114,6 +115,36 @@ def test_a_writer_that_does_not_move_is_given_up(act, caplog):
             getattr(writer, act)()
     assert writer.failed
     assert "nothing moved for 0.05 seconds" in caplog.messages[0]
+    inner.go.set()
+    writer.close()
+
+
+@pytest.mark.parametrize("act", ["flush", "close"])
+def test_a_writer_that_is_slow_but_moves_gets_its_time(act):
+    class Slow(Keeping):
+        def write(self, records):
+            threading.Event().wait(0.1)
+            super().write(records)
+
+    inner = Slow()
+    writer = Background(inner, patience=0.5)
+    for step in range(10):
+        writer.write([scalars(step)])
+    getattr(writer, act)()
+    assert not writer.failed
+    assert [record.step for record in inner.records] == list(range(10))
+    writer.close()
+
+
+def test_a_run_in_a_hurry_does_not_wait_for_a_slow_writer(caplog, monkeypatch):
+    monkeypatch.setattr(background, "HURRIED", 0.05)
+    inner = Waiting()
+    writer = Background(inner)
+    writer.write([scalars(1)])
+    writer.hurry()
+    writer.flush()
+    assert writer.failed
+    assert "it took more than 0.05 seconds" in caplog.text
     inner.go.set()
     writer.close()
 
