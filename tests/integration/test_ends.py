@@ -192,3 +192,38 @@ def test_cells_of_a_notebook_end_and_so_does_its_kernel(notebook, tmp_path):
 
     notebook.client.shutdown()
     assert notebook.manager.provisioner.process.wait(LIMIT) == 0
+
+
+SPAWNING = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from hookloop import Trainer
+
+data = TensorDataset(torch.randn(32, 4), torch.randn(32, 1))
+model = torch.nn.Linear(4, 1)
+loader = DataLoader(data, 4, num_workers=1, multiprocessing_context="spawn")
+Trainer(
+    model,
+    train_data=loader,
+    loss=torch.nn.functional.mse_loss,
+    optimizer=torch.optim.SGD(model.parameters(), 0.1),
+    max_epochs=1,
+    run_dir="run",
+    device="cpu",
+).train()
+"""
+
+
+def test_a_script_that_its_workers_import_is_told_to_guard_its_main_part(tmp_path):
+    (tmp_path / "script.py").write_text(SPAWNING)
+    done = subprocess.run(
+        [sys.executable, "script.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 1
+    assert "Put what trains under \"if __name__ == '__main__':\"" in done.stderr
+    assert "is being trained in by" not in done.stderr

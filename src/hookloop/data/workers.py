@@ -12,7 +12,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from multiprocessing import parent_process
+from multiprocessing import current_process, parent_process
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.util import Finalize
@@ -21,6 +21,7 @@ from weakref import WeakSet, ref
 
 from torch._C import _remove_worker_pids
 
+from hookloop.errors import DataError
 from hookloop.parallel.signals import ENDING
 
 WorkerInit = Callable[[int], object]
@@ -128,3 +129,17 @@ def _kill(
 def _send_kill(workers: Sequence[BaseProcess]) -> None:
     for worker in workers:
         worker.kill()
+
+
+def check_main_is_guarded() -> None:
+    """Reject to train in a process that was started for another one and still imports its script.
+
+    Such a process, a worker of a DataLoader where processes are spawned, would train as well.
+    """
+    # The mark by which Python itself rejects to start further processes there.
+    if getattr(current_process(), "_inheriting", False):
+        raise DataError(
+            "A process that is to load data imports your script, and the script trains when it is "
+            "imported. Put what trains under \"if __name__ == '__main__':\"; functions and classes "
+            "stay where they are."
+        )

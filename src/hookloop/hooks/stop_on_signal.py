@@ -38,8 +38,8 @@ class StopOnSignal(Hook):
     it ignored, and any but the first two for which the program has a handler of its own.
 
     The handlers that were there before come back when the run has ended, after the last hook and
-    writer. Until then, a signal that follows a cluster's warning does not cut them short. A run in another thread than
-    the main one gets no signals, and this hook does nothing there.
+    writer. Until then, a signal that follows a cluster's warning does not cut them short. A run in
+    another thread than the main one gets no signals, and this hook does nothing there.
 
     Args:
         signals: Names of the signals to obey, whoever else handles them; None for the usual ones.

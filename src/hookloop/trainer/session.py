@@ -19,6 +19,7 @@ from hookloop.core.loop import Loop
 from hookloop.core.plan import fire
 from hookloop.core.run import Interrupted, Outcome, Requests, Run, Status
 from hookloop.data.randomness import seed_all
+from hookloop.data.workers import check_main_is_guarded
 from hookloop.hooks.stop_on_signal import leave_signals
 from hookloop.hooks.write_metrics import record_disabled
 from hookloop.runs.layout import RunDir
@@ -101,6 +102,7 @@ class Session:
     @contextmanager
     def running(self, *, trains: bool = False) -> Iterator[None]:
         """Do one piece of work between before_run and after_run; what it reports is logged."""
+        check_main_is_guarded()
         with closing(RunLog()) as log, self._working(log, trains=trains):
             yield
 
