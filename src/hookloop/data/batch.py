@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import fields, is_dataclass, replace
 from typing import cast
 
@@ -18,7 +18,8 @@ def is_pair(batch: object) -> bool:
 def size_of(batch: object) -> int:
     """Count the samples of a batch: by a tensor or array in it, or a list of other things.
 
-    A tensor that stands by itself decides before those in lists, each of which may be a sample.
+    A tensor that stands by itself decides before those in lists, each of which may be a sample. An
+    object counts by ``num_graphs``, ``batch_size``, its attributes or its length, in this order.
     What has nothing to count is one sample.
 
     >>> size_of({"image": torch.zeros(4, 2), "label": torch.zeros(4)})
@@ -33,12 +34,18 @@ def size_of(batch: object) -> int:
 def _size(value: object) -> int | None:
     if (length := _length(value)) is not None:
         return length
+    if not _is_plain(value):
+        return _said(value)
     parts = _parts(value)
     for count in (_length, _listed, _size):
         for part in parts:
             if (size := count(part)) is not None:
                 return size
     return _listed(value)
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, (tuple, list, Mapping)) or is_dataclass(value)
 
 
 def _length(value: object) -> int | None:
@@ -51,7 +58,51 @@ def _listed(value: object) -> int | None:
     """Return the length of a list of samples: of what is no tensor, and no list of any."""
     if not isinstance(value, (tuple, list)) or not value:
         return None
-    return len(value) if isinstance(value[0], (str, bytes, int, float, Mapping)) else None
+    first = value[0]
+    if isinstance(first, _SINGLE):
+        return len(value) if all(isinstance(one, _SINGLE) for one in value) else None
+    if isinstance(first, Mapping):  # Inputs and targets, which share no key, are no two samples.
+        alike = all(isinstance(one, Mapping) and one.keys() & first.keys() for one in value)
+        return len(value) if alike else None
+    if not all(isinstance(one, (tuple, list)) for one in value):
+        return None
+    if _are_samples(value):
+        return len(value)
+    return len(first) if _are_samples(list(zip(*value, strict=False))) else None
+
+
+_SINGLE = (str, bytes, int, float)
+
+
+def _are_samples(rows: Sequence[Sequence[object]]) -> bool:
+    """Return whether lists are samples, as [(x0, y0), (x1, y1)], and not parts of a batch."""
+    if not rows:
+        return False
+    first, *others = rows
+    kinds = [_kind(part) for part in first]
+    if len(set(kinds)) < 2 or any([_kind(part) for part in row] != kinds for row in others):
+        return False
+    # Parts of a batch have one length: (tokens, lengths) of inputs, and the same of targets.
+    lengths = {_listed(part) if (n := _length(part)) is None else n for part in first}
+    return None in lengths or len(lengths) > 1
+
+
+def _kind(value: object) -> tuple[type, int]:
+    return type(value), len(getattr(value, "shape", ()))
+
+
+def _said(value: object) -> int | None:
+    """Return what an object says of its own size; its attributes may lead anywhere."""
+    for name in ("num_graphs", "batch_size"):
+        if isinstance(said := getattr(value, name, None), int):
+            return said
+    for count in (_length, _listed):
+        for part in getattr(value, "__dict__", {}).values():
+            if (size := count(part)) is not None:
+                return size
+    if isinstance(value, (Tensor, *_SINGLE)):
+        return None
+    return len(value) if isinstance(value, Sized) else None
 
 
 def _parts(value: object) -> list[object]:
@@ -59,9 +110,7 @@ def _parts(value: object) -> list[object]:
         return [] if _listed(value) else list(value)
     if isinstance(value, Mapping):
         return list(value.values())
-    if is_dataclass(value):
-        return [getattr(value, field.name) for field in fields(value)]
-    return []
+    return [getattr(value, field.name) for field in fields(value)]  # type: ignore[arg-type]
 
 
 def to_device(value: object, device: torch.device) -> object:

@@ -13,6 +13,7 @@ from functools import partial
 from math import inf
 from typing import TypeGuard
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -65,7 +66,9 @@ class Microbatches:
         if isinstance(output, Mapping):
             for name, value in output.items():
                 if is_scalar(value):
-                    self._numbers.setdefault(name, WeightedMean()).add(value, weight)
+                    self._numbers.setdefault(name, WeightedMean()).add(
+                        value if isinstance(value, Tensor) else float(value), weight
+                    )
         return loss / self._divisor(weight, counted is not None)
 
     def loss(self) -> Tensor:
@@ -143,7 +146,7 @@ def check_weight(weight: object) -> Weight:
             f"The 'weight' returned beside the loss is {shown}: it must be one number, such as the "
             "tokens or pixels that the loss is a mean of. Return anything else by another name."
         )
-    return weight
+    return float(weight)
 
 
 def counting_loss(loss: Tensor, weight: object) -> Tensor:
@@ -158,4 +161,7 @@ def is_scalar(value: object) -> TypeGuard[Tensor | float]:
     """Return whether a value is one number."""
     if isinstance(value, Tensor):
         return value.ndim == 0
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
+
+
+_NUMBERS = (int, float, np.integer, np.floating)

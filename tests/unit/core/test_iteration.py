@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record, weights
@@ -150,11 +151,16 @@ def test_other_numbers_of_a_step_are_weighted_alike():
             "loss": functional.mse_loss(output, targets),
             "offset": (output - targets).mean(),
             "biggest": 1.0,
+            "size": np.int64(len(inputs)),
+            "share": np.float32(0.5),
         }
 
     def offset(sizes):
         run = train(make_model(), cut(samples(), sizes), step=step).run
         assert run.metrics.latest("train/biggest") == 1.0
+        assert run.metrics.latest("train/share") == 0.5
+        size = sum(size * size for size in sizes) / sum(sizes)
+        assert run.metrics.latest("train/size") == pytest.approx(size)
         return run.metrics.latest("train/offset")
 
     assert offset([8, 8, 4]) == pytest.approx(offset([20]))
@@ -215,6 +221,17 @@ def test_weights_for_some_microbatches_only_are_rejected():
 
     with pytest.raises(ModelError, match="for some microbatches"):
         train(make_model(), cut(samples(), [8, 8, 4]), step=step)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32])
+def test_a_weight_may_be_a_number_of_numpy(kind):
+    def step(run, batch):
+        loss = functional.mse_loss(run.model(batch[0]), batch[1])
+        return {"loss": loss, "weight": kind(len(batch[0]))}
+
+    whole = train(make_model(), [samples()]).run
+    parts = train(make_model(), cut(samples(), [8, 8, 4]), step=step).run
+    assert close(parts.model, whole.model)
 
 
 @pytest.mark.parametrize("weight", [-1, float("nan"), float("inf"), "8", torch.ones(2), None, True])

@@ -1,4 +1,6 @@
+from collections import deque
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,6 +33,19 @@ class Pair:
         (["a", "b", "c", "d"], 4),
         (Pair("x", torch.zeros(7, 1)), 7),
         ((torch.tensor(1.0), torch.zeros(8, 1)), 8),
+        (({"x": torch.zeros(5, 2)}, torch.zeros(5)), 5),
+        ([{"x": torch.zeros(5, 2), "mask": torch.zeros(5)}, {"y": torch.zeros(5)}], 5),
+        (("photos", torch.zeros(5, 2)), 5),
+        ((3, torch.zeros(5, 2)), 5),
+        ([(torch.zeros(8), 1), (torch.zeros(8), 0), (torch.zeros(8), 1)], 3),
+        ([(image, torch.zeros(4)) for image in IMAGES], 2),
+        (((torch.zeros(5, 7), torch.zeros(5)), (torch.zeros(5, 6), torch.zeros(5))), 5),
+        (((torch.zeros(5, 7), [7] * 5), (torch.zeros(5, 6), [6] * 5)), 5),
+        ((IMAGES, [torch.zeros(9, 4), torch.zeros(1, 4)]), 2),
+        (SimpleNamespace(name="x", inputs=torch.zeros(6, 2)), 6),
+        (SimpleNamespace(num_graphs=4, x=torch.zeros(90, 2)), 4),
+        (SimpleNamespace(batch_size=4, x=torch.zeros(90, 2)), 4),
+        (deque(IMAGES), 2),
         ((torch.zeros(0, 2), torch.zeros(0)), 0),
         (torch.tensor(1.0), 1),
         ("text", 1),
@@ -42,3 +57,9 @@ class Pair:
 )
 def test_samples_are_counted_in_every_kind_of_batch(batch, size):
     assert size_of(batch) == size
+
+
+def test_an_object_that_leads_to_itself_is_one_sample():
+    node = SimpleNamespace()
+    node.parent = SimpleNamespace(child=node)
+    assert size_of(node) == 1
