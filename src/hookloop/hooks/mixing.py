@@ -40,7 +40,6 @@ class Mixing(Hook):
 
     priority = Priority.LOW  # After hooks that choose or resize samples.
     takes_part_in_training = True
-    takes_part_in_training = True
 
     def __init__(
         self,

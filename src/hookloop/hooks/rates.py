@@ -9,8 +9,13 @@ if TYPE_CHECKING:
 
 
 def learning_rates(run: Run) -> dict[str, float]:
-    """Return ``lr`` of the first parameter group; ``lr/<optimizer>`` when there are several."""
-    rates = {name: float(one.param_groups[0]["lr"]) for name, one in run.optimizers.items()}
-    if len(rates) == 1:
-        return {"lr": next(iter(rates.values()))}
-    return {f"lr/{name}": rate for name, rate in rates.items()}
+    """Return ``lr`` of the first parameter group; ``lr/<optimizer>`` when there are several.
+
+    What a hook puts under such a name is left to it.
+    """
+    several = len(run.optimizers) > 1
+    return {
+        label: float(one.param_groups[0]["lr"])
+        for name, one in run.optimizers.items()
+        if (label := f"lr/{name}" if several else "lr") not in run.metrics
+    }

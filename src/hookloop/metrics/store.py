@@ -183,7 +183,9 @@ class MetricStore:
         current = found[now]
         for (name, series), mean in zip(chosen.items(), means, strict=True):
             at = series.at
-            if at is None or at >= now:  # After: an iteration that failed was not completed.
+            # After: an iteration that failed was not completed. Of the same iteration: its last
+            # batch also ended the epoch, which the others of its numbers know.
+            if at is None or at[0] >= now[0]:
                 current[name] = mean
             else:
                 found.setdefault(at, {})[name] = mean

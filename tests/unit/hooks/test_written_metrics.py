@@ -1,6 +1,7 @@
 """Whatever a hook puts into the metric store reaches every writer, once, with its iteration."""
 
 import io
+import json
 import math
 
 import numpy as np
@@ -245,3 +246,24 @@ def test_the_loss_of_an_interval_and_of_an_epoch_have_two_names(tmp_path):
     epochs = points(tmp_path, "train_epoch/loss")
     assert [step for step, _ in epochs] == [3, 6, 9, 12]
     assert epochs[-1][1] == pytest.approx(trainer.run.metrics.mean("train/loss"), rel=1e-6)
+
+
+def test_the_numbers_of_an_iteration_are_one_record_also_when_it_ends_the_epoch(tmp_path):
+    def step(run, batch):
+        output = run.model(batch[0])
+        loss = torch.nn.functional.cross_entropy(output, batch[1])
+        return {"loss": loss, "size": len(batch[1])}
+
+    options = {"loss": None, "step": step, "metrics": None, "val_data": None}
+    train(tmp_path, every=50, **options)
+    text = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8")
+    lines = [one for one in map(json.loads, text.splitlines()) if one["span"] == "iter"]
+    assert [(one["iter"], one["epoch"]) for one in lines] == [(6, 2)]
+    assert {"train/loss", "train/size", "lr"} <= lines[0].keys()
+
+
+def test_a_rate_that_a_hook_puts_is_replaced_by_no_other(tmp_path):
+    hooks = [WriteCSV("epochs.csv"), put_at("after_epoch", "lr", value=7.0)]
+    train(tmp_path, *hooks, every=50)
+    assert readback.csv_points(tmp_path / "run" / "epochs.csv", "lr") == [(3, 7.0), (6, 7.0)]
+    assert {value for _, value in points(tmp_path, "lr")} == {7.0}
