@@ -111,10 +111,20 @@ def describe(run: Run, recent: Mapping[str, float]) -> str:
     """Say losses, learning rate and speed."""
     text = numbers(without_times(recent) | learning_rates(run))
     if "iter_time" in recent:
-        text += f"  {1000 * recent['iter_time']:.3g} ms/iter"
+        text += f"  {milliseconds(recent['iter_time'], 3)} ms/iter"
     if "data_time" in recent:
-        text += f" (data {1000 * recent['data_time']:.2g})"
+        text += f" (data {milliseconds(recent['data_time'], 2)})"
     return text
+
+
+def milliseconds(seconds: float, digits: int) -> str:
+    """Write a time with so many digits, and as a whole number if it is long.
+
+    >>> milliseconds(0.001234, 2), milliseconds(0.2081, 2), milliseconds(1.5, 3)
+    ('1.2', '208', '1500')
+    """
+    time = 1000 * seconds
+    return f"{time:.0f}" if time >= 10**digits - 0.5 else f"{time:.{digits}g}"
 
 
 def remaining(run: Run, recent: Mapping[str, float]) -> str:
