@@ -35,6 +35,12 @@ What is indented fires as often as what encloses it. `before_forward`, `after_fo
 fire for each microbatch. A validation may also come in the middle of an epoch, when it goes by
 iterations.
 
+A resumed run fires `before_run` and `before_train` again, and `before_epoch` and
+`before_train_epoch` too if it continues in the middle of an epoch: hooks set up there what no
+checkpoint holds. They draw the same random numbers as the first time, and a metric that they put
+there is recorded once. A hook that counts epochs looks at `run.progress.iter_in_epoch`, which is 0
+when an epoch really begins.
+
 `before_forward` is the place to replace `run.batch`: to mix, resize or choose samples. It fires for
 each microbatch, and where several optimizers take turns, for each of them with the batch as it was
 read. What it leaves there is what the model, the loss, the metrics and later hooks get, and what

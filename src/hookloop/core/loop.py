@@ -86,7 +86,8 @@ class Loop:
     def iterations(self) -> Generator[list[object], None, None]:
         """Yield the batches of each iteration, for its update; all the rest is done in between."""
         run, plan, progress = self.run, self.run.plan, self.run.progress
-        fire(plan.before_train, run)
+        with run.metrics.repeated(is_so=progress.iter > 0):  # Recorded once, as without a resume.
+            fire(plan.before_train, run)
         if progress.stage != "inside":
             self._take_up_randomness()
         if self.validation.due_at_start(progress):
@@ -107,12 +108,13 @@ class Loop:
     def _train_epoch(self) -> Generator[list[object], None, bool]:
         """Go through one epoch; return whether its end was reached."""
         run, plan, progress = self.run, self.run.plan, self.run.progress
-        if progress.stage != "inside":
+        if is_new := progress.stage != "inside":
             progress.stage, progress.iter_in_epoch = "inside", 0
             run.metrics.start_epoch("train")
-        fire(plan.before_epoch, run)
-        run.model.train()
-        fire(plan.before_train_epoch, run)
+        with run.metrics.repeated(is_so=not is_new):
+            fire(plan.before_epoch, run)
+            run.model.train()
+            fire(plan.before_train_epoch, run)
         self._take_up_randomness()
         self._obey()  # A validation that was due when the run was cut off.
         if run.requests.stop:

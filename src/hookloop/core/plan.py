@@ -70,9 +70,13 @@ def _apart(point: Point, *entries: tuple[Call, Hook]) -> Call:
     calls = Calls.of(point, entries, apart=False)
     each = [(one.owners[0].name, partial(fire, one)) for one in calls.singly(apart=False)]
     place = Place(point.name, point.is_busy, partial(fire, calls), each)
+    begins_run, begins_epoch = point.name == "before_train", point.ahead and point.clock == "epochs"
 
     def call(run: Run, *args: object) -> None:
-        run.side_randomness.lend(place, (run.phase, run.progress.iter), run, *args)
+        at = run.progress.iter  # Or, where a resume fires again, when it was fired first.
+        if begins_run or begins_epoch:
+            at = 0 if begins_run else at - run.progress.iter_in_epoch
+        run.side_randomness.lend(place, (run.phase, at), run, *args)
 
     return call
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import torch
@@ -36,6 +37,11 @@ class Place:
     is_busy: bool
     together: Callable[..., object]
     each: Sequence[tuple[str, Callable[..., object]]]
+
+    @cached_property
+    def key(self) -> str:
+        """What tells it from others of its name: hooks with a schedule act by themselves."""
+        return f"{self.name}: {', '.join(name for name, _ in self.each)}"
 
 
 class SideRandomness:
@@ -60,6 +66,10 @@ class SideRandomness:
         self._drawn: dict[str, set[str]] = {}
         self._moments: dict[str, tuple[Hashable, int]] = {}
 
+    def begin(self) -> None:
+        """Begin a call of the trainer: what it repeats gets the numbers that it got before."""
+        self._moments.clear()
+
     def watch_devices(self, devices: Iterable[torch.device]) -> None:
         """Keep the generators of devices too, besides the process's own."""
         self._generators = self._own = process_generators(devices)
@@ -81,7 +91,7 @@ class SideRandomness:
         if self._is_lent:  # Called by one who looks on: to the training it is the same one.
             place.together(*args)
             return
-        drawn = self._drawn.get(place.name) if place.is_busy else None
+        drawn = self._drawn.get(place.key) if place.is_busy else None
         before = self._states()
         self._is_lent = True
         try:
@@ -97,9 +107,9 @@ class SideRandomness:
         self, place: Place, drawn: set[str] | None, when: Hashable, args: tuple[object, ...]
     ) -> None:
         """Seed the generators for one after the other; at a busy place note which are needed."""
-        last, count = self._moments.get(place.name, (None, 0))
+        last, count = self._moments.get(place.key, (None, 0))
         count = count + 1 if last == when else 0
-        self._moments[place.name] = when, count
+        self._moments[place.key] = when, count
         if self.key is None:
             self.key = _number(str(torch.default_generator.get_state().tolist()))
         for name, call in place.each:
@@ -110,7 +120,7 @@ class SideRandomness:
             seeded = self._states() if place.is_busy else ()
             call(*args)
             if place.is_busy:
-                known = self._drawn.setdefault(place.name, set())
+                known = self._drawn.setdefault(place.key, set())
                 pairs = zip(self._generators, seeded, strict=True)
                 known.update(one.name for one, then in pairs if one.now() != then)
 

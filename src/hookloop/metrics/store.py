@@ -6,7 +6,8 @@ is kept is bounded: a window of recent values and the sums of the current epoch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import cast
 
 from torch import Tensor
@@ -71,6 +72,7 @@ class MetricStore:
     def __init__(self) -> None:
         self.moment: Moment = (0, 0)
         self._series: dict[str, Series] = {}
+        self._is_repeated = False
 
     def series(self, name: str) -> Series:
         """Return the series of a name, made when it is new."""
@@ -82,6 +84,8 @@ class MetricStore:
 
     def put(self, name: str, value: Value | int, weight: float = 1.0) -> None:
         """Record a number; a tensor is copied on its device and not read."""
+        if self._is_repeated and name in self:
+            return
         if isinstance(value, Tensor):
             if value.numel() != 1:
                 raise MetricError(
@@ -97,6 +101,23 @@ class MetricStore:
         series = self.series(name)
         series.add(value, weight)
         series.at = self.moment
+
+    @contextmanager
+    def repeated(self, *, is_so: bool) -> Iterator[None]:
+        """While hooks act again where they did before a resume, record only what has no value yet.
+
+        >>> store = MetricStore()
+        >>> store.put("size", 5)
+        >>> with store.repeated(is_so=True):
+        ...     store.put("size", 6)
+        >>> store.latest("size")
+        5.0
+        """
+        self._is_repeated = is_so
+        try:
+            yield
+        finally:
+            self._is_repeated = False
 
     def names(self) -> list[str]:
         """List the names that have a value."""

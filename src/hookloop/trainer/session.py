@@ -191,6 +191,7 @@ class Session:
     def _keep_randomness(self) -> None:
         """Choose the random numbers that no hook which only observes may take."""
         run, side = self.run, self.run.side_randomness
+        side.begin()
         side.watch_devices({run.device, *(one.device for one in run.model.parameters())})
         self._keep_loaders()
         if side.key is None:

@@ -93,7 +93,7 @@ def test_who_begins_to_draw_late_has_own_numbers_soon():
     assert numbers[0] == upcoming  # A copy of what is next in the training, and put back.
     assert len(set(numbers)) == 5
     assert torch.rand(1).item() == upcoming
-    assert side.state_dict()["drawn"] == {"after_train_iter": ["torch"]}
+    assert side.state_dict()["drawn"] == {"after_train_iter: call 0": ["torch"]}
 
 
 def test_a_resumed_one_continues_the_same():
@@ -143,3 +143,22 @@ def test_the_generator_of_a_loader_is_put_back():
     before = generator.get_state()
     lend(side, 3, lambda: torch.rand(1, generator=generator))
     assert torch.equal(generator.get_state(), before)
+
+
+def test_two_places_of_one_name_know_nothing_of_each_other():
+    found = []
+    for with_other in (False, True):
+        side, numbers = SideRandomness(), []
+        side.key = 1
+        other = Place("after_train_iter", True, lambda: None, [("other", lambda: None)])
+
+        def note(numbers=numbers):
+            numbers.append(torch.rand(1).item())
+
+        mine = Place("after_train_iter", True, note, [("mine", note)])
+        for when in range(3):
+            if with_other:  # It draws nothing, and acts first: by a schedule of its own.
+                side.lend(other, when)
+            side.lend(mine, when)
+        found.append(numbers)
+    assert found[0] == found[1]
