@@ -58,6 +58,8 @@ class Note(Hook):
 def leave_out(trainer: Trainer, name: str | None) -> None:
     """Take a hook out, by its name."""
     trainer._hooks = [hook for hook in trainer._hooks if hook.name != name]
+    if not any(hook.steps_schedules for hook in trainer._hooks):
+        trainer.run.schedules.clear()  # A schedule that nobody steps would be rejected.
 
 
 def describe(trainer: Trainer) -> list[dict[str, object]]:
