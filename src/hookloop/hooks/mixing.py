@@ -120,7 +120,13 @@ class Mixing(Hook):
                 f"{type(self).__name__}: the targets are classes, {describe(targets)}: give "
                 "classes=, how many there are."
             )
-        shares = torch.nn.functional.one_hot(targets.long(), self.classes)
+        try:
+            shares = torch.nn.functional.one_hot(targets.long(), self.classes)
+        except RuntimeError as error:
+            raise HookError(
+                f"{type(self).__name__}: the targets reach from {int(targets.min())} to "
+                f"{int(targets.max())}, and classes={self.classes} allows 0 to {self.classes - 1}."
+            ) from error
         return shares.movedim(-1, 1).to(torch.get_default_dtype())
 
     def _is_over(self, run: Run) -> bool:

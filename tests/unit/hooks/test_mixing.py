@@ -217,6 +217,12 @@ def test_classes_without_their_number_are_rejected(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_targets_beyond_the_classes_are_rejected(kind, tmp_path):
+    with pytest.raises(HookError, match="the targets reach from 0 to 3, and classes=3 allows"):
+        make_trainer(tmp_path, kind(3)).train()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_without_the_parts_is_shown(kind, tmp_path):
     with pytest.raises(HookError, match=r"no tensor at 'image' of the batch, which is \[float32"):
         make_trainer(tmp_path, kind(4, inputs="image")).train()
