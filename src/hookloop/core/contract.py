@@ -80,5 +80,5 @@ def _unknown(hook: str, name: str, known: Collection[str]) -> str:
         hint = f" There is no {phase}_data=."
     return (
         f"The hook '{hook}' watches '{name}', which nothing produces.{hint} "
-        f"Known metrics: {listed}."
+        f"Known metrics: {listed}. A hook that puts another declares it: writes = ('{name}',)."
     )

@@ -19,3 +19,8 @@ def learning_rates(run: Run) -> dict[str, float]:
         for name, one in run.optimizers.items()
         if (label := f"lr/{name}" if several else "lr") not in run.metrics
     }
+
+
+def is_rate(name: str) -> bool:
+    """Return whether a name is that of a learning rate."""
+    return name == "lr" or name.startswith("lr/")

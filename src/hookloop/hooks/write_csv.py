@@ -143,7 +143,7 @@ class WriteCSV(WriteTo):
             row |= {f"train/{name}": mean for name, mean in run.metrics.stream("train").items()}
             row |= learning_rates(run)
         self._written_at = progress.iter
-        if not self.reads:  # The columns of train/ have these numbers.
+        if not self._wanted:  # The columns of train/ have these numbers.
             row = {name: value for name, value in row.items() if stream_of(name) != EPOCH}
         if chosen := self._choose(row):
             self._writer.write([Scalars(chosen, progress.iter, progress.epoch, "train", "epoch")])

@@ -12,7 +12,7 @@ from hookloop.core.plan import Disabled
 from hookloop.core.priority import Priority
 from hookloop.errors import HookError
 from hookloop.every import Every
-from hookloop.hooks.rates import learning_rates
+from hookloop.hooks.rates import is_rate, learning_rates
 from hookloop.metrics.store import EPOCH, stream_of
 from hookloop.writers.background import Background
 from hookloop.writers.base import Report, Writer, warn_of_failure
@@ -66,7 +66,9 @@ class WriteTo(Hook):
                 f"{type(self).__name__}: metrics is a list, write metrics=['{metrics}']."
             )
         self.every = interval_of(self, every)
-        self.reads = tuple(metrics or ())
+        self._wanted = tuple(metrics or ())
+        # The rates are added when a record is made: nobody produces them before.
+        self.reads = tuple(name for name in self._wanted if not is_rate(name))
         self._writer: Background | None = None
         self._phase: Phase = "train"  # What the run is about.
         self._rates_at = -1
@@ -198,10 +200,10 @@ class WriteTo(Hook):
         return report
 
     def _choose(self, values: Mapping[str, float]) -> dict[str, float]:
-        if not self.reads:
+        if not self._wanted:
             return dict(values)
         return {
             name: value
             for name, value in values.items()
-            if any(matches(name, wanted) for wanted in self.reads)
+            if any(matches(name, wanted) for wanted in self._wanted)
         }

@@ -11,6 +11,7 @@ from tests import readback
 from tests.tiny import make_classifier
 
 from hookloop import Hook
+from hookloop.errors import MetricError
 from hookloop.hooks import (
     LogMetrics,
     SaveCheckpoint,
@@ -267,3 +268,21 @@ def test_a_rate_that_a_hook_puts_is_replaced_by_no_other(tmp_path):
     train(tmp_path, *hooks, every=50)
     assert readback.csv_points(tmp_path / "run" / "epochs.csv", "lr") == [(3, 7.0), (6, 7.0)]
     assert {value for _, value in points(tmp_path, "lr")} == {7.0}
+
+
+@pytest.mark.parametrize("every", ["1 epoch", 2])
+def test_the_learning_rate_can_be_chosen(tmp_path, every):
+    rows = WriteCSV("chosen.csv", every=every, metrics=["lr", "train/loss"])
+    train(tmp_path, rows)
+    found = readback.csv_rows(tmp_path / "run" / "chosen.csv")
+    assert list(found[0]) == ["time", "phase", "iter", "epoch", "train/loss", "lr"]
+    assert all(row["lr"] and row["train/loss"] for row in found)
+    only = WriteCSV("only.csv", every=every, metrics=["lr"])
+    make_classifier(hooks=[only], run_dir=tmp_path / "other").train()
+    assert list(readback.csv_rows(tmp_path / "other" / "only.csv")[0])[4:] == ["lr"]
+
+
+def test_a_name_that_no_hook_declares_is_rejected_with_what_to_do(tmp_path):
+    hooks = [WriteCSV(metrics=["quality"]), put_at("after_epoch", "quality")]
+    with pytest.raises(MetricError, match=r"declares it: writes = \('quality',\)"):
+        make_classifier(hooks=hooks, run_dir=tmp_path).train()
