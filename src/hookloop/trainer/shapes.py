@@ -32,6 +32,12 @@ LIKE_PARAMETERS = (
 )
 """What torch's optimizers keep in the shape of a parameter."""
 
+SCHEDULED = (
+    *("lr", "initial_lr", "max_lr", "min_lr", "momentum", "base_momentum", "max_momentum"),
+    *("betas", "weight_decay"),
+)
+"""Entries of a group with which schedules compute, whatever the optimizer."""
+
 KEYS_OF_NUMPY = 624
 """Words of the state of the Mersenne Twister."""
 
@@ -136,21 +142,46 @@ def check_shapes(checkpoint: Mapping[str, object], label: str, *, has_data: bool
 
 
 def check_optimizer(optimizer: torch.optim.Optimizer, state: object) -> None:
-    """Reject a state that torch would take, to fail at the next update."""
+    """Reject a state that torch would take, to fail at the next update.
+
+    An optimizer that wraps others, or keeps a state of its own form, checks it by itself.
+    """
+    if type(optimizer).state_dict is not torch.optim.Optimizer.state_dict:
+        return
     groups = {"param_groups": Each({"params": Each(is_count)}), "state": is_mapping}
     check_state(state, groups)
     given = cast("dict[str, list[dict[str, object]]]", state)["param_groups"]
     shapes: dict[object, object] = {}
     for index, (one, own) in enumerate(zip(given, optimizer.param_groups, strict=False)):
-        known = {name: value for name, value in own.items() if name != "params"}
-        if wrong := [n for n, value in known.items() if n in one and not is_alike(one[n], value)]:
+        wrong = [name for name in one if name in own and not _fits(optimizer, name, one, own)]
+        if wrong:
             raise ValueError(f"'param_groups[{index}].{wrong[0]}' is not what was saved")
         numbers = cast("list[int]", one["params"])
         shapes |= zip(numbers, [tuple(p.shape) for p in own["params"]], strict=False)
-    if type(optimizer).__module__.startswith("torch.optim"):
+    if _is_of_torch(optimizer):
         kept = cast("dict[str, dict[int, object]]", state)["state"]
         for number, values in kept.items():
             _check_kept(values, f"state[{number}]", shapes.get(number))
+
+
+def _is_of_torch(optimizer: torch.optim.Optimizer) -> bool:
+    return type(optimizer).__module__.startswith("torch.optim.")
+
+
+def _fits(
+    optimizer: torch.optim.Optimizer,
+    name: str,
+    saved: Mapping[str, object],
+    own: Mapping[str, object],
+) -> bool:
+    """Return whether torch can compute with an entry of a group; those of users may be anything."""
+    is_known = name in SCHEDULED or (_is_of_torch(optimizer) and name in optimizer.defaults)
+    if not is_known or name == "params":
+        return True
+    one, other = saved[name], own[name]
+    if (is_scalar(one) or is_number(one)) and (is_scalar(other) or is_number(other)):
+        return True  # A rate may be a tensor now and a number then.
+    return is_alike(one, other)
 
 
 def _check_kept(values: object, path: str, shape: object) -> None:

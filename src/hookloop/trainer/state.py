@@ -73,6 +73,7 @@ def restore(
     run: Run, checkpoint: Mapping[str, object], label: str, scaler: torch.amp.GradScaler | None
 ) -> Randomness:
     """Give everything its state back; return the random numbers, for the loop to take up."""
+    checkpoint = _of_today(checkpoint)
     check_shapes(checkpoint, label, has_data=run.train_data is not None)
     _check_kinds(run, checkpoint, label)
     _say_changes(run, checkpoint)
@@ -106,6 +107,23 @@ def restore(
         with taking_up("random numbers of hooks", label):
             run.side_randomness.load_state_dict(_part(checkpoint, "side_randomness", label))
     return _randomness(checkpoint, label, run.world.rank)
+
+
+def _of_today(checkpoint: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a checkpoint with the parts that version 0.1 kept under another name."""
+    series = checkpoint.get("metrics")
+    if "metric_store" in checkpoint or not isinstance(series, Mapping):
+        return checkpoint
+    store = {name: _settled(one) for name, one in series.items() if isinstance(one, Mapping)}
+    return {**checkpoint, "metric_store": store}
+
+
+def _settled(series: Mapping[str, object]) -> dict[str, object]:
+    """Return a series of which every reader has read all, since its readers were others."""
+    past, pending = series.get("past"), series.get("pending")
+    came = past if isinstance(past, int) else 0
+    came += len(pending) if isinstance(pending, list) else 0
+    return {**series, "marks": {}, "start": came}
 
 
 def _randomness(checkpoint: Mapping[str, object], label: str, rank: int) -> Randomness:

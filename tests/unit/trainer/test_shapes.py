@@ -1,5 +1,6 @@
 """Checkpoints in which one entry is not what a run saves end in an error of ours, or do no harm."""
 
+import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from tests.tiny import make_classes, make_classifier
 
 from hookloop import hooks
 from hookloop.errors import CheckpointError, HookloopError
+from hookloop.trainer.shapes import check_optimizer
 from hookloop.trainer.trainer import Trainer
 
 GONE = object()
@@ -113,3 +115,75 @@ def test_the_place_is_in_the_message(
     torch.save(changed(good, path, wrong), tmp_path / "epoch_1.pth")
     with pytest.raises(CheckpointError, match=words):
         make(tmp_path, resume=True).train()
+
+
+class Wrapping(torch.optim.Optimizer):
+    """An optimizer around another, whose state has a form of its own."""
+
+    def __init__(self, inner: torch.optim.Optimizer) -> None:
+        self.inner = inner
+        self.param_groups, self.defaults, self.state = inner.param_groups, inner.defaults, {}
+        self.steps = 0
+
+    def step(self, closure: Any = None) -> None:
+        self.steps += 1
+        self.inner.step()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"inner": self.inner.state_dict(), "steps": self.steps}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.inner.load_state_dict(state_dict["inner"])
+        self.steps = state_dict["steps"]
+
+
+def test_resumes_an_optimizer_whose_state_has_a_form_of_its_own(tmp_path: Path) -> None:
+    for epochs in (1, 2):
+        model = torch.nn.Linear(4, 3)
+        optimizer = Wrapping(torch.optim.Adam(model.parameters()))
+        trainer = make_classifier(
+            model=model,
+            optimizer=optimizer,
+            max_epochs=epochs,
+            hooks=[hooks.SaveCheckpoint("1 epochs")],
+            run_dir=tmp_path / "run",
+            resume="auto",
+        )
+        trainer.train()
+    assert optimizer.steps == trainer.run.progress.iter
+
+
+@pytest.mark.parametrize(
+    "changes", [{"lr": torch.tensor(0.02)}, {"tag": "late"}, {"note": [1, "two"]}]
+)
+def test_takes_groups_that_users_change(changes: dict[str, Any]) -> None:
+    def fresh() -> torch.optim.Optimizer:
+        groups = [{"params": torch.nn.Linear(2, 2).parameters(), "tag": 1, "note": 2}]
+        return torch.optim.Adam(groups, lr=0.01)
+
+    optimizer = fresh()
+    optimizer.param_groups[0].update(changes)
+
+    check_optimizer(fresh(), optimizer.state_dict())
+
+
+def test_resumes_a_checkpoint_of_the_first_version(tmp_path: Path, good: dict[str, Any]) -> None:
+    added = ("side_randomness", "environment", "versions", "metric_store")
+    first = {name: part for name, part in good.items() if name not in added}
+    first["metrics"] = {
+        name: {key: part for key, part in one.items() if key not in ("at", "start")}
+        for name, one in good["metric_store"].items()
+        if not name.startswith("train_epoch/")
+    }
+    (tmp_path / "run").mkdir()
+    torch.save(first, tmp_path / "run" / "epoch_1.pth")
+
+    trainer = make(tmp_path / "run", resume=True)
+    outcome = trainer.train()
+
+    assert (outcome.status, trainer.run.progress.epoch) == ("completed", 2)
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    iterations = [json.loads(line)["iter"] for line in lines]
+    done = good["progress"]["iter"]
+    assert iterations == sorted(iterations)
+    assert min(iterations) >= done
