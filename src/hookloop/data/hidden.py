@@ -6,6 +6,7 @@ variables of the module that the data set's methods use.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from functools import partial
 from types import FunctionType, MethodType
@@ -15,6 +16,12 @@ from hookloop.data.kept import GENERATORS
 SOME = 100
 """Parts of a list or dict that are looked at."""
 
+MOST = 20_000
+"""Parts that are looked at in all."""
+
+PLAIN = (int, float, bool, str, bytes, type(None))
+"""Values that hold nothing."""
+
 DEPTH = 4
 """How far attributes of attributes are followed."""
 
@@ -23,13 +30,20 @@ LIBRARIES = ("torch", "numpy", "builtins", "functools", "random", "collections")
 
 
 def generators_in(holder: object, depth: int = DEPTH) -> Iterator[tuple[str, object]]:
-    """Yield the generators that an object draws from, each with the way to it."""
-    for name, value in _parts_of(holder):
-        if isinstance(value, GENERATORS):
-            yield name, value
-        elif depth:
-            for below, one in generators_in(value, depth - 1):
-                yield f"{name}.{below}", one
+    """Yield the generators that an object draws from, each with the way to it, the nearest first.
+
+    At most `MOST` parts are looked at: nested lists of numbers would take minutes.
+    """
+    waiting = deque([("", holder, depth)])
+    looks = 0
+    while waiting and looks < MOST:
+        path, one, left = waiting.popleft()
+        for name, value in _parts_of(one):
+            looks += 1
+            if isinstance(value, GENERATORS):
+                yield f"{path}{name}", value
+            elif left and type(value) not in PLAIN:
+                waiting.append((f"{path}{name}.", value, left - 1))
 
 
 def _parts_of(holder: object) -> Iterator[tuple[str, object]]:

@@ -138,7 +138,9 @@ def _held(holder: object, path: str, depth: int) -> Iterator[tuple[str, Any]]:
 
 def _is_sequence(value: Any) -> bool:  # noqa: ANN401 - whatever an attribute may be
     if isinstance(value, Tensor):
-        return value.layout is torch.strided and not value.is_meta and value.ndim > 0 < len(value)
+        if value.layout is not torch.strided or value.is_meta or value.is_quantized:
+            return False
+        return not value.is_nested and value.ndim > 0 < len(value)
     if isinstance(value, np.ndarray):
         return value.ndim > 0 < len(value)
     return (isinstance(value, list | tuple) or _is_table(value)) and len(value) > 0
@@ -161,17 +163,26 @@ def _digest(values: Any) -> str | None:  # noqa: ANN401 - a list, an array, a ta
     return digest.hexdigest()
 
 
-def _bytes_of(value: Any) -> bytes | None:  # noqa: ANN401 - an element of any kind
+def _bytes_of(value: Any, looks: int = LOOKS) -> bytes | None:  # noqa: ANN401 - of any kind
+    """Condense one element, fewer parts of it the deeper they are."""
     if isinstance(value, bool | int | float | str | bytes):
         return repr(value).encode()
+    if isinstance(value, Tensor) and (value.is_quantized or value.is_nested or value.is_meta):
+        return None
     if isinstance(value, Tensor | np.ndarray | np.generic) or _is_table(value):
         flat = value.detach().reshape(-1) if isinstance(value, Tensor) else np.ravel(value)
-        return _bytes_of(flat[:: max(1, len(flat) // LOOKS)].tolist())
+        some = flat[:: max(1, len(flat) // LOOKS)].tolist()
+        is_plain = isinstance(flat, Tensor) or not flat.dtype.hasobject
+        return repr(some).encode() if is_plain else _bytes_of(some, looks)
     if not isinstance(value, list | tuple | dict):
         return None
-    parts = list(value.values()) if isinstance(value, dict) else value[:LOOKS]
-    found = [_bytes_of(part) for part in parts]
+    parts = list(value.values()) if isinstance(value, dict) else value
+    found = [_bytes_of(part, looks // 8) for part in parts[:looks]]
     return None if None in found else b"(" + b",".join(cast("list[bytes]", found)) + b")"
+
+
+def _has_objects(values: Tensor | np.ndarray[Any, Any]) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype.hasobject
 
 
 def _total(values: Any) -> int | None:  # noqa: ANN401 - a list, an array, a table
@@ -181,8 +192,15 @@ def _total(values: Any) -> int | None:  # noqa: ANN401 - a list, an array, a tab
         return sum(values) if is_counted else sum(map(id, values))
     if _is_table(values):
         values = np.asarray(values.index)
-    if values.nbytes > MOST or isinstance(values, np.memmap) or values.dtype == object:
+    if values.nbytes > MOST or isinstance(values, np.memmap) or _has_objects(values):
         return None
     if isinstance(values, Tensor):
-        return int(values.detach().contiguous().view(torch.uint8).sum(dtype=torch.int64))
+        return int(
+            values.detach()
+            .resolve_conj()
+            .resolve_neg()
+            .contiguous()
+            .view(torch.uint8)
+            .sum(dtype=torch.int64)
+        )
     return int(np.ascontiguousarray(values).view(np.uint8).sum(dtype=np.int64))

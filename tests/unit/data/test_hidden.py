@@ -96,3 +96,18 @@ def test_a_list_that_iterates_in_a_way_of_its_own_is_named():
     assert "Shuffled has an __iter__ of its own" in Source(Shuffled([1, 2]), "data").inexact
     assert Source(Named([1, 2]), "data").inexact is None
     assert Source(range(3), "data").inexact is None
+
+
+def test_few_parts_of_deep_lists_are_looked_at_and_near_generators_found():
+    class Looked(list):
+        count = 0
+
+        def __getitem__(self, place):
+            Looked.count += 1
+            return super().__getitem__(place)
+
+    data = Plain()
+    data.samples = [[[Looked([0] * 100)] * 100] * 100] * 100
+    data.rng = random.Random(0)
+    assert [name for name, _ in generators_in(data)] == ["rng"]
+    assert Looked.count < 2_000

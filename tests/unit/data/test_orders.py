@@ -130,3 +130,42 @@ def test_a_data_set_with_a_state_continues_in_its_order(caplog):
     second.load_state_dict(first.state_dict())
     assert [g[0].tolist() for g in second.groups(1)] == [g[0].tolist() for g in groups]
     assert not caplog.records
+
+
+def itself():
+    held = [1]
+    held.append(held)
+    return held
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.qint8),
+        lambda: torch.ones(4, dtype=torch.complex64).conj(),
+        lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+        lambda: np.array([(1, "a")], dtype=[("x", int), ("y", object)]),
+        lambda: np.ones(3, np.longdouble),
+        itself,
+    ],
+    ids=["quantized", "conjugate", "nested", "objects", "long", "itself"],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_values_of_any_kind_may_be_held(make, caplog):
+    held = make()
+    source = Source(loader_of(Held(held)), "train_data")
+    Source(loader_of(Held(held)), "train_data").load_state_dict(source.state_dict())
+    assert not caplog.records
+
+
+def test_deep_lists_are_looked_at_in_few_places():
+    looked = []
+
+    class Counting(list):
+        def __getitem__(self, place):
+            looked.append(place)
+            return super().__getitem__(place)
+
+    samples = [Counting([Counting([Counting([0] * 100)] * 100)] * 100)] * 100
+    Source(loader_of(Held(samples)), "train_data")
+    assert len(looked) < 60_000
