@@ -19,6 +19,8 @@ from hookloop.errors import ConfigError, Fault
 
 BASE = "_base_"
 HOOK_LISTS = ("hooks", "custom_hooks")
+MARK = "_is_hookloop_config"
+"""Attribute of a module that was run as a config."""
 
 
 def read_python(path: Path, shown: str, known: Collection[str]) -> Config:
@@ -88,17 +90,22 @@ def _has_path(value: object) -> bool:
 def _run(path: Path) -> ModuleType:
     name = re.sub(r"\W", "_", path.stem)
     known = sys.modules.get(name)
-    if known is not None and getattr(known, "__file__", None) != str(path):
+    # Another config of this name gives way: a resume, in a process of its own, finds either.
+    is_config = getattr(known, MARK, False)
+    if known is not None and not is_config and getattr(known, "__file__", None) != str(path):
         name = f"{name}_config"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    setattr(module, MARK, True)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except BaseException as error:
-        del sys.modules[name]
+        sys.modules.pop(name)
+        if known is not None and is_config:
+            sys.modules[name] = known
         error.add_note(f"while reading the config file {path}")
         raise
     return module
@@ -120,6 +127,9 @@ def _plain(value: object) -> object:
         return items if all(_is_config(item) for item in items) else value
     if isinstance(value, Path):
         return str(value)
+    # A number of NumPy, told by what it has, since torch's tensors are objects of their own.
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        return value.item()  # type: ignore[attr-defined]
     return value
 
 

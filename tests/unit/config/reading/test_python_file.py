@@ -84,3 +84,27 @@ def test_an_error_of_the_file_itself_stays_whole_with_a_note(tmp_path: Path) -> 
         read(tmp_path, "max_epochs = unknown_name\n", "c.py")
     assert caught.value.__notes__ == [f"while reading the config file {tmp_path / 'c.py'}"]
     assert "c" not in sys.modules
+
+
+def test_numbers_of_numpy_are_plain_ones(tmp_path: Path) -> None:
+    text = "import numpy as np\nseed = np.int64(3)\noptimizer = dict(lr=np.float32(0.5))\n"
+    tree = read(tmp_path, text).tree
+    assert (type(tree["seed"]), tree["seed"]) == (int, 3)
+    assert tree["optimizer"] == {"lr": 0.5}
+
+
+def test_two_files_of_one_name_may_hold_objects(tmp_path: Path) -> None:
+    for directory in ("a", "b"):
+        (tmp_path / directory).mkdir()
+        config = read(tmp_path / directory, "loss = object()\n", "read_python_twin.py")
+        assert not config.faults
+        assert list(config.origins.values()) == ["read_python_twin:loss"]
+
+
+def test_a_file_that_fails_leaves_another_of_its_name_in_place(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    read(tmp_path, "max_epochs = 1\n", "read_python_other.py")
+    first = sys.modules["read_python_other"]
+    with pytest.raises(ZeroDivisionError):
+        read(tmp_path / "b", "1 / 0\n", "read_python_other.py")
+    assert sys.modules["read_python_other"] is first
