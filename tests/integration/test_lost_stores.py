@@ -117,6 +117,18 @@ def test_a_run_whose_directory_is_removed_reports_it_and_writes_on(tmp_path, cap
     assert train(run_dir, SaveCheckpoint(10), iters=50, resume=True)[1].status == "completed"
 
 
+def test_a_run_whose_directory_is_moved_writes_on_where_it_should(tmp_path, capsys):
+    run_dir = tmp_path / "run"
+    moves = At(iter_20=lambda: run_dir.rename(tmp_path / "moved"))
+    _, outcome, _ = train(run_dir, SaveCheckpoint(10), moves, iters=45)
+    assert outcome.problem is None
+    lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+    trained = [one["iter"] for one in lines if (one["phase"], one["span"]) == ("train", "iter")]
+    assert trained == list(range(1, 46))
+    assert "completed after iteration 45" in (run_dir / "run.log").read_text()
+    assert "cannot be written" not in capsys.readouterr().err
+
+
 def test_a_directory_removed_after_the_last_save_gets_it_again(tmp_path):
     run_dir = tmp_path / "run"
 

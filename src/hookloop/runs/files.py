@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from hookloop.errors import LinkError
 
@@ -92,6 +92,17 @@ def open_to_append(path: Path, buffering: int = -1) -> BinaryIO:
             shutil.copyfile(path, draft)
         number = open_own(path, os.O_RDWR | os.O_APPEND)
     return os.fdopen(number, "ab", buffering)
+
+
+def has_left(file: IO[bytes], path: Path) -> bool:
+    """Return whether an open file is no longer at its path: it was deleted or moved."""
+    if os.fstat(file.fileno()).st_nlink == 0:
+        return True
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    return False
 
 
 def open_own(path: Path, flags: int) -> int:

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, TextIO, TypeVar
 
-from hookloop.runs.files import open_to_append, reject_link
+from hookloop.runs.files import has_left, open_to_append, reject_link
 from hookloop.runs.handlers import PassingHandler, is_on_screen, passing_handlers
 from hookloop.runs.shown import print_line, shown
 from hookloop.version import VERSION
@@ -126,8 +126,8 @@ class RunLog(PassingHandler):
             self._is_late = False
 
     def _write_waiting(self, path: Path) -> None:
-        if self._file is not None and os.fstat(self._file.fileno()).st_nlink == 0:
-            self._file.close()  # Somebody has deleted it.
+        if self._file is not None and has_left(self._file, path):
+            self._file.close()  # Somebody has deleted or moved it.
             self._file = None
         if self._file is None:
             self._file = open_to_append(path, buffering=0)

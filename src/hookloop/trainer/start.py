@@ -118,11 +118,6 @@ class Start:
         """Make the directory again if somebody has deleted it; return whether that was so."""
         if self._dir is None or self._lock is None or not self._lock.is_lost():
             return False
-        _log.warning(
-            "Files in '%s' were deleted while it is trained in: the run continues there. What it "
-            "saves from now on is kept, what was deleted is lost.",
-            self._dir,
-        )
         self._lock.give_back()
         try:
             RunDir.open(self._dir)
@@ -130,6 +125,11 @@ class Start:
             self.keep_config(self._config)
         except (OSError, HookloopError) as error:
             _log.warning("'%s' cannot be restored: %s", self._dir, error)
+        _log.warning(  # Only now: the log lies there, too.
+            "Files in '%s' were deleted while it is trained in: the run continues there. What it "
+            "saves from now on is kept, what was deleted is lost.",
+            self._dir,
+        )
         return True
 
     def leave(self) -> None:

@@ -31,7 +31,8 @@ class Background(Writer):
     caller far more than writing, because the two change places at the interpreter's lock. The queue
     is bounded: when it is full, the caller waits, so that nothing is lost and memory does not grow.
     A writer that fails, or does not move for a minute, is reported once and left out from then on.
-    The thread ends with `close`; opening and closing the writer stay with the caller.
+    The thread ends with `close`. Opening the writer stays with the caller; closing it, in a thread
+    again, is waited for as long as a write.
 
     Args:
         writer: Who does the work.
@@ -98,9 +99,19 @@ class Background(Writer):
 
     def close(self) -> None:
         """Write what waits, end the thread and close the writer."""
-        if self.stop():
-            # Also after a failure, which was reported: a backend may hold more than files.
-            self._attempt(self.writer.close, always=True)
+        if not self.stop():
+            return
+        # Also after a failure, which was reported: a backend may hold more than files.
+        closing = threading.Thread(
+            target=copy_context().run,
+            args=(partial(self._attempt, self.writer.close, always=True),),
+            name=f"close-{self.name}",
+            daemon=True,
+        )
+        closing.start()
+        closing.join(self.patience)
+        if closing.is_alive():
+            self._fail(TimeoutError(f"closing it took more than {self.patience:g} seconds"))
 
     def _wait_for(self, comes_within: Callable[[float], bool]) -> None:
         """Wait for something as long as the writer moves; give it up otherwise."""

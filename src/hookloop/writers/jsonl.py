@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from hookloop.runs.files import open_to_append, write_text
+from hookloop.runs.files import has_left, open_to_append, write_text
 from hookloop.runs.records import to_json
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Record, Scalars
@@ -59,7 +59,7 @@ class JsonLines(Writer):
             self._file.close()
 
     def _append(self) -> None:
-        if os.fstat(self._file.fileno()).st_nlink == 0:
+        if has_left(self._file, self.path):
             self._come_back()
         while self._waiting:
             done = self._file.write(self._waiting)
@@ -68,7 +68,7 @@ class JsonLines(Writer):
         self._is_late = False
 
     def _come_back(self) -> None:
-        """Make the file again after somebody has deleted it; what is open can still be read."""
+        """Make the file again after it was deleted or moved; what is open can still be read."""
         old = self._file
         lines = (
             b"" if self.path.exists() else os.pread(old.fileno(), os.fstat(old.fileno()).st_size, 0)
@@ -76,7 +76,9 @@ class JsonLines(Writer):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = open_to_append(self.path, buffering=0)
         old.close()
-        _log.warning("'%s' was deleted while the run writes it: it is made again.", self.path)
+        _log.warning(
+            "'%s' was deleted or moved while the run writes it: it is made again.", self.path
+        )
         self._waiting = lines + self._waiting
         self.lines = self.path.read_bytes().count(b"\n")
 

@@ -149,6 +149,22 @@ def test_a_run_in_a_hurry_does_not_wait_for_a_slow_writer(caplog, monkeypatch):
     writer.close()
 
 
+def test_a_writer_that_hangs_when_it_is_closed_is_given_up(caplog):
+    go = threading.Event()
+
+    class Hangs(Keeping):
+        def close(self):
+            go.wait(30)
+
+    inner = Hangs()
+    writer = Background(inner, patience=0.2)
+    writer.write([scalars(1)])
+    writer.close()
+    assert "closing it took more than 0.2 seconds" in caplog.text
+    assert len(inner.records) == 1
+    go.set()
+
+
 def test_write_now_comes_after_what_waits():
     inner = Keeping()
     writer = Background(inner)

@@ -74,7 +74,7 @@ def test_a_file_that_is_deleted_comes_back_with_all_of_its_lines(tmp_path, caplo
     writer.close()
     assert [json.loads(line)["iter"] for line in path.read_text().splitlines()] == list(range(6))
     assert writer.lines == 6
-    assert caplog.text.count("was deleted while the run writes it") == 1
+    assert caplog.text.count("was deleted or moved while the run writes it") == 1
 
 
 def test_a_file_that_was_put_in_its_place_is_continued(tmp_path):
