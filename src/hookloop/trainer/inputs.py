@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from numbers import Integral
 
 import torch
 from torch.optim import LBFGS, Optimizer
@@ -64,12 +65,19 @@ def make_scaler(precision: Precision, device: torch.device) -> torch.amp.GradSca
     return torch.amp.GradScaler(device.type) if precision == "fp16" else None
 
 
-def check_count(name: str, value: object) -> None:
-    """Reject what is not a whole number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int):
+def whole(name: str, value: object) -> int:
+    """Return a whole number, of NumPy too, as a plain one."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise ModelError(f"{name}={value!r}: it must be a whole number, such as {name}=3.")
-    if value < 1:
+    return int(value)
+
+
+def check_count(name: str, value: object) -> int:
+    """Return a whole number above 0; reject anything else."""
+    count = whole(name, value)
+    if count < 1:
         raise ModelError(f"{name} must be at least 1, not {value}.")
+    return count
 
 
 def make_progress(
@@ -81,9 +89,10 @@ def make_progress(
 ) -> Progress:
     """Set the limits of the run, as far as they can be told beforehand."""
     limits = {"max_epochs": max_epochs, "max_iters": max_iters, "epoch_iters": epoch_iters}
-    for name, limit in (limits | {"accumulate": accumulate}).items():
-        if limit is not None:
-            check_count(name, limit)
+    check_count("accumulate", accumulate)
+    max_epochs, max_iters, epoch_iters = (
+        None if limit is None else check_count(name, limit) for name, limit in limits.items()
+    )
     batches = source.num_batches if source is not None else None
     known = epoch_iters
     if known is None and batches is not None:
@@ -102,8 +111,7 @@ def set_limits(progress: Progress, max_epochs: int | None, max_iters: int | None
     wanted = {name: limit for name, limit in given.items() if limit is not None}
     later = replace(progress)
     for name, limit in wanted.items():
-        check_count(name, limit)
-        setattr(later, name, limit)
+        setattr(later, name, check_count(name, limit))
     if later.is_done:
         by_iters = later.max_iters is not None and later.iter >= later.max_iters
         name, done = ("max_iters", later.iter) if by_iters else ("max_epochs", later.epoch)

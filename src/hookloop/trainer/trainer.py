@@ -45,6 +45,7 @@ from hookloop.trainer.inputs import (
     place_model,
     produced_names,
     set_limits,
+    whole,
 )
 from hookloop.trainer.session import Session
 from hookloop.trainer.start import Start
@@ -168,7 +169,7 @@ class Trainer(Guarded):
             config=show_references(config or {}),
             world=World.from_environment(),
             device=where,
-            seed=seed,
+            seed=None if seed is None else whole("seed", seed),
             progress=make_progress(source, max_epochs, max_iters, epoch_iters, accumulate),
         )
         scaler = make_scaler(precision, where)

@@ -6,6 +6,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tests.tiny import Record, assert_same_bits, make_data, make_model, make_trainer, record
@@ -540,3 +541,12 @@ def test_a_forgotten_return_is_refused():
 
     with pytest.raises(ModelError, match="The model returned None: return the loss"):
         make_trainer(model=Silent(4, 1), loss=None).train()
+
+
+def test_whole_numbers_of_numpy_are_taken(tmp_path: Path) -> None:
+    trainer = make_trainer(
+        max_epochs=np.int64(1), seed=np.int64(3), run_dir=tmp_path / "run", default_hooks=None
+    )
+    assert trainer.train().status == "completed"
+    assert trainer.train(max_epochs=np.int32(2)).status == "completed"
+    assert (type(trainer.run.seed), type(trainer.run.progress.max_epochs)) == (int, int)
