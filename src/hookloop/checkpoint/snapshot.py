@@ -9,6 +9,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from hookloop.checkpoint.limits import DEEPEST
 from hookloop.errors import CheckpointError
 from hookloop.secret import redact
 
@@ -62,6 +63,12 @@ class _Copying:
             return self._tensor(value.detach(), path)
         if type(value) in _PLAIN:
             return value if type(value) is not str else redact(value)
+        if len(path) >= DEEPEST and isinstance(value, Mapping | list | tuple | set):
+            where = ".".join(str(step) for step in path[:3])
+            raise CheckpointError(
+                f"The state '{where}' has containers more than {DEEPEST} deep, which no resume "
+                "would accept: keep it flatter."
+            )
         if isinstance(value, Mapping):
             return self._mapping(value, path)
         if isinstance(value, list | tuple):

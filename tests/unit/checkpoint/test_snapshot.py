@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from hookloop.checkpoint.limits import check_contents
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.errors import CheckpointError
 
@@ -108,3 +109,12 @@ def test_numbers_of_other_kinds_become_plain_ones():
 def test_what_a_file_could_not_give_back_is_refused_with_its_place(value):
     with pytest.raises(CheckpointError, match=r"The state 'hooks\.mine\.x' holds a \w+"):
         Snapshot().take({"hooks": {"mine": {"x": value}}})
+
+
+def test_what_no_resume_would_accept_is_not_saved() -> None:
+    def nested(depth: int) -> object:
+        return [nested(depth - 1)] if depth else 1
+
+    check_contents(Snapshot().take({"hooks": {"mine": nested(98)}}), 1 << 20)
+    with pytest.raises(CheckpointError, match="'hooks.mine.0' has containers more than 100 deep"):
+        Snapshot().take({"hooks": {"mine": nested(99)}})
