@@ -99,6 +99,20 @@ def test_what_a_hook_computes_in_the_validation_belongs_to_it(tmp_path):
         assert entry.metrics["val/score"] == entry.epoch
 
 
+def test_what_hooks_put_during_the_validation_is_beside_every_checkpoint_of_it(tmp_path):
+    class Probe(Hook):
+        def after_val_epoch(self, run, metrics):
+            run.metrics.put("knn/accuracy", run.progress.epoch)
+
+        def after_val(self, run):
+            run.metrics.put("val/late", run.progress.epoch)
+
+    save = SaveCheckpoint(keep=None, best="val/loss")
+    make_classifier(max_epochs=3, run_dir=tmp_path, hooks=[Probe(), save]).train()
+    for entry in entries(tmp_path).values():
+        assert entry.metrics["knn/accuracy"] == entry.metrics["val/late"] == entry.epoch
+
+
 @pytest.mark.parametrize("directory", [None, "elsewhere"])
 def test_the_validation_that_is_due_at_a_resume_amends_the_entry(tmp_path, directory):
     home = tmp_path / directory if directory else None
