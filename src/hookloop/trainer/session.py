@@ -65,7 +65,7 @@ class Session:
 
     @contextmanager
     def training(self, *, own_updates: bool = False) -> Iterator[None]:
-        """Train; raise `Interrupted` at the end if a signal cut the training short.
+        """Train.
 
         Args:
             own_updates: Whether the updates are not the engine's, so that gradients may wait for
@@ -79,8 +79,6 @@ class Session:
             if run.seed is not None and run.progress.iter == 0:
                 seed_all(run.seed)
             yield
-        if run.outcome.status == "interrupted":
-            raise Interrupted(run.outcome)
 
     def is_over(self) -> bool:
         """Return whether a run that is continued has completed; it is loaded, and not trained."""
@@ -101,10 +99,16 @@ class Session:
 
     @contextmanager
     def running(self, *, trains: bool = False) -> Iterator[None]:
-        """Do one piece of work between before_run and after_run; what it reports is logged."""
+        """Do one piece of work between before_run and after_run; what it reports is logged.
+
+        Raises:
+            Interrupted: At the end, if a signal cut the work short.
+        """
         check_main_is_guarded()
         with closing(RunLog()) as log, self._working(log, trains=trains):
             yield
+        if self.run.outcome.status == "interrupted":
+            raise Interrupted(self.run.outcome)
 
     @contextmanager
     def _working(self, log: RunLog, *, trains: bool) -> Iterator[None]:

@@ -251,13 +251,21 @@ class Trainer(Guarded):
             self.run.metrics.put(f"train/{name}", value)
 
     def validate(self) -> dict[str, float]:
-        """Evaluate on the validation data, outside of any training."""
+        """Evaluate on the validation data, outside of any training.
+
+        Raises:
+            Interrupted: When a signal cut it short: there is no result.
+        """
         self._compile()
         with self._session.running():
             return self._loop.validate()
 
     def test(self) -> dict[str, float]:
-        """Evaluate on the test data."""
+        """Evaluate on the test data.
+
+        Raises:
+            Interrupted: When a signal cut it short: there is no result.
+        """
         self._compile()
         with self._session.running():
             return self._loop.evaluation.test()

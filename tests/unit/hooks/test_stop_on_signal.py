@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-from tests.tiny import make_trainer
+from tests.tiny import make_data, make_trainer
 
 from hookloop.core.hook import Hook
 from hookloop.core.run import Interrupted
@@ -146,3 +146,17 @@ def test_a_forked_child_dies_of_a_signal_as_it_always_did(tmp_path):
 def test_an_unknown_signal_is_rejected_with_the_nearest():
     with pytest.raises(HookError, match="no signal 'SIGUSR'. Did you mean 'SIGUSR"):
         StopOnSignal(["SIGUSR"])
+
+
+@pytest.mark.parametrize("phase", ["validate", "test"])
+def test_an_evaluation_that_was_cut_short_returns_no_result(tmp_path, phase):
+    data = make_data()
+    trainer = make_trainer(hooks=[StopOnSignal()], val_data=data, test_data=data, run_dir=tmp_path)
+
+    @trainer.on(f"before_{phase.removesuffix('idate')}_iter")
+    def send(run):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Interrupted, match="SIGTERM was received") as ended:
+        getattr(trainer, phase)()
+    assert ended.value.code == 143
