@@ -87,12 +87,15 @@ class _Copying:
             torch.cuda.synchronize()
 
     def _mapping(self, value: Mapping[object, object], path: Path) -> dict[object, object]:
+        is_module = hasattr(value, "_metadata")
         copied: dict[object, object] = {
-            self.walk(key, path): self.walk(part, (*path, key)) for key, part in value.items()
+            # Names of parameters are code: no secret is replaced in them.
+            key if is_module else self.walk(key, path): self.walk(part, (*path, key))
+            for key, part in value.items()
         }
-        if hasattr(value, "_metadata"):  # A module's state: the versions of its parts go along.
+        if is_module:  # The versions of its parts go along.
             copied = OrderedDict(copied)
-            vars(copied)["_metadata"] = value._metadata
+            vars(copied)["_metadata"] = value._metadata  # type: ignore[attr-defined]
         return copied
 
     def _tensor(self, value: Tensor, path: Path) -> Tensor:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from hookloop import secret
 from hookloop.checkpoint.limits import check_contents
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.errors import CheckpointError
@@ -118,3 +119,12 @@ def test_what_no_resume_would_accept_is_not_saved() -> None:
     check_contents(Snapshot().take({"hooks": {"mine": nested(98)}}), 1 << 20)
     with pytest.raises(CheckpointError, match="'hooks.mine.0' has containers more than 100 deep"):
         Snapshot().take({"hooks": {"mine": nested(99)}})
+
+
+def test_the_name_of_a_parameter_stays_even_if_it_is_a_secret(monkeypatch) -> None:
+    monkeypatch.setattr(secret, "_HIDDEN", {})
+    secret.hide("classifier", "${secret:WORD}")
+    model = torch.nn.ModuleDict({"classifier": torch.nn.Linear(1, 1)})
+    taken = Snapshot().take({"model": model.state_dict(), "note": "the classifier"})
+    assert list(taken["model"]) == ["classifier.weight", "classifier.bias"]
+    assert taken["note"] == "the ${secret:WORD}"
