@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import time
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -41,6 +42,7 @@ class TensorBoard(Writer):
         from torch.utils.tensorboard import SummaryWriter
 
         self._directory, self._purge_step = directory, purge_step
+        _wait_for_the_next_second(directory)
         self._events = SummaryWriter(str(directory), purge_step=purge_step)
         self._settings: dict[str, object] = {}
         self._results: dict[str, float] = {}
@@ -121,3 +123,16 @@ class TensorBoard(Writer):
         # The summaries themselves: `add_hparams` would make a run of its own beside this one.
         for summary in hparams(settings, self._results):  # type: ignore[no-untyped-call]
             self._events._get_file_writer().add_summary(summary)  # type: ignore[no-untyped-call]
+
+
+def _wait_for_the_next_second(directory: Path) -> None:
+    """Wait until a new file of events comes after those that are there, for a second at most.
+
+    They are read in the order of their names, which begin with the second and go on with the number
+    of the process. A part of a run that came first by that would be hidden by the part before it.
+    """
+    names = [path.name.split("tfevents.")[-1] for path in directory.glob("*tfevents.*")]
+    seconds = [int(name.split(".")[0]) for name in names if name.split(".")[0].isdecimal()]
+    newest = max(seconds, default=0)
+    while 0 <= newest - int(time.time()) <= 1:  # Further ahead, it was another clock.
+        time.sleep(0.02)

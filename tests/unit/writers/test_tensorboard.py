@@ -1,10 +1,12 @@
 import io
 import logging
+import time
 
 import numpy as np
 import torch
 from PIL import Image as Pillow
 from tests.readback import events, tensorboard_points
+from torch.utils.tensorboard import SummaryWriter
 
 from hookloop.writers.records import Config, Graph, Histogram, Image, Scalars, Table, Text
 from hookloop.writers.tensorboard import TensorBoard
@@ -77,3 +79,16 @@ def test_a_resumed_run_hides_what_it_makes_once_more(tmp_path):
     write(tmp_path, *(Scalars({"loss": float(step)}, step) for step in (1, 2, 3)))
     write(tmp_path, Scalars({"loss": 20.0}, 2), purge_step=2)
     assert tensorboard_points(tmp_path, "loss") == [(1, 1.0), (2, 20.0)]
+
+
+def test_parts_of_a_run_within_one_second_are_read_in_their_order(tmp_path):
+    # As a process with a higher number leaves it that began in this very second.
+    first = SummaryWriter(str(tmp_path), purge_step=1)
+    first.add_scalar("loss", 1.0, 1)
+    first.close()
+    (file,) = tmp_path.iterdir()
+    file.rename(tmp_path / f"events.out.tfevents.{int(time.time())}.zz.9.0")
+    second = TensorBoard(tmp_path, purge_step=2)
+    second.write([Scalars({"loss": 0.5}, 2, 1, "train", "iter")])
+    second.close()
+    assert [step for step, _ in tensorboard_points(tmp_path, "loss")] == [1, 2]

@@ -38,7 +38,7 @@ class ObeySigint(Hook):
     priority = Priority.HIGHEST
 
     def __init__(self) -> None:
-        self._obeys: Hook | None = None
+        self._obeys: native.StopOnSignal | None = None
 
     def before_run(self, run: Run) -> None:
         kind = native.StopOnSignal
@@ -49,3 +49,5 @@ class ObeySigint(Hook):
     def after_run(self, run: Run) -> None:
         if self._obeys is not None:
             self._obeys.after_run(run)
+            self._obeys.leave()  # The run knows only its own hooks.
+            self._obeys = None
