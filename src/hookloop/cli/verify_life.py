@@ -11,7 +11,7 @@ import random
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, cast
@@ -68,8 +68,9 @@ class Die(Hook):
         """Die here, if it is time."""
         self._reach(run, "after_update")
 
-    def before_save_checkpoint(self, run: Run, checkpoint: object) -> None:
-        """Die a little later, if it is time."""
+    def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
+        """Leave no trace in the checkpoint, which may be the last; die a little later, if due."""
+        cast("dict[str, object]", checkpoint["hooks"]).pop(self.name, None)
         self._saves += 1
         if self.moment == "while saving" and run.progress.iter >= self.iteration:
             # Of its own: the numbers of the training must be those of one that nobody kills.
