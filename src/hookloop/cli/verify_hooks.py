@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +10,10 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from hookloop.cli.arguments import ALIASES, config_and_overrides
+from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.report import reporting, say, say_error
 from hookloop.cli.table import show_table
+from hookloop.cli.trials import Trials, failure_of
 from hookloop.errors import HookloopError
 
 USER_FAULT = 2
@@ -74,26 +73,8 @@ class Ending:
         return "; ".join(parts)
 
 
-class Comparison:
-    """Trains a config without each of its hooks, in processes of their own.
-
-    Args:
-        folder: Where the runs are kept.
-        config: The config file.
-        overrides: Changes to it.
-        iters: How long to train.
-    """
-
-    def __init__(self, folder: Path, config: Path, overrides: Sequence[str], iters: int) -> None:
-        self.folder = folder
-        self.settings = {
-            "config": str(config),
-            "overrides": list(overrides),
-            "aliases": click.get_current_context().meta.get(ALIASES, ()),
-            "iters": iters,
-            "every": max(1, min(5, iters // 4)),
-            "kill": None,
-        }
+class Comparison(Trials):
+    """Trains a config without each of its hooks."""
 
     def make(self) -> int:
         """Train, compare, show; return the exit code."""
@@ -126,21 +107,13 @@ class Comparison:
 
     def _train(self, folder: str, without: str | None) -> Ending:
         file = self.folder / f"{folder}.json"
-        run_dir = str(self.folder / folder)
-        order = {**self.settings, "run_dir": run_dir, "without": without, "file": str(file)}
-        process = subprocess.run(
-            [sys.executable, "-m", "hookloop.cli.verify_hooks_life", json.dumps(order)],
-            check=False,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        order = {"kill": None, "without": without, "file": str(file)}
+        process = self.start("hookloop.cli.verify_hooks_life", folder, order)
         if process.returncode or not file.is_file():
             lines = process.stdout.splitlines()
             if without is not None:
                 raise HookloopError(f"the training fails without it ({lines[-1] if lines else ''})")
-            tail = "\n".join(lines[-20:])
-            raise HookloopError(f"The training ended with exit code {process.returncode}:\n{tail}")
+            raise failure_of(process)
         return Ending(**json.loads(file.read_text(encoding="utf-8")))
 
 

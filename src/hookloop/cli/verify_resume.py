@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hookloop.cli.arguments import ALIASES, config_and_overrides
+from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.report import reporting, say, say_error
+from hookloop.cli.trials import Trials, failure_of
 from hookloop.errors import HookloopError
 
 if TYPE_CHECKING:
@@ -46,25 +45,8 @@ def command(config: Path, overrides: tuple[str, ...], iters: int, kills: int) ->
         return Proof(Path(folder), config, overrides, iters).make(kills)
 
 
-class Proof:
-    """Trains a config in processes of their own, and compares the ends.
-
-    Args:
-        folder: Where the runs are kept.
-        config: The config file.
-        overrides: Changes to it.
-        iters: How long to train.
-    """
-
-    def __init__(self, folder: Path, config: Path, overrides: Sequence[str], iters: int) -> None:
-        self.folder = folder
-        self.settings = {
-            "config": str(config),
-            "overrides": list(overrides),
-            "aliases": click.get_current_context().meta.get(ALIASES, ()),
-            "iters": iters,
-            "every": max(1, min(5, iters // 4)),
-        }
+class Proof(Trials):
+    """Trains a config with and without kills, and compares the ends."""
 
     def make(self, kills: int) -> int:
         """Train, kill, resume, compare; return the exit code."""
@@ -94,17 +76,9 @@ class Proof:
     def _train(
         self, name: str, kill: dict[str, object] | None = None, expected: Sequence[int] = (0,)
     ) -> int:
-        order = {**self.settings, "run_dir": str(self.folder / name), "kill": kill}
-        process = subprocess.run(
-            [sys.executable, "-m", "hookloop.cli.verify_life", json.dumps(order)],
-            check=False,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        process = self.start("hookloop.cli.verify_life", name, {"kill": kill})
         if process.returncode not in expected:
-            tail = "\n".join(process.stdout.splitlines()[-20:])
-            raise HookloopError(f"The training ended with exit code {process.returncode}:\n{tail}")
+            raise failure_of(process)
         return process.returncode
 
     def _iterations(self, name: str) -> int:

@@ -1,0 +1,54 @@
+"""What the commands that verify a config share: it is trained several times, each in a process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from hookloop.cli.arguments import ALIASES
+from hookloop.errors import HookloopError
+
+
+class Trials:
+    """Trains a config in processes of their own.
+
+    Args:
+        folder: Where the runs are kept.
+        config: The config file.
+        overrides: Changes to it.
+        iters: How long to train.
+    """
+
+    def __init__(self, folder: Path, config: Path, overrides: Sequence[str], iters: int) -> None:
+        self.folder = folder
+        self.settings = {
+            "config": str(config),
+            "overrides": list(overrides),
+            "aliases": click.get_current_context().meta.get(ALIASES, ()),
+            "iters": iters,
+            "every": max(1, min(5, iters // 4)),
+        }
+
+    def start(
+        self, module: str, name: str, order: Mapping[str, object]
+    ) -> subprocess.CompletedProcess[str]:
+        """Let a module train in a directory of that name, and wait for it."""
+        whole = {**self.settings, "run_dir": str(self.folder / name), **order}
+        return subprocess.run(
+            [sys.executable, "-m", module, json.dumps(whole)],
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+
+def failure_of(process: subprocess.CompletedProcess[str]) -> HookloopError:
+    """Return the error of a training that failed, with the end of what it printed."""
+    tail = "\n".join(process.stdout.splitlines()[-20:])
+    return HookloopError(f"The training ended with exit code {process.returncode}:\n{tail}")
