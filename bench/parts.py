@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from bench import ours
 from bench.tiny import EMA_SHARE, Case, Perceptron, Work, make_data, parameters
 from hookloop import Hook, Run, Trainer
-from hookloop.core.acting import Call
-from hookloop.core.turn import make_turns
+from hookloop.core.hook import Call
+from hookloop.core.update import make_updates
 
 ITERATIONS = 6400
 ALL = "the whole iteration"
@@ -97,9 +97,9 @@ def by_hookloop(work: Work) -> Times:
     """Time what a turn does and each call of a hook."""
     times: Times = defaultdict(list)
     optimizer = work.optimizer()
-    (turn,) = make_turns(nn.MSELoss(), None, {"": optimizer}, clip_norm=None, scaler=None)
+    (turn,) = make_updates(nn.MSELoss(), None, {"": optimizer}, clip_norm=None, scaler=None)
     parts = {"zero_grad": "zero_grad", "forward": "forward", "loss_of": "loss"}
-    parts |= {"record": "recording the loss", "backward": "backward", "update": "optimizer step"}
+    parts |= {"record": "recording the loss", "backward": "backward", "apply": "optimizer step"}
     for method, name in parts.items():
         setattr(turn, method, timed(getattr(turn, method), times[name]))
 

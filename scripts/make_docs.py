@@ -13,9 +13,8 @@ from textwrap import dedent
 
 import hookloop.hooks
 from hookloop.core import points
-from hookloop.core.hook import Hook
+from hookloop.core.hook import Hook, Priority
 from hookloop.core.points import POINTS, Point, PointTable
-from hookloop.core.priority import Priority
 
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
         OPTIMIZERS,
         SCHEDULES,
     )
-    from hookloop.core.hook import Hook, limit
+    from hookloop.core.hook import Hook, Priority, limit
+    from hookloop.core.lr_schedule import Schedule
     from hookloop.core.points import Point
-    from hookloop.core.priority import Priority
-    from hookloop.core.run import Interrupted, Outcome, Progress, Run
-    from hookloop.core.schedule import Schedule
+    from hookloop.core.progress import Progress
+    from hookloop.core.run import Interrupted, Outcome, Run
     from hookloop.errors import HookloopError
     from hookloop.every import Every
     from hookloop.trainer.trainer import Trainer
@@ -60,11 +60,11 @@ _HOMES = {
     "hookloop.config.registry": (
         "DATA", "HOOKS", "LOSSES", "METRICS", "MODELS", "OPTIMIZERS", "SCHEDULES",
     ),
-    "hookloop.core.hook": ("Hook", "limit"),
+    "hookloop.core.hook": ("Hook", "Priority", "limit"),
     "hookloop.core.points": ("Point",),
-    "hookloop.core.priority": ("Priority",),
-    "hookloop.core.run": ("Interrupted", "Outcome", "Progress", "Run"),
-    "hookloop.core.schedule": ("Schedule",),
+    "hookloop.core.progress": ("Progress",),
+    "hookloop.core.run": ("Interrupted", "Outcome", "Run"),
+    "hookloop.core.lr_schedule": ("Schedule",),
     "hookloop.trainer.trainer": ("Trainer",),
     "hookloop.errors": ("HookloopError",),
     "hookloop.every": ("Every",),

@@ -21,8 +21,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from hookloop.checkpoint.compare import Difference, compare
-from hookloop.core.acting import acts_at
-from hookloop.core.hook import Hook
+from hookloop.core.hook import Hook, acts_at
 from hookloop.core.points import POINTS, PointTable
 from hookloop.core.run import Run
 from hookloop.trainer.state import gather

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import hookloop.hooks
 from hookloop import Trainer
-from hookloop.core.acting import acts_at
+from hookloop.core.hook import acts_at
 from hookloop.core.plan import Plan
 from hookloop.core.points import PointTable
 from hookloop.data.kept_generators import process_generators

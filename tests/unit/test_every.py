@@ -1,6 +1,6 @@
 import pytest
 
-from hookloop.core.run import Progress
+from hookloop.core.progress import Progress
 from hookloop.every import Every
 
 

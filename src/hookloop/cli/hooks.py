@@ -45,9 +45,8 @@ def _first_line(hook: object) -> str:
 
 
 def _describe(name: str, hook: Callable[..., object]) -> str:
-    from hookloop.core.hook import Hook
+    from hookloop.core.hook import Hook, Priority
     from hookloop.core.points import POINTS
-    from hookloop.core.priority import Priority
     from hookloop.dialects import dialect_of_class
 
     lines = [

@@ -17,9 +17,7 @@ import torch
 from hookloop import dialects
 from hookloop.checkpoint.compare import is_clock
 from hookloop.cli.verify_life import make_trainer
-from hookloop.core.acting import kind_of
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority, kind_of
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run

@@ -20,8 +20,8 @@ from hookloop.config.parts.optimizers import ONLY, OptimizerPart
 from hookloop.config.parts.parameters import select_parameters
 from hookloop.config.parts.part import AUTO, LENGTHS, Part
 from hookloop.config.tree import Config, Key, spell
+from hookloop.core.lr_schedule import Schedule
 from hookloop.core.points import PointTable
-from hookloop.core.schedule import Schedule
 from hookloop.data.randomness import seed_all
 from hookloop.data.source import Source
 from hookloop.errors import ConfigError, Fault, HookError, HookloopError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from hookloop.core.hook import Hook
     from hookloop.core.points import Point
-    from hookloop.core.run import Progress
+    from hookloop.core.progress import Progress
 
 T = TypeVar("T")
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from hookloop.config.parts.part import Part
 from hookloop.config.tree import Config, Key, spell
+from hookloop.core.checks import check_hook
 from hookloop.core.hook import Hook
 from hookloop.core.points import PointTable
-from hookloop.core.verify import check_hook
 from hookloop.errors import Fault, HookError
 from hookloop.trainer.adapters import adapt, numbered
 

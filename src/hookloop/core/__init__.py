@@ -1,6 +1,7 @@
 """The engine: mount points, hooks, plan, loop.
 
-Read in this order: points (where hooks act), hook (what one is), plan (who is called, with acting,
-verify and contract behind it), run (what a hook sees), turn and iteration (forward, loss, backward,
-update), loop (the training), evaluation. The package ``trainer`` puts a run together around it.
+Read in this order: points (where hooks act), hook (what a hook is), plan (which calls a point
+makes), checks (what is rejected before training), progress and run (what a hook sees), update
+(forward, loss, backward, step), loop (the training), evaluation. The package ``trainer`` builds a
+run from these parts.
 """

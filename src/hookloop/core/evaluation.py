@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import monotonic
 
 import torch
 from torch import Tensor
 
-from hookloop.core.contract import check_written
+from hookloop.core.checks import check_written
 from hookloop.core.iteration import Compute
 from hookloop.core.plan import Calls, fire
+from hookloop.core.progress import Progress
 from hookloop.core.run import Phase, Run
-from hookloop.core.turn import Turn, output_of, targets_of
+from hookloop.core.update import Update, output_of, targets_of
 from hookloop.data.batch import size_of
 from hookloop.data.description import note_batch
 from hookloop.data.prefetch import mover_of
 from hookloop.data.source import Source
 from hookloop.errors import DataError
+from hookloop.every import Every
 from hookloop.metrics.meters import Meters, Metric
 
 
@@ -38,16 +41,16 @@ class Evaluation:
 
     Args:
         run: The run.
-        turns: What computes output and loss.
+        updates: What computes output and loss.
         metrics: What is computed besides the loss.
-        compute: How a turn is computed.
+        compute: How a update is computed.
     """
 
     def __init__(
-        self, run: Run, turns: list[Turn], metrics: Mapping[str, Metric], compute: Compute
+        self, run: Run, updates: list[Update], metrics: Mapping[str, Metric], compute: Compute
     ) -> None:
         self.run = run
-        self.turns = turns
+        self.updates = updates
         self.metrics = metrics
         self.compute = compute
         self.batch_number = 0  # In its stream, for messages.
@@ -125,13 +128,13 @@ class Evaluation:
             run.batch = read if move is None else move(read)
             fire(span.before_iter, run)
             batch = run.batch
-            for turn in self.turns:
+            for update in self.updates:
                 run.batch = batch  # Each begins with the batch itself, as in training.
-                loss = self.compute(turn)
+                loss = self.compute(update)
                 samples = size_of(run.batch)
                 if loss is not None and loss.ndim == 0:
-                    weight = turn.weight(run)
-                    meters.add(turn.loss_name, loss, samples if weight is None else weight)
+                    weight = update.weight(run)
+                    meters.add(update.loss_name, loss, samples if weight is None else weight)
             try:
                 meters.update(output_of(run.output), targets_of(run.batch), samples)
             except Exception as error:
@@ -143,3 +146,72 @@ class Evaluation:
         if not self.batch_number:
             raise DataError(f"{source.name} is empty: it gave no batch.")
         return meters.compute()
+
+
+@dataclass
+class Validation:
+    """The times at which the loop validates.
+
+    A run that reaches its end validates there too, unless it just did.
+
+    Args:
+        every: Interval in iterations, epochs or time.
+        begin: The first iteration or epoch after which to validate, in the unit of ``every``.
+        at_start: Whether to validate before the first iteration.
+        enabled: Whether there is anything to validate on.
+    """
+
+    every: Every
+    begin: int = 0
+    at_start: bool = False
+    enabled: bool = True
+    last_time: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.last_time = monotonic()
+
+    def note(self, progress: Progress) -> None:
+        """Remember that a validation takes place now."""
+        progress.validated_at = progress.iter
+        self.last_time = monotonic()
+
+    def due_at_start(self, progress: Progress) -> bool:
+        """Tell whether to validate before the first iteration."""
+        return self.enabled and self.at_start and progress.iter == 0 != progress.validated_at
+
+    @property
+    def due_after_iter(self) -> Callable[[Progress], bool] | None:
+        """Tell whether an iteration calls for a validation; None if none ever does."""
+        if not self.enabled or self.every.unit == "epochs":
+            return None
+        return self._due_by_time if self.every.unit == "seconds" else self._due_by_iter
+
+    def _due_by_time(self, progress: Progress) -> bool:
+        return monotonic() - self.last_time >= self.every.count
+
+    def _due_by_iter(self, progress: Progress) -> bool:
+        return progress.iter % self.every.count == 0 and progress.iter >= self.begin
+
+    def due_after_epoch(self, progress: Progress) -> bool:
+        """Tell whether the epoch just completed calls for a validation."""
+        return self.due_at_end(progress) if progress.is_done else self.is_regular(progress)
+
+    def is_regular(self, progress: Progress) -> bool:
+        """Return whether the interval asks for a validation after this epoch, last or not."""
+        return (
+            self.enabled
+            and self.every.unit == "epochs"
+            and self.every.due(progress)
+            and progress.epoch >= self.begin
+            and progress.validated_at != progress.iter
+        )
+
+    def due_at_end(self, progress: Progress) -> bool:
+        """Tell whether a run at its limit still lacks the validation of its last state."""
+        done = progress.epoch if self.every.unit == "epochs" else progress.iter
+        return (
+            self.enabled
+            and progress.is_done
+            and progress.validated_at != progress.iter
+            and (done >= self.begin or self.every.unit == "seconds")
+        )

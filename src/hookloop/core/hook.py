@@ -9,23 +9,61 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from enum import IntEnum
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 from hookloop import peers
 from hookloop.arguments import check_names, check_values
-from hookloop.core.priority import Priority
-from hookloop.errors import HookError
+from hookloop.errors import HookError, nearest
 from hookloop.every import Every
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hookloop.checkpoint.index import Saved
+    from hookloop.core.points import Point
     from hookloop.core.run import Run
 
 _POSITIONAL = inspect.Parameter.POSITIONAL_ONLY
 
 OnError = Literal["raise", "disable"]
+Call = Callable[..., None]
+
+
+class Priority(IntEnum):
+    """Named places on the scale 0..100; the lower number acts first.
+
+    >>> Priority.parse("above_normal"), Priority.parse(55)
+    (40, 55)
+    """
+
+    HIGHEST = 0
+    VERY_HIGH = 10
+    HIGH = 30
+    ABOVE_NORMAL = 40
+    NORMAL = 50
+    BELOW_NORMAL = 60
+    LOW = 70
+    VERY_LOW = 90
+    LOWEST = 100
+
+    @classmethod
+    def parse(cls, value: Priority | int | str) -> int:
+        """Read a name in any case, or a whole number from 0 to 100."""
+        if isinstance(value, str):
+            member = cls.__members__.get(value.strip().upper())
+            if member is None:
+                raise HookError(
+                    f"'{value}' is no priority.{nearest(value, cls.__members__)} "
+                    f"Write 0..100 or one of {', '.join(cls.__members__)}."
+                )
+            return int(member)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise HookError(f"{value!r} is no priority: write a whole number 0..100 or a name.")
+        if not 0 <= value <= 100:
+            raise HookError(f"{value} is no priority: it must lie between 0 and 100.")
+        return int(value)
+
 
 # Words that are spelt with capitals inside, and the mark between two words.
 _SPELT = {"MLflow": "Mlflow", "NaN": "Nan", "TensorBoard": "Tensorboard"}
@@ -223,3 +261,39 @@ class FunctionHook(Hook):
         self.takes_part_in_training = takes_part_in_training
         self.priority = priority
         setattr(self, point, function)
+
+
+def acts_at(hook: Hook, points: Mapping[str, Point]) -> list[str]:
+    """Name the points at which a hook does something."""
+    return [name for name, point in points.items() if method_of(hook, point.name)]
+
+
+def method_of(hook: Hook, point: str) -> Call | None:
+    """Return the hook's method at a point, unless it is the base's empty one."""
+    method: Call | None = getattr(hook, point, None)
+    if method is None or getattr(method, "__func__", None) is getattr(Hook, point, hook):
+        return None
+    return method
+
+
+def interval_at(hook: Hook, point: Point) -> Every | None:
+    """Find what limits a hook at a point: the method's own schedule, or the hook's in that unit."""
+    own: Every | None = getattr(method_of(hook, point.name), "every", None)
+    if own is not None or hook.every is None:
+        return own
+    schedule = Every.parse(hook.every)
+    fits = point.clock if schedule.unit == "seconds" else point.clock == schedule.unit
+    return schedule if fits else None
+
+
+def priority_of(hook: Hook) -> int:
+    """Read a hook's priority as a number."""
+    try:
+        return Priority.parse(hook.priority)
+    except HookError as error:
+        raise HookError(f"{kind_of(hook)}.priority: {error}") from error
+
+
+def kind_of(hook: Hook) -> str:
+    """Name a hook's class, for messages; of an adapted one that which its author wrote."""
+    return type(getattr(hook, "foreign", hook)).__name__

@@ -21,29 +21,29 @@ from torch import Tensor
 
 from hookloop.core.plan import fire
 from hookloop.core.run import Run
-from hookloop.core.turn import Turn
+from hookloop.core.update import Update
 from hookloop.data.description import note_batch
 from hookloop.data.microbatches import Microbatches, replace_batch
 
-Compute = Callable[[Turn], Tensor | None]
+Compute = Callable[[Update], Tensor | None]
 
 
 def make_compute(run: Run, autocast: AbstractContextManager[None] | None) -> Compute:
-    """Return what computes a turn's output and loss, in every phase; hooks may replace them."""
+    """Return what computes a update's output and loss, in every phase; hooks may replace them."""
 
-    def compute(turn: Turn) -> Tensor | None:
+    def compute(update: Update) -> Tensor | None:
         plan = run.plan
         if calls := plan.before_forward:
             fire(calls, run)
         try:
-            run.output = turn.forward(run)
+            run.output = update.forward(run)
         except Exception as error:
             note_batch(error, run.phase, run.progress.iter, run.batch)
             raise
         if calls := plan.after_forward:
             fire(calls, run)
         try:
-            run.loss = turn.loss_of(run)
+            run.loss = update.loss_of(run)
         except Exception as error:
             note_batch(error, run.phase, run.progress.iter, run.batch, run.output)
             raise
@@ -54,25 +54,25 @@ def make_compute(run: Run, autocast: AbstractContextManager[None] | None) -> Com
     if autocast is None:  # Full precision is spared the context, which costs a third of a us.
         return compute
 
-    def compute_in_lower_precision(turn: Turn) -> Tensor | None:
+    def compute_in_lower_precision(update: Update) -> Tensor | None:
         with autocast:
-            return compute(turn)
+            return compute(update)
 
     return compute_in_lower_precision
 
 
 class Iteration:
-    """Makes iterations: an update per turn.
+    """Makes iterations: an update per update.
 
     Args:
         run: The run; its counters and current values are written here.
-        turns: The updates, one after the other.
-        compute: How output and loss of a turn are computed.
+        updates: The updates, one after the other.
+        compute: How output and loss of a update are computed.
     """
 
-    def __init__(self, run: Run, turns: list[Turn], compute: Compute) -> None:
+    def __init__(self, run: Run, updates: list[Update], compute: Compute) -> None:
         self.run = run
-        self.turns = turns
+        self.updates = updates
         self.compute = compute
 
     def begin(self, batches: list[object]) -> None:
@@ -86,9 +86,9 @@ class Iteration:
                 replace_batch(batches, run.batch)
 
     def make(self, batches: list[object]) -> None:
-        """Make the update, or those of several turns."""
-        for turn in self.turns:
-            self._take(turn, batches)
+        """Make the update, or those of several updates."""
+        for update in self.updates:
+            self._take(update, batches)
 
     def end(self) -> None:
         """Count what is done."""
@@ -98,32 +98,32 @@ class Iteration:
         if calls := run.plan.after_train_iter:
             fire(calls, run)
 
-    def _take(self, turn: Turn, batches: list[object]) -> None:
-        """Take a turn; the step may have no use for it now, then there is no update."""
+    def _take(self, update: Update, batches: list[object]) -> None:
+        """Take a update; the step may have no use for it now, then there is no update."""
         run = self.run
-        turn.zero_grad()
-        group = None if len(batches) == 1 else Microbatches(batches, sums=turn.sums)
+        update.zero_grad()
+        group = None if len(batches) == 1 else Microbatches(batches, sums=update.sums)
         for batch in batches:
             run.batch = batch
-            loss = self.compute(turn)
+            loss = self.compute(update)
             if loss is None:
                 continue
             if group is None:
-                turn.record(run, loss)
+                update.record(run, loss)
             else:
-                turn.begin(run, loss)
-                loss = group.share(loss, turn.weight(run), run.batch, run.output)
-            turn.backward(loss)
+                update.begin(run, loss)
+                loss = group.share(loss, update.weight(run), run.batch, run.output)
+            update.backward(loss)
             if calls := run.plan.after_backward:
                 fire(calls, run)
         if loss is None if group is None else group.is_empty:
             return
         if group is not None:
-            turn.complete(run, group)
-        if turn.scaler is not None:
-            turn.unscale()
+            update.complete(run, group)
+        if update.scaler is not None:
+            update.unscale()
         if calls := run.plan.before_update:
             fire(calls, run)
-        turn.update(run)
+        update.apply(run)
         if calls := run.plan.after_update:
             fire(calls, run)

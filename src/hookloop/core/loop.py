@@ -12,12 +12,11 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from hookloop.checkpoint.request import Save
-from hookloop.core.evaluation import Evaluation
+from hookloop.core.evaluation import Evaluation, Validation
 from hookloop.core.iteration import Iteration, make_compute
 from hookloop.core.plan import fire
 from hookloop.core.run import Run
-from hookloop.core.turn import Turn
-from hookloop.core.validation import Validation
+from hookloop.core.update import Update
 from hookloop.data.prefetch import mover_of
 from hookloop.data.randomness import Randomness
 from hookloop.data.source import Source
@@ -46,7 +45,7 @@ class Loop:
 
     Args:
         run: The run; its counters and current values are written here and nowhere else.
-        turns: The work of an iteration.
+        updates: The work of an iteration.
         metrics: What evaluations compute besides the loss.
         validation: When to validate.
         accumulate: Microbatches per iteration.
@@ -58,7 +57,7 @@ class Loop:
     def __init__(  # noqa: PLR0913 - what the Trainer prepared
         self,
         run: Run,
-        turns: list[Turn],
+        updates: list[Update],
         *,
         metrics: Mapping[str, Metric],
         validation: Validation,
@@ -68,10 +67,10 @@ class Loop:
         saver: Saver,
     ) -> None:
         self.run = run
-        self.turns = turns
+        self.updates = updates
         compute = make_compute(run, autocast)
-        self.evaluation = Evaluation(run, turns, metrics, compute)
-        self._iteration = Iteration(run, turns, compute)
+        self.evaluation = Evaluation(run, updates, metrics, compute)
+        self._iteration = Iteration(run, updates, compute)
         self.validation = validation
         self.accumulate = accumulate
         self.epoch_iters = epoch_iters

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from time import monotonic
 from typing import TYPE_CHECKING
 
-from hookloop.core.acting import Call, acts_at, call_of, kind_of, priority_of, schedule_of
-from hookloop.core.contract import check_contract
-from hookloop.core.hook import Hook
+from hookloop.core.checks import check_contract, check_hook, check_names
+from hookloop.core.hook import Call, Hook, acts_at, interval_at, kind_of, method_of, priority_of
 from hookloop.core.points import Point, PointTable
-from hookloop.core.verify import check_hook, check_names
 from hookloop.data.side_randomness import Place
 from hookloop.errors import HookError
+from hookloop.every import Every
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -86,13 +86,52 @@ def _set_apart(point: Point, entries: Sequence[tuple[Call, Hook]]) -> Iterator[C
     for takes_part, stretch in groupby(entries, lambda entry: entry[1].takes_part_in_training):
         run = list(stretch)
         # A call with a schedule is set apart by itself, when it is due.
-        draw = [n for n, (_, one) in enumerate(run) if _draws(one) and not schedule_of(one, point)]
+        draw = [n for n, (_, one) in enumerate(run) if _draws(one) and not interval_at(one, point)]
         if takes_part or not draw:
             yield from (call for call, _ in run)
         else:
             yield from (call for call, _ in run[: draw[0]])
             yield _apart(point, *run[draw[0] : draw[-1] + 1])
             yield from (call for call, _ in run[draw[-1] + 1 :])
+
+
+def call_of(hook: Hook, point: Point, alone: Callable[[tuple[Call, Hook]], Call]) -> Call | None:
+    """Return what a firing calls, or None for nothing; ``alone`` wraps a call that is due."""
+    method = method_of(hook, point.name)
+    schedule = interval_at(hook, point)
+    if method is None or schedule is None:
+        return method
+    return _limited(alone((method, hook)), schedule, int(point.ahead))
+
+
+def _limited(method: Call, schedule: Every, ahead: int) -> Call:
+    """Wrap a method so that it acts only when its schedule says so."""
+    count = schedule.count
+
+    if schedule.unit == "seconds":
+        last = monotonic()
+
+        def when_time_has_passed(run: Run, *args: object) -> None:
+            nonlocal last
+            if (now := monotonic()) - last >= count:
+                last = now
+                method(run, *args)
+
+        return when_time_has_passed
+
+    if schedule.unit == "epochs":
+
+        def when_epoch_is_due(run: Run, *args: object) -> None:
+            if (run.progress.epoch + ahead) % count == 0:
+                method(run, *args)
+
+        return when_epoch_is_due
+
+    def when_iter_is_due(run: Run, *args: object) -> None:
+        if (run.progress.iter + ahead) % count == 0:
+            method(run, *args)
+
+    return when_iter_is_due
 
 
 def _draws(hook: Hook) -> bool:

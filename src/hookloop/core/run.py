@@ -15,6 +15,7 @@ from hookloop import peers
 from hookloop.arguments import missing_attribute
 from hookloop.checkpoint.request import Save
 from hookloop.core.plan import Disabled, Plan, fire
+from hookloop.core.progress import Progress
 from hookloop.data.batch import size_of
 from hookloop.data.side_randomness import SideRandomness
 from hookloop.errors import ModelError
@@ -25,71 +26,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from hookloop.core.hook import Hook
-    from hookloop.core.schedule import Schedule
+    from hookloop.core.lr_schedule import Schedule
     from hookloop.data.source import Source
     from hookloop.metrics.store import MetricStore
     from hookloop.parallel.world import World
     from hookloop.writers.records import Record
 
 Phase = Literal["train", "val", "test"]
-Stage = Literal["between", "inside", "closing"]
 Status = Literal["running", "completed", "stopped", "interrupted", "failed"]
-
-
-_COUNTERS = ("iter", "epoch", "iter_in_epoch", "stage", "validated_at")
-
-
-@dataclass(slots=True)
-class Progress:
-    """Counters of *completed* things, and where they lead.
-
-    In the first ``after_train_iter``, ``iter`` is 1; during the first epoch, ``epoch`` is 0.
-
-    Attributes:
-        iter: Optimizer updates done.
-        epoch: Epochs done.
-        iter_in_epoch: Updates done since the epoch began.
-        max_iters: The limit of ``iter``, if it is known.
-        max_epochs: The limit of ``epoch``, if there is one.
-        epoch_iters: Updates per epoch, if it is known.
-        stage: Where in an epoch the run is: ``between`` two, ``inside`` one's training, or
-            ``closing`` it with the validation that belongs to it.
-        validated_at: The iteration after which the last validation was made; -1 for none.
-    """
-
-    iter: int = 0
-    epoch: int = 0
-    iter_in_epoch: int = 0
-    max_iters: int | None = None
-    max_epochs: int | None = None
-    epoch_iters: int | None = None
-    stage: Stage = "between"
-    validated_at: int = -1
-
-    @property
-    def is_done(self) -> bool:
-        """Whether a limit is reached."""
-        return (self.max_iters is not None and self.iter >= self.max_iters) or (
-            self.max_epochs is not None and self.epoch >= self.max_epochs
-        )
-
-    @property
-    def total_iters(self) -> int | None:
-        """How many updates the whole run makes, if that can be told."""
-        by_epoch = None
-        if self.max_epochs is not None and self.epoch_iters is not None:
-            by_epoch = self.max_epochs * self.epoch_iters
-        limits = [limit for limit in (self.max_iters, by_epoch) if limit is not None]
-        return min(limits) if limits else None
-
-    def state_dict(self) -> dict[str, object]:
-        """Return the counters; the limits belong to the config."""
-        return {name: getattr(self, name) for name in _COUNTERS}
-
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Take back what `state_dict` returned."""
-        for name in _COUNTERS:
-            setattr(self, name, state[name])
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from hookloop.core.acting import Call
-from hookloop.core.hook import Hook, OnError, snake_case
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Call, Hook, OnError, Priority, snake_case
 from hookloop.errors import HookError, nearest
 from hookloop.runs.run_log import log_as_well
 

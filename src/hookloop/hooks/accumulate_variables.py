@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from hookloop.core.hook import Hook
-from hookloop.core.turn import output_of
+from hookloop.core.update import output_of
 from hookloop.data.batch import is_pair
 from hookloop.errors import HookError, MetricError, nearest
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hookloop.data.description import describe
 from hookloop.errors import HookError
-from hookloop.hooks.mixing import Mixing, Place
+from hookloop.hooks._mixing import Mixing, Place
 
 
 class CutMix(Mixing):

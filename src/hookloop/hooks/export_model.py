@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 import torch
 from torch.utils._pytree import tree_map, tree_map_only
 
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority
 from hookloop.data.batch import is_pair, size_of, to_device
 from hookloop.errors import HookError, ModelError, nearest
 from hookloop.runs.files import drafted, make_folder

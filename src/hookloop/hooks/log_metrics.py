@@ -6,11 +6,9 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook, interval_of, limit
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority, interval_of, limit
 from hookloop.every import Every
-from hookloop.hooks.show_progress import ShowProgress
-from hookloop.hooks.wording import (
+from hookloop.hooks._wording import (
     describe,
     is_of_training,
     new_numbers,
@@ -23,6 +21,7 @@ from hookloop.hooks.wording import (
     short_names,
     without_times,
 )
+from hookloop.hooks.show_progress import ShowProgress
 from hookloop.runs.log import OpenLog
 from hookloop.runs.run_log import ELSEWHERE, LOGGER
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hookloop.core.contract import matches
+from hookloop.core.checks import matches
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError
 from hookloop.runs.log import OpenLog

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:

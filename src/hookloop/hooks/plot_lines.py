@@ -10,6 +10,7 @@ from torch import Tensor
 
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError, MetricError, nearest
+from hookloop.hooks._figures import file_name, moment, new_figure, require_plots, show
 from hookloop.hooks.accumulate_variables import (
     check_streams,
     find_variable,
@@ -18,7 +19,6 @@ from hookloop.hooks.accumulate_variables import (
     stream_of,
     to_array,
 )
-from hookloop.hooks.figures import file_name, moment, new_figure, require_plots, show
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

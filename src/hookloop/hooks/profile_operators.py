@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from torch.profiler import ProfilerActivity, profile, schedule
 
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.runs.files import drafted, make_folder, write_text
 

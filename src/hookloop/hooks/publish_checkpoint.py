@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, get_args
 from hookloop.checkpoint.newest import places_of
 from hookloop.checkpoint.publish import Format, publish
 from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.version import VERSION
 

@@ -6,9 +6,7 @@ from collections import defaultdict
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from hookloop.core.acting import Call
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Call, Hook, Priority
 from hookloop.runs.layout import write_text
 
 if TYPE_CHECKING:

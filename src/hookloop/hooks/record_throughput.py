@@ -5,8 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook, interval_of
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority, interval_of
 from hookloop.every import Every
 
 if TYPE_CHECKING:

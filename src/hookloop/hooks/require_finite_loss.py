@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from hookloop.core.hook import Hook, interval_of
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority, interval_of
 from hookloop.every import Every
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from hookloop.checkpoint.shape import check_state, is_flag
 from hookloop.core.hook import moment_of
 from hookloop.errors import HookError
-from hookloop.hooks.watch_metric import WatchMetric
+from hookloop.hooks._watch_metric import WatchMetric
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run

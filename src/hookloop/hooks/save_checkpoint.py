@@ -12,8 +12,7 @@ from hookloop.checkpoint.lane import MAX_WAIT
 from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.shape import Each, Named, check_state, is_number, is_text
 from hookloop.checkpoint.storage import open_storage
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.every import Every
 from hookloop.metrics.rule import GREATER_KEYS, LESS_KEYS, Rule

@@ -9,9 +9,9 @@ import numpy as np
 from torch import Tensor
 
 from hookloop.errors import HookError
+from hookloop.hooks._figures import file_name, moment, new_figure, require_plots, show
 from hookloop.hooks.accumulate_variables import AccumulateVariables, Part
 from hookloop.hooks.classification_metrics import count_pairs, to_classes, true_classes
-from hookloop.hooks.figures import file_name, moment, new_figure, require_plots, show
 from hookloop.runs.files import write_text
 from hookloop.writers.records import Table
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from hookloop.errors import HookError, MetricError, nearest
+from hookloop.hooks._figures import file_name, moment
 from hookloop.hooks.accumulate_variables import AccumulateVariables, Part, to_array
-from hookloop.hooks.figures import file_name, moment
 from hookloop.runs.files import drafted, make_folder, write_text
 from hookloop.writers.base import require
 from hookloop.writers.records import Table

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO, cast
 
-from hookloop.core.hook import Hook, interval_of, limit
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority, interval_of, limit
 from hookloop.every import Every
-from hookloop.hooks.displays import Display, Lines, choose_display
-from hookloop.hooks.wording import (
+from hookloop.hooks._displays import Display, Lines, choose_display
+from hookloop.hooks._wording import (
     duration,
     is_of_training,
     new_numbers,

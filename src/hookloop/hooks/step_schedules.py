@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hookloop.core.lr_schedule import Schedule
     from hookloop.core.run import Run
-    from hookloop.core.schedule import Schedule
 
 
 class StepSchedules(Hook):

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.shape import check_state, is_text
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.runs import plain_yaml
 from hookloop.runs.layout import write_text

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError, MetricError
+from hookloop.hooks._figures import file_name, moment, new_figure, require_plots, show
 from hookloop.hooks.accumulate_variables import (
     check_streams,
     find_variable,
@@ -19,7 +20,6 @@ from hookloop.hooks.accumulate_variables import (
     to_array,
 )
 from hookloop.hooks.classification_metrics import to_classes
-from hookloop.hooks.figures import file_name, moment, new_figure, require_plots, show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

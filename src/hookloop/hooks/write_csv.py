@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from hookloop.errors import HookError
 from hookloop.every import Every
-from hookloop.hooks.rates import learning_rates
+from hookloop.hooks._rates import learning_rates
 from hookloop.hooks.write_to import Span, WriteTo
 from hookloop.metrics.store import EPOCH, stream_of
 from hookloop.runs.files import make_folder

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hookloop.every import Every
-from hookloop.hooks.write_to_tracker import WriteToTracker
+from hookloop.hooks._write_to_tracker import WriteToTracker
 from hookloop.runs.files import reject_links
 from hookloop.writers.base import Writer, require
 from hookloop.writers.mlflow import MLflow, check_uri

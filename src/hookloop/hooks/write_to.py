@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from hookloop.core.contract import matches
-from hookloop.core.hook import Hook, interval_of, limit
+from hookloop.core.checks import matches
+from hookloop.core.hook import Hook, Priority, interval_of, limit
 from hookloop.core.plan import Disabled
-from hookloop.core.priority import Priority
 from hookloop.errors import HookError
 from hookloop.every import Every
-from hookloop.hooks.rates import is_rate, learning_rates
+from hookloop.hooks._rates import is_rate, learning_rates
 from hookloop.metrics.store import EPOCH, stream_of
 from hookloop.writers.background import Background
 from hookloop.writers.base import Report, Writer, warn_of_failure

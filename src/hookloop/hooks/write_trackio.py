@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hookloop.every import Every
-from hookloop.hooks.write_to_tracker import WriteToTracker
+from hookloop.hooks._write_to_tracker import WriteToTracker
 from hookloop.writers.base import Writer, require
 from hookloop.writers.trackio import Trackio, free_name
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
-from hookloop.hooks.write_to_tracker import WriteToTracker
+from hookloop.hooks._write_to_tracker import WriteToTracker
 from hookloop.runs.files import reject_links
 from hookloop.writers.base import Writer, require
 from hookloop.writers.wandb import Wandb, check_key

@@ -1,4 +1,4 @@
-"""Hooks written for another system: a dialect turns them into ours.
+"""Hooks written for another system: a dialect updates them into ours.
 
 Dialects are plug-ins. Each is a `Dialect`, found through the entry-point group
 ``hookloop.dialects``; the engine knows none of them by name, and a run without foreign hooks

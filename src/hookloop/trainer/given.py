@@ -11,8 +11,8 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import Dataset, IterableDataset
 
 from hookloop.core.hook import Hook
-from hookloop.core.schedule import Schedule
-from hookloop.core.turn import Turn
+from hookloop.core.lr_schedule import Schedule
+from hookloop.core.update import Update
 from hookloop.errors import (
     ArgumentError,
     DataError,
@@ -106,7 +106,7 @@ def _check_loss(name: str, value: object) -> None:
 
 
 def _check_step(name: str, value: object) -> None:
-    if isinstance(value, Turn):
+    if isinstance(value, Update):
         return
     for one in _each(name, value, ModelError, "a step"):
         if isinstance(one, type):

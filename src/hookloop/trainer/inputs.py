@@ -9,8 +9,9 @@ from numbers import Integral
 import torch
 from torch.optim import LBFGS, Optimizer
 
-from hookloop.core.run import Progress, Run
-from hookloop.core.turn import Precision, Turn
+from hookloop.core.progress import Progress
+from hookloop.core.run import Run
+from hookloop.core.update import Precision, Update
 from hookloop.data.source import Source
 from hookloop.errors import DataError, HookError, ModelError, nearest
 from hookloop.metrics.meters import Accumulating, Metric
@@ -165,7 +166,7 @@ def check_updates(run: Run) -> None:
         )
 
 
-def check_own_updates(run: Run, turns: Iterable[Turn], accumulate: int) -> None:
+def check_own_updates(run: Run, updates: Iterable[Update], accumulate: int) -> None:
     """Refuse what would have no effect where the user makes the updates."""
     for point in run.plan.points.values():
         if point.within and (owners := run.plan.calls(point.name).owners):
@@ -173,7 +174,7 @@ def check_own_updates(run: Run, turns: Iterable[Turn], accumulate: int) -> None:
                 f"The hook '{owners[0].name}' acts at {point.name}, within the update, which is "
                 "yours in trainer.loop(): do its work there and leave it out, or call train()."
             )
-    if accumulate != 1 or any(turn.clip_norm or turn.scaler for turn in turns):
+    if accumulate != 1 or any(update.clip_norm or update.scaler for update in updates):
         raise ModelError(
             "accumulate=, clip_norm= and precision='fp16' are parts of the update, which is yours "
             "in trainer.loop(): do them there, or call train()."
@@ -181,20 +182,20 @@ def check_own_updates(run: Run, turns: Iterable[Turn], accumulate: int) -> None:
 
 
 def produced_names(
-    turns: Iterable[Turn],
+    updates: Iterable[Update],
     metrics: Mapping[str, Metric],
     streams: Mapping[str, Mapping[str, Source]],
 ) -> set[str]:
     """List the metrics that the engine itself will write; patterns where only running it tells."""
     produced: set[str] = set()
-    for turn in turns:
-        if turn.clip_norm is not None:
+    for update in updates:
+        if update.clip_norm is not None:
             produced.add("train/grad_norm")
-        names = {turn.loss_name, *metrics}
+        names = {update.loss_name, *metrics}
         names |= {
             f"{name}/*" for name, metric in metrics.items() if isinstance(metric, Accumulating)
         }
-        if turn.returns_loss:  # It may return other numbers besides.
+        if update.returns_loss:  # It may return other numbers besides.
             names.add("*")
         produced |= {f"train/{name}" for name in names if name not in metrics}
         for phase, sources in streams.items():

@@ -11,7 +11,7 @@ from hookloop.checkpoint.newest import is_same_place, newest_checkpoint
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.weights import Pretrained
-from hookloop.core.run import Progress
+from hookloop.core.progress import Progress
 from hookloop.errors import CheckpointError, HookloopError, LinkError, nearest
 from hookloop.runs.files import reject_link
 from hookloop.runs.layout import TIME, RunDir

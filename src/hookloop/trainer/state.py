@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from hookloop.checkpoint.shape import is_alike
-from hookloop.core.schedule import Schedule
+from hookloop.core.lr_schedule import Schedule
 from hookloop.data.randomness import Randomness
 from hookloop.errors import CheckpointError
 from hookloop.runs.records import plain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hookloop.core.acting import priority_of, schedule_of
+from hookloop.core.hook import interval_at, priority_of
 from hookloop.every import Every
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def timetable_of(plan: Plan) -> list[Row]:
             point.name,
             hook.name,
             priority_of(hook),
-            schedule_of(hook, point),
+            interval_at(hook, point),
             tuple(hook.reads),
             tuple(hook.writes),
         )

@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from hookloop.checkpoint.weights import Pretrained
-from hookloop.core.hook import FunctionHook, Hook
+from hookloop.core.evaluation import Validation
+from hookloop.core.hook import FunctionHook, Hook, Priority
 from hookloop.core.loop import Loop
+from hookloop.core.lr_schedule import Schedule, named_schedules
 from hookloop.core.plan import Plan
 from hookloop.core.points import Point, PointTable
-from hookloop.core.priority import Priority
 from hookloop.core.run import Outcome, Run
-from hookloop.core.schedule import Schedule, named_schedules
-from hookloop.core.turn import Loss, Precision, Step, Turn, autocast, make_turns
-from hookloop.core.validation import Validation
+from hookloop.core.update import Loss, Precision, Step, Update, autocast, make_updates
 from hookloop.data.source import Batches, Source, open_streams
 from hookloop.every import Every
 from hookloop.metrics.meters import Metric
@@ -70,7 +69,7 @@ class Trainer(Guarded):
         loss: ``loss(output, targets)`` for batches of (inputs, targets).
         step: ``step(run, batch)`` instead, returning the loss or a mapping with it; a mapping
             from optimizers' names to such functions makes each update its own optimizer in turn. A
-            `Turn` makes the whole update itself.
+            `Update` makes the whole update itself.
             Without ``loss`` and ``step`` the model returns its loss, or a mapping with it.
         optimizer: One, or a mapping from names.
         schedule: One of torch's schedulers (stepped every iteration), a `Schedule`, or a mapping.
@@ -123,7 +122,7 @@ class Trainer(Guarded):
         val_data: Batches | Mapping[str, Batches] | None = None,
         test_data: Batches | Mapping[str, Batches] | None = None,
         loss: Loss | None = None,
-        step: Step | Turn | Mapping[str, Step] | None = None,
+        step: Step | Update | Mapping[str, Step] | None = None,
         optimizer: torch.optim.Optimizer | Mapping[str, torch.optim.Optimizer] | None = None,
         schedule: Schedule | LRScheduler | Mapping[str, Schedule | LRScheduler] | None = None,
         metrics: Mapping[str, Metric] | None = None,
@@ -176,7 +175,7 @@ class Trainer(Guarded):
         saver = CheckpointSaver(scaler, start.restore)
         self._loop = Loop(
             self.run,
-            make_turns(loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=scaler),
+            make_updates(loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=scaler),
             metrics=metrics or {},
             validation=Validation(
                 Every.parse(val_every), val_begin, val_at_start, bool(self.run.val_data)
@@ -208,7 +207,7 @@ class Trainer(Guarded):
         check_ends(self.run)
         if self._session.is_over():
             return self.run.outcome
-        own_updates = any(turn.keeps_gradients for turn in self._loop.turns)
+        own_updates = any(update.keeps_gradients for update in self._loop.updates)
         with self._session.training(own_updates=own_updates):
             self._loop.train()
             if self._compilation is not None:
@@ -228,7 +227,7 @@ class Trainer(Guarded):
             Interrupted: When a signal ended the run; it has ended in order by then.
         """
         self._compile(frozenset({"train/*"}))
-        check_own_updates(self.run, self._loop.turns, self._loop.accumulate)
+        check_own_updates(self.run, self._loop.updates, self._loop.accumulate)
         check_trainable(self.run)
         set_limits(self.run.progress, None, None)
         if self._session.is_over():
@@ -313,8 +312,8 @@ class Trainer(Guarded):
     def _compile(self, besides: frozenset[str] = frozenset()) -> None:
         """Build the plan; hooks may have been attached since the last time."""
         streams = {"val": self.run.val_data, "test": self.run.test_data}
-        turns, metrics = self._loop.turns, self._loop.evaluation.metrics
-        produced = produced_names(turns, metrics, streams) | besides
+        updates, metrics = self._loop.updates, self._loop.evaluation.metrics
+        produced = produced_names(updates, metrics, streams) | besides
         written = [name for hook in self._hooks for name in getattr(hook, "writes", ())]
         produced |= epoch_means([*produced, *written])
         self.run.plan = Plan(self._hooks, self._points, produced)

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from hookloop.core.hook import Hook
-from hookloop.core.turn import Turn
+from hookloop.core.update import Update
 from hookloop.errors import HookError, ModelError
 
 IGNORED = -100
@@ -259,7 +259,7 @@ def test_a_parameter_of_two_optimizers_is_corrected_once():
 
 
 def test_an_update_of_ones_own_records_the_whole_batch():
-    class Own(Turn):
+    class Own(Update):
         recorded = ()
 
         def record(self, run, loss):

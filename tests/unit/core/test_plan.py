@@ -3,10 +3,9 @@ import logging
 import pytest
 from tests.tiny import make_data, make_trainer
 
-from hookloop.core.hook import Hook, limit
+from hookloop.core.hook import Hook, Priority, limit
 from hookloop.core.plan import Plan, fire
 from hookloop.core.points import Point, PointTable
-from hookloop.core.priority import Priority
 from hookloop.errors import HookError, MetricError
 
 

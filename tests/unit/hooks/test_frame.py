@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from hookloop.hooks.frame import Frame
+from hookloop.hooks._frame import Frame
 
 NUMBERS = [f"metric_{place} 0.{place}" for place in range(9)]
 

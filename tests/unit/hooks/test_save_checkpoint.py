@@ -158,7 +158,7 @@ def test_one_saved_out_of_turn_is_not_kept_for_ever(tmp_path):
 
 def test_by_time_it_saves_when_the_time_has_passed(tmp_path, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("hookloop.core.acting.monotonic", lambda: now[0])
+    monkeypatch.setattr("hookloop.core.plan.monotonic", lambda: now[0])
 
     class Clock(Hook):
         priority = "HIGHEST"

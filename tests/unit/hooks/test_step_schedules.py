@@ -8,7 +8,7 @@ from hookloop.errors import MetricError
 from hookloop.hooks import SaveCheckpoint, StepSchedules
 
 
-def settings(schedule_of, tmp_path, *, key="lr", momentum=0.0, **options):
+def settings(interval_at, tmp_path, *, key="lr", momentum=0.0, **options):
     """The setting that each iteration of a training used."""
     model = make_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=momentum)
@@ -16,7 +16,7 @@ def settings(schedule_of, tmp_path, *, key="lr", momentum=0.0, **options):
     make_trainer(
         model=model,
         optimizer=optimizer,
-        schedule=schedule_of(optimizer),
+        schedule=interval_at(optimizer),
         hooks=[StepSchedules(), seen, SaveCheckpoint()],
         run_dir=tmp_path,
         **({"max_iters": 6} | options),
@@ -24,9 +24,9 @@ def settings(schedule_of, tmp_path, *, key="lr", momentum=0.0, **options):
     return [value for _, value in calls]
 
 
-def by_hand(schedule_of, steps, *, key="lr", momentum=0.0):
+def by_hand(interval_at, steps, *, key="lr", momentum=0.0):
     optimizer = torch.optim.SGD(make_model().parameters(), lr=1e-2, momentum=momentum)
-    schedule, values = schedule_of(optimizer), []
+    schedule, values = interval_at(optimizer), []
     for _ in range(steps):
         values.append(optimizer.param_groups[0][key])
         optimizer.step()
@@ -53,12 +53,12 @@ def one_cycle(optimizer):
     return lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=6)
 
 
-@pytest.mark.parametrize("schedule_of", [warm_up_and_cosine, chained, one_cycle])
-def test_torchs_schedules_step_as_by_hand(schedule_of, tmp_path):
+@pytest.mark.parametrize("interval_at", [warm_up_and_cosine, chained, one_cycle])
+def test_torchs_schedules_step_as_by_hand(interval_at, tmp_path):
     momentum = 0.9
     for key in ("lr", "momentum"):
-        used = settings(schedule_of, tmp_path / key, key=key, momentum=momentum)
-        assert used == pytest.approx(by_hand(schedule_of, 6, key=key, momentum=momentum))
+        used = settings(interval_at, tmp_path / key, key=key, momentum=momentum)
+        assert used == pytest.approx(by_hand(interval_at, 6, key=key, momentum=momentum))
 
 
 def test_one_cycle_moves_the_momentum_too(tmp_path):
@@ -134,10 +134,10 @@ def test_each_optimizer_has_its_schedule(tmp_path):
     assert rates == [[1.0, 1.0], [0.5, 1.0], [0.25, 1.0], [0.125, pytest.approx(0.1)]]
 
 
-@pytest.mark.parametrize("schedule_of", [warm_up_and_cosine, chained, one_cycle])
-def test_a_resumed_run_goes_on_in_the_schedule(schedule_of, tmp_path):
-    straight = settings(schedule_of, tmp_path / "a", momentum=0.9)
+@pytest.mark.parametrize("interval_at", [warm_up_and_cosine, chained, one_cycle])
+def test_a_resumed_run_goes_on_in_the_schedule(interval_at, tmp_path):
+    straight = settings(interval_at, tmp_path / "a", momentum=0.9)
     options = {"momentum": 0.9, "max_iters": None}
-    settings(schedule_of, tmp_path / "b", max_epochs=1, **options)
-    rest = settings(schedule_of, tmp_path / "b", max_epochs=2, resume=True, **options)
+    settings(interval_at, tmp_path / "b", max_epochs=1, **options)
+    rest = settings(interval_at, tmp_path / "b", max_epochs=2, resume=True, **options)
     assert rest == pytest.approx(straight[3:])

@@ -7,7 +7,7 @@ import torch
 from tests.tiny import make_data, make_trainer
 
 from hookloop.core.hook import Hook
-from hookloop.core.schedule import Schedule
+from hookloop.core.lr_schedule import Schedule
 from hookloop.errors import CheckpointError
 from hookloop.hooks import SaveCheckpoint, StepSchedules
 

@@ -433,7 +433,7 @@ def test_a_schedule_that_nobody_steps_is_refused():
         make_trainer(model=model, optimizer=optimizer, schedule=schedule).check()
 
 
-def rates(schedule_of, tmp_path, **options):
+def rates(interval_at, tmp_path, **options):
     from hookloop.hooks import StepSchedules
 
     model = make_model()
@@ -442,7 +442,7 @@ def rates(schedule_of, tmp_path, **options):
     make_trainer(
         model=model,
         optimizer=optimizer,
-        schedule=schedule_of(optimizer),
+        schedule=interval_at(optimizer),
         hooks=[StepSchedules(), seen],
         run_dir=tmp_path,
         **options,

@@ -12,7 +12,7 @@ from hookloop import dialects
 from hookloop.config.parts.part import TYPE, Description, Part, PartReader
 from hookloop.config.registry import HOOKS
 from hookloop.config.tree import Key
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Priority
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
 from hookloop.trainer.default_hooks import DEFAULT_HOOKS, our_name

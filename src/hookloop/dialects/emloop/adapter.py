@@ -13,8 +13,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
-from hookloop.core.acting import Call
-from hookloop.core.hook import Hook
+from hookloop.core.hook import Call, Hook
 from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of
 from hookloop.dialects.emloop.cycle import Cycle
 from hookloop.dialects.emloop.main_loop import MainLoop

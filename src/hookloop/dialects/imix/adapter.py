@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from hookloop.core.acting import Call
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Call, Hook, Priority
 from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of
 from hookloop.dialects.built_in import IMIX
 from hookloop.dialects.imix.engine.hooks.base_hook import read_level

@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Literal, cast
 
-from hookloop.core.acting import Call
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Call, Hook, Priority
 from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of, overridden
 from hookloop.dialects.built_in import MMENGINE
 from hookloop.dialects.mmengine.checkpoint_view import checkpoint_view

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import torch
 
-from hookloop.core.hook import FunctionHook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import FunctionHook, Priority
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:

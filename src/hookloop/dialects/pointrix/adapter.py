@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from hookloop.core.acting import Call
-from hookloop.core.hook import Hook
+from hookloop.core.hook import Call, Hook
 from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of
 from hookloop.dialects.built_in import POINTRIX
 from hookloop.dialects.pointrix.trainer import TrainerFacade

@@ -17,9 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from hookloop.core.acting import Call
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Call, Hook, Priority
 from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount
 from hookloop.dialects.vissl.task import Task
 

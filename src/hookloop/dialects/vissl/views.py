@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from hookloop.core.turn import output_of, targets_of
+from hookloop.core.update import output_of, targets_of
 from hookloop.data.batch import is_pair
 from hookloop.errors import HookError
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hookloop import hooks as native
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority
 from hookloop.core.run import Run
 from hookloop.dialects.adapter import Catalogued
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop.core.hook import Hook as NativeHook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Priority
 from hookloop.dialects.adapter import Catalogued
 from hookloop.dialects.mmengine.hooks.hook import Hook
 from hookloop.metrics.rule import infer_rule

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.request import Save
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority
 from hookloop.dialects.mmengine.facade import RunnerFacade
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from hookloop.checkpoint.store import load
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority
 from hookloop.runs.files import write_bytes
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import cast
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from hookloop.core.schedule import Schedule
+from hookloop.core.lr_schedule import Schedule
 from hookloop.dialects.mmengine.dataset import pseudo_collate, worker_init_fn
 from hookloop.dialects.mmengine.dist import get_rank
 from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict, build_optim_wrapper

@@ -34,7 +34,7 @@ from hookloop.dialects.mmengine.runner.parts import (
     build_wrapper,
 )
 from hookloop.dialects.mmengine.runner.start import AddForeignKeys, LoadForeign, PrepareRun
-from hookloop.dialects.mmengine.runner.turn import EvaluatorMetric, ModelTurn
+from hookloop.dialects.mmengine.runner.update import EvaluatorMetric, ModelUpdate
 from hookloop.trainer.adapters import adapt_all
 from hookloop.trainer.trainer import Trainer
 
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     import torch
 
     from hookloop.core.hook import Hook
-    from hookloop.core.run import Progress, Run
+    from hookloop.core.progress import Progress
+    from hookloop.core.run import Run
     from hookloop.dialects.mmengine.runner.runner import Runner
 
 Phase = Literal["train", "val", "test"]
@@ -194,7 +195,7 @@ class RunnerSetup(RunnerFacade):
             self._model,
             train_data=loader,
             val_data=self._loader("val") if validates else None,
-            step=ModelTurn(runner, list(optimizers.values())),
+            step=ModelUpdate(runner, list(optimizers.values())),
             optimizer=optimizers,
             schedule=schedules if steps else None,
             metrics=self._metrics("val") if validates else None,
@@ -225,7 +226,7 @@ class RunnerSetup(RunnerFacade):
         loader, metrics = self._loader(phase), self._metrics(phase)
         trainer = Trainer(
             self._model,
-            step=ModelTurn(runner, []),
+            step=ModelUpdate(runner, []),
             metrics=metrics,
             hooks=[*self._native, *start],
             default_hooks=False,

@@ -7,15 +7,14 @@ from bisect import bisect_right
 from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, cast
 
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority
 from hookloop.dialects.mmengine.checkpoint_view import meta_of
 from hookloop.dialects.mmengine.runner.checkpoint import put_weights, read_checkpoint
 from hookloop.every import Every
 
 if TYPE_CHECKING:
+    from hookloop.core.evaluation import Validation
     from hookloop.core.run import Run
-    from hookloop.core.validation import Validation
     from hookloop.dialects.mmengine.runner.runner import Runner
 
 _log = logging.getLogger("hookloop")

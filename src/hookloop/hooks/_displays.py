@@ -7,7 +7,7 @@ from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from hookloop.hooks.wording import describe, of, place, remaining
+from hookloop.hooks._wording import describe, of, place, remaining
 from hookloop.runs.shown import print_line, shown
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from hookloop.core.run import Run
-    from hookloop.hooks.frame import Frame
+    from hookloop.hooks._frame import Frame
 
 REFRESH = 0.1
 """Seconds between two updates of the bars."""
@@ -100,7 +100,7 @@ class Bars:
         """Open the bars."""
         from rich.live import Live
 
-        from hookloop.hooks.frame import Frame
+        from hookloop.hooks._frame import Frame
 
         self._frame: Frame = Frame(self._console)
         progress = run.progress

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from hookloop.core.turn import Turn
+from hookloop.core.update import Update
 from hookloop.data.microbatches import is_scalar
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hookloop.dialects.mmengine.runner.runner import Runner
 
 
-class ModelTurn(Turn):
+class ModelUpdate(Update):
     """Calls ``train_step``, ``val_step`` and ``test_step`` of the model.
 
     Backward, clipping, accumulation and the update have taken place when ``train_step`` returns, so
@@ -63,7 +63,7 @@ class ModelTurn(Turn):
     def unscale(self) -> None:
         """Nothing: it is done."""
 
-    def update(self, run: Run) -> None:
+    def apply(self, run: Run) -> None:
         """Nothing: it is done."""
 
 

@@ -1,7 +1,7 @@
 """Forward, loss, backward, update: the work of an iteration.
 
-A turn updates one group of optimizers from one loss. Ordinary training has a single turn; a GAN has
-one per optimizer, taken one after the other within an iteration.
+An update steps one group of optimizers from one loss. Ordinary training has a single one; a GAN has
+one per optimizer, made one after the other within an iteration.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 import torch
 from torch import Tensor
+from torch._C._autograd import _profiler_enabled as _is_profiling
+from torch.optim import Optimizer
+from torch.optim import optimizer as torch_optimizer
 
-from hookloop.core import optimize
 from hookloop.data.batch import is_pair
 from hookloop.data.description import describe
 from hookloop.data.microbatches import (
@@ -37,11 +39,11 @@ Forward = Callable[["Run"], object]
 LossOf = Callable[["Run"], Tensor | None]
 
 
-class Turn:
+class Update:
     """One update: how its loss is computed and which optimizers step.
 
     Args:
-        name: Prefix of its loss in the metrics; empty when it is the only turn.
+        name: Prefix of its loss in the metrics; empty when it is the only update.
         forward: Computes ``run.output`` from ``run.batch``.
         loss_of: Computes ``run.loss`` from ``run.output``; None skips the update.
         optimizers: Those that step.
@@ -72,12 +74,12 @@ class Turn:
     @property
     def keeps_gradients(self) -> bool:
         """Whether it makes the update its own way, and gradients may wait for it."""
-        return type(self).zero_grad is not Turn.zero_grad
+        return type(self).zero_grad is not Update.zero_grad
 
     def zero_grad(self) -> None:
         """Forget the gradients of the last update."""
         for optimizer in self.optimizers:
-            optimize.zero_grad(optimizer)
+            zero_optimizer(optimizer)
 
     def record(self, run: Run, loss: Tensor) -> None:
         """Put the loss, and what else a step returned, into the metric store; nothing is read."""
@@ -119,14 +121,14 @@ class Turn:
             for optimizer in self.optimizers:
                 self.scaler.unscale_(optimizer)
 
-    def update(self, run: Run) -> None:
+    def apply(self, run: Run) -> None:
         """Clip, and let the optimizers step."""
         if self.clip_norm is not None:
             norm = torch.nn.utils.clip_grad_norm_(self._parameters(), self.clip_norm)
             run.metrics.series("train/grad_norm").add(norm)
         if self.scaler is None:
             for optimizer in self.optimizers:
-                optimize.step(optimizer)
+                step_optimizer(optimizer)
             return
         for optimizer in self.optimizers:
             self.scaler.step(optimizer)
@@ -149,20 +151,20 @@ def autocast(precision: Precision, device: torch.device) -> AbstractContextManag
     return torch.autocast(device.type, dtype=dtype)
 
 
-def make_turns(
+def make_updates(
     loss: Loss | None,
-    step: Step | Turn | Mapping[str, Step] | None,
+    step: Step | Update | Mapping[str, Step] | None,
     optimizers: Mapping[str, torch.optim.Optimizer],
     *,
     clip_norm: float | None,
     scaler: torch.amp.GradScaler | None,
-) -> list[Turn]:
+) -> list[Update]:
     """Decide how the loss is computed from what the user brought."""
     if loss is not None and step is not None:
         raise ModelError("loss= and step= are both given: a step computes the loss itself.")
     if clip_norm is not None and not clip_norm > 0:
         raise ModelError(f"clip_norm must be above 0, not {clip_norm}: None does not clip.")
-    if isinstance(step, Turn):  # It makes the update its own way.
+    if isinstance(step, Update):  # It makes the update its own way.
         return [step]
     everyone = list(optimizers.values())
     if scaler is not None:
@@ -175,7 +177,7 @@ def make_turns(
                 f"{', '.join(optimizers) or 'none'}: the names must agree."
             )
         return [
-            Turn(
+            Update(
                 name,
                 _stepping(one),
                 _loss_in_output,
@@ -193,9 +195,9 @@ def make_turns(
         forward, loss_of = _forward_inputs, _computing(loss)
     else:
         forward, loss_of = _forward_all, _loss_in_output
-    turn = Turn("", forward, loss_of, everyone, clip_norm=clip_norm, scaler=scaler)
-    turn.sums = is_sum(loss)
-    return [turn]
+    update = Update("", forward, loss_of, everyone, clip_norm=clip_norm, scaler=scaler)
+    update.sums = is_sum(loss)
+    return [update]
 
 
 def check_loss(loss: object, loss_name: str) -> None:
@@ -290,3 +292,41 @@ def _loss_in_output(run: Run) -> Tensor | None:
 def _refuse_nothing(who: str) -> NoReturn:
     """Refuse None where a step alone may return it; most often a `return` was forgotten."""
     raise ModelError(f"{who} returned None: return the loss. Only a step= may skip an update.")
+
+
+_NAMES = ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")
+_GLOBAL_HOOKS = [getattr(torch_optimizer, name, {"unknown": None}) for name in _NAMES]
+
+
+def zero_optimizer(optimizer: Optimizer) -> None:
+    """Forget the gradients of the last update."""
+    method = optimizer.zero_grad
+    if getattr(method, "__func__", None) is not Optimizer.zero_grad or _is_profiling():
+        method()
+        return
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = None
+
+
+def step_optimizer(optimizer: Optimizer) -> None:
+    """Make the update."""
+    if _is_profiling() or (own := _own_step(optimizer)) is None:
+        optimizer.step()
+        return
+    # What a scheduler's wrapper around the step would note: that there was one.
+    optimizer._opt_called = True  # type: ignore[attr-defined]
+    own(optimizer)
+
+
+def _own_step(optimizer: Optimizer) -> Callable[[Optimizer], object] | None:
+    """Return the function inside torch's wrapper, unless the wrapper has something to do."""
+    on_instance = vars(optimizer).get("step")
+    if on_instance is not None and not hasattr(on_instance, "_wrapped_by_lr_sched"):
+        return None
+    on_class = type(optimizer).step
+    if not hasattr(on_class, "hooked") or any(_GLOBAL_HOOKS):
+        return None
+    if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+        return None
+    return cast("Callable[[Optimizer], object] | None", getattr(on_class, "__wrapped__", None))

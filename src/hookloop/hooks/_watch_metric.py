@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from hookloop.core import optimize
+from hookloop.core.update import step_optimizer, zero_optimizer
 
 
 class Stepping(torch.optim.SGD):
@@ -53,9 +53,9 @@ def test_the_weights_have_the_same_bits_as_with_torchs_own_calls(kind, options):
     for _ in range(5):
         for model, optimizer in (ours, theirs):
             short = optimizer is ours[1]
-            optimize.zero_grad(optimizer) if short else optimizer.zero_grad()
+            zero_optimizer(optimizer) if short else optimizer.zero_grad()
             backward(model)
-            optimize.step(optimizer) if short else optimizer.step()
+            step_optimizer(optimizer) if short else optimizer.step()
     for one, other in zip(ours[0].parameters(), theirs[0].parameters(), strict=True):
         assert torch.equal(one, other)
 
@@ -63,7 +63,7 @@ def test_the_weights_have_the_same_bits_as_with_torchs_own_calls(kind, options):
 def test_an_overridden_step_is_called():
     model, optimizer = make(Stepping)
     backward(model)
-    optimize.step(optimizer)
+    step_optimizer(optimizer)
     assert optimizer.steps == 1
 
 
@@ -72,7 +72,7 @@ def test_a_step_replaced_on_the_instance_is_called():
     backward(model)
     called = []
     optimizer.step = lambda: called.append(1)
-    optimize.step(optimizer)
+    step_optimizer(optimizer)
     assert called == [1]
 
 
@@ -80,7 +80,7 @@ def test_a_zero_grad_replaced_on_the_instance_is_called():
     _, optimizer = make()
     called = []
     optimizer.zero_grad = lambda: called.append(1)
-    optimize.zero_grad(optimizer)
+    zero_optimizer(optimizer)
     assert called == [1]
 
 
@@ -98,18 +98,18 @@ def test_torchs_hooks_around_the_step_are_called(everywhere):
         before(lambda *_: called.append("before")),
         after(lambda *_: called.append("after")),
     ]
-    optimize.step(optimizer)
+    step_optimizer(optimizer)
     for handle in handles:
         handle.remove()
-    optimize.step(optimizer)
+    step_optimizer(optimizer)
     assert called == ["before", "after"]
 
 
 def test_a_profiler_finds_torchs_marks():
     model, optimizer = make()
     backward(model)
-    assert marks(lambda: optimize.step(optimizer)) == {"Optimizer.step#SGD.step"}
-    assert marks(lambda: optimize.zero_grad(optimizer)) == {"Optimizer.zero_grad#SGD.zero_grad"}
+    assert marks(lambda: step_optimizer(optimizer)) == {"Optimizer.step#SGD.step"}
+    assert marks(lambda: zero_optimizer(optimizer)) == {"Optimizer.zero_grad#SGD.zero_grad"}
 
 
 def test_a_scheduler_knows_that_the_step_came_before_its_own():
@@ -118,6 +118,6 @@ def test_a_scheduler_knows_that_the_step_came_before_its_own():
     backward(model)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        optimize.step(optimizer)
+        step_optimizer(optimizer)
         schedule.step()
     assert optimizer.param_groups[0]["lr"] == pytest.approx(0.01)

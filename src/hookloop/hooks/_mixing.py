@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.core.hook import Hook, moment_of
-from hookloop.core.priority import Priority
+from hookloop.core.hook import Hook, Priority, moment_of
 from hookloop.data.batch import size_of
 from hookloop.data.description import describe
 from hookloop.errors import HookError
