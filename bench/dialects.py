@@ -128,7 +128,7 @@ def time(run: Run, calls: Sequence[Calls]) -> float:
 def one_call(run: Run) -> float:
     """Time the hook alone, without the companion of its dialect."""
     calls = run.plan.after_train_iter
-    (one,) = (one for one in calls.singly() if not one.owners[0].name.startswith("dialect:"))
+    (one,) = (one for one in calls.singly() if not one.hooks[0].name.startswith("dialect:"))
     return time(run, [one])
 
 

@@ -24,7 +24,7 @@ from bench import ours
 from bench.tiny import EMA_SHARE, Case, Perceptron, Work, make_data, parameters
 from hookloop import Hook, Run, Trainer
 from hookloop.core.hook import Call
-from hookloop.core.update import make_updates
+from hookloop.trainer.updates import make_updates
 
 ITERATIONS = 6400
 ALL = "the whole iteration"
@@ -94,14 +94,14 @@ def by_hand(work: Work) -> Times:
 
 
 def by_hookloop(work: Work) -> Times:
-    """Time what a turn does and each call of a hook."""
+    """Time what an update does and each call of a hook."""
     times: Times = defaultdict(list)
     optimizer = work.optimizer()
-    (turn,) = make_updates(nn.MSELoss(), None, {"": optimizer}, clip_norm=None, scaler=None)
+    (update,) = make_updates(nn.MSELoss(), None, {"": optimizer})
     parts = {"zero_grad": "zero_grad", "forward": "forward", "loss_of": "loss"}
     parts |= {"record": "recording the loss", "backward": "backward", "apply": "optimizer step"}
     for method, name in parts.items():
-        setattr(turn, method, timed(getattr(turn, method), times[name]))
+        setattr(update, method, timed(getattr(update, method), times[name]))
 
     def wrapped(call: Call, hook: Hook, point: str) -> Call:
         return timed(call, times[f"{hook.name}, {point}"])  # type: ignore[return-value]
@@ -109,7 +109,7 @@ def by_hookloop(work: Work) -> Times:
     trainer = Trainer(
         work.model,
         train_data=Batches(work, times),
-        step=turn,
+        step=update,
         optimizer=optimizer,
         schedule=work.schedule(optimizer),
         max_epochs=1,

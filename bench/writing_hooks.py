@@ -38,7 +38,7 @@ class Probe(Hook):
         if run.progress.iter != 149:
             return
         calls = run.plan.after_train_iter
-        planned = calls[calls.owners.index(self.hook)]
+        (planned,) = (call for call, hook in calls.entries if hook is self.hook)
         losses = run.metrics.series("train/loss")
 
         def renew() -> None:  # A value that was read once is not read again.

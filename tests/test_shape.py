@@ -96,14 +96,13 @@ def test_a_hook_stands_in_the_file_of_its_name():
 
 
 def test_each_point_stands_once_in_the_table():
-    names = Counter(
-        call.args[0].value
-        for call in ast.walk(tree_of(SOURCE / "core" / "points.py"))
-        if isinstance(call, ast.Call)
-        and getattr(call.func, "id", "") == "Point"
-        and isinstance(call.args[0], ast.Constant)
+    (table,) = (
+        node
+        for node in tree_of(SOURCE / "core" / "points.py").body
+        if isinstance(node, ast.ClassDef) and node.name == "MountPoints"
     )
-    assert names == Counter(point.name for point in POINTS)
+    rows = [node for node in table.body if isinstance(node, ast.Assign)]
+    assert [row.targets[0].id for row in rows] == [point.name for point in POINTS]
 
 
 def test_each_point_is_one_method_of_hook():

@@ -6,6 +6,7 @@
       DataError         data that cannot be trained on
       ModelError        a model, loss or optimizer that cannot be trained
       MetricError       a metric that nothing produces
+        MissingMetricError  a metric that was looked up and is not there; also a KeyError
       CheckpointError   a checkpoint that cannot be written, found or loaded
       RunExistsError    a run directory that already holds another run
       LinkError         a link in the place of a file of a run; also an OSError
@@ -49,6 +50,10 @@ class ModelError(HookloopError):
 
 class MetricError(HookloopError):
     """A metric that nothing produces."""
+
+
+class MissingMetricError(MetricError, KeyError):
+    """A metric that was looked up and is not there."""
 
 
 class CheckpointError(HookloopError):

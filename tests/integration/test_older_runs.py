@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.alike import assert_alike
 from torch.utils.data import DataLoader, TensorDataset
 
 from hookloop import Trainer
 from hookloop.hooks import AverageWeights, MixUp, SaveCheckpoint, StopOnPlateau, WriteCSV
-from tests.alike import assert_alike
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

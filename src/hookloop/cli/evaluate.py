@@ -60,7 +60,7 @@ def evaluate(
             run_dir = stack.enter_context(_passing_directory())
         trainer = build(loaded, run_dir=run_dir, resume=resume)
         metrics = trainer.test() if phase == "test" else trainer.validate()
-    numbers = "  ".join(f"{phase}/{name} {value:.4g}" for name, value in metrics.items())
+    numbers = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
     say(f"{chosen or loaded.path.name}  {numbers}")
     return 0
 

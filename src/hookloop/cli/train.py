@@ -72,7 +72,7 @@ def train(
         return interruption.outcome.exit_code
     metrics = dict(outcome.metrics)
     if trainer.run.test_data:
-        metrics |= {f"test/{name}": value for name, value in trainer.test().items()}
+        metrics |= trainer.test()
         failed = dict.fromkeys((*outcome.disabled, *trainer.run.outcome.disabled))
         outcome = replace(outcome, disabled=tuple(failed))
     _say_outcome(outcome, metrics)

@@ -1,4 +1,4 @@
-"""Validation and test: every stream once, with the mount points of either."""
+"""Validation and test: every stream once, between the mount points of the phase; and when."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from time import monotonic
 import torch
 from torch import Tensor
 
-from hookloop.core.checks import check_written
-from hookloop.core.iteration import Compute
+from hookloop.core.checks import check_were_written
 from hookloop.core.plan import Calls, fire
 from hookloop.core.progress import Progress
 from hookloop.core.run import Phase, Run
@@ -22,6 +21,7 @@ from hookloop.data.source import Source
 from hookloop.errors import DataError
 from hookloop.every import Every
 from hookloop.metrics.meters import Meters, Metric
+from hookloop.metrics.results import LiveResults, Results
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,17 @@ class Evaluation:
 
     Args:
         run: The run.
-        updates: What computes output and loss.
+        updates: They compute output and loss, as in training.
         metrics: What is computed besides the loss.
-        compute: How a update is computed.
     """
 
-    def __init__(
-        self, run: Run, updates: list[Update], metrics: Mapping[str, Metric], compute: Compute
-    ) -> None:
+    def __init__(self, run: Run, updates: list[Update], metrics: Mapping[str, Metric]) -> None:
         self.run = run
         self.updates = updates
         self.metrics = metrics
-        self.compute = compute
         self.batch_number = 0  # In its stream, for messages.
 
-    def validate(self) -> dict[str, float]:
+    def validate(self) -> Results:
         """Run every validation stream once."""
         plan = self.run.plan
         span = Span(
@@ -68,7 +64,7 @@ class Evaluation:
         )
         return self._evaluate("val", self.run.val_data, span)
 
-    def test(self) -> dict[str, float]:
+    def test(self) -> Results:
         """Run every test stream once."""
         plan = self.run.plan
         span = Span(
@@ -81,9 +77,7 @@ class Evaluation:
         )
         return self._evaluate("test", self.run.test_data, span)
 
-    def _evaluate(
-        self, phase: Phase, streams: Mapping[str, Source], span: Span
-    ) -> dict[str, float]:
+    def _evaluate(self, phase: Phase, streams: Mapping[str, Source], span: Span) -> Results:
         run = self.run
         if not streams:
             raise DataError(f"There is nothing to evaluate: give {phase}_data=.")
@@ -92,31 +86,31 @@ class Evaluation:
         fire(span.before, run)
         run.model.eval()
         fire(span.before_epoch, run)
-        results: dict[str, Tensor | float] = {}
+        values: dict[str, Tensor | float] = {}
         for name, source in streams.items():
             run.stream = name or phase
             with torch.no_grad():
-                values = self._evaluate_stream(source, span)
+                of_stream = self._evaluate_stream(source, span)
             prefix = f"{phase}/{name}" if name else phase
-            results |= {f"{prefix}/{metric}": value for metric, value in values.items()}
-        metrics: dict[str, float] = {}
-        if not run.is_interrupted:  # Otherwise they are those of a part of the data.
-            metrics = self._publish(phase, results)
-            fire(span.after_epoch, run, metrics)
-            metrics = run.metrics.stream(phase) | metrics  # With what hooks computed besides.
+            values |= {f"{prefix}/{metric}": value for metric, value in of_stream.items()}
+        results = Results(phase, {})
+        if not run.is_interrupted:  # Otherwise they belong to a part of the data only.
+            self._publish(phase, values)
+            live = LiveResults(run.metrics, phase)
+            fire(span.after_epoch, run, live)
+            results = live.now()  # With what hooks have put meanwhile.
         fire(span.after, run)
         run.phase, run.stream = was_phase, was_phase
         run.model.train(was_training)
-        return metrics
+        return results
 
-    def _publish(self, phase: Phase, results: Mapping[str, Tensor | float]) -> dict[str, float]:
-        """Put the results of an evaluation into the metric store; return them without the phase."""
+    def _publish(self, phase: Phase, values: Mapping[str, Tensor | float]) -> None:
+        """Put the results of an evaluation into the metric store."""
         metrics = self.run.metrics
         metrics.start_epoch(phase)
-        for name, value in results.items():
+        for name, value in values.items():
             metrics.put(name, value)
-        check_written(self.run.hooks, phase, metrics.names())
-        return metrics.stream(phase)
+        check_were_written(self.run.hooks, phase, metrics.names())
 
     def _evaluate_stream(self, source: Source, span: Span) -> dict[str, Tensor | float]:
         run = self.run
@@ -130,7 +124,7 @@ class Evaluation:
             batch = run.batch
             for update in self.updates:
                 run.batch = batch  # Each begins with the batch itself, as in training.
-                loss = self.compute(update)
+                loss = update.compute(run)
                 samples = size_of(run.batch)
                 if loss is not None and loss.ndim == 0:
                     weight = update.weight(run)
@@ -171,17 +165,17 @@ class Validation:
         self.last_time = monotonic()
 
     def note(self, progress: Progress) -> None:
-        """Remember that a validation takes place now."""
+        """Record that a validation took place now."""
         progress.validated_at = progress.iter
         self.last_time = monotonic()
 
     def due_at_start(self, progress: Progress) -> bool:
-        """Tell whether to validate before the first iteration."""
+        """Return whether to validate before the first iteration."""
         return self.enabled and self.at_start and progress.iter == 0 != progress.validated_at
 
     @property
     def due_after_iter(self) -> Callable[[Progress], bool] | None:
-        """Tell whether an iteration calls for a validation; None if none ever does."""
+        """What returns whether to validate after an iteration; None if that never happens."""
         if not self.enabled or self.every.unit == "epochs":
             return None
         return self._due_by_time if self.every.unit == "seconds" else self._due_by_iter
@@ -193,7 +187,7 @@ class Validation:
         return progress.iter % self.every.count == 0 and progress.iter >= self.begin
 
     def due_after_epoch(self, progress: Progress) -> bool:
-        """Tell whether the epoch just completed calls for a validation."""
+        """Return whether to validate after the epoch that was just completed."""
         return self.due_at_end(progress) if progress.is_done else self.is_regular(progress)
 
     def is_regular(self, progress: Progress) -> bool:
@@ -207,7 +201,7 @@ class Validation:
         )
 
     def due_at_end(self, progress: Progress) -> bool:
-        """Tell whether a run at its limit still lacks the validation of its last state."""
+        """Return whether a run at its limit still lacks the validation of its last state."""
         done = progress.epoch if self.every.unit == "epochs" else progress.iter
         return (
             self.enabled

@@ -1,37 +1,39 @@
-"""The loop: training, validation and test, with every mount point at its place.
+"""The loop: training, validation and test, with every mount point in its place.
 
-Read from top to bottom it is the table of points.py, carried out. Hooks never run any of this; they
-ask through the run's verbs, and the loop obeys here, between iterations. Whoever goes through
-`Loop.iterations` makes the updates: `Loop.train` does, and so may a loop of the user's own.
+Read from top to bottom it is the table of points.py, carried out; the points within an update are
+in update.py. Hooks never run any of this: they make requests through the run, and the loop handles
+these between iterations. Whoever iterates over `Loop.iterations` makes the updates: `Loop.train`
+does, and so may a loop of the user's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from typing import Protocol
 
 from hookloop.checkpoint.request import Save
 from hookloop.core.evaluation import Evaluation, Validation
-from hookloop.core.iteration import Iteration, make_compute
 from hookloop.core.plan import fire
 from hookloop.core.run import Run
 from hookloop.core.update import Update
+from hookloop.data.microbatches import replace_batch
 from hookloop.data.prefetch import mover_of
 from hookloop.data.randomness import Randomness
 from hookloop.data.source import Source
 from hookloop.errors import DataError
 from hookloop.metrics.meters import Metric
+from hookloop.metrics.results import Results
 
 
 class Saver(Protocol):
-    """What the loop asks of whoever makes the checkpoints."""
+    """What the loop asks of the part that makes checkpoints."""
 
     def save(self, run: Run, saves: Sequence[Save]) -> None:
-        """Take the state of the run and have it written."""
+        """Copy the state of the run and start writing it."""
 
     def report(self, run: Run) -> None:
-        """Let hooks know what has become durable."""
+        """Tell hooks which checkpoints have become durable."""
 
     def amend(self, run: Run, metrics: Mapping[str, float]) -> None:
         """Add the results of the validation to the checkpoints of its iteration."""
@@ -45,16 +47,19 @@ class Loop:
 
     Args:
         run: The run; its counters and current values are written here and nowhere else.
-        updates: The work of an iteration.
+        updates: The updates of an iteration, made one after the other.
         metrics: What evaluations compute besides the loss.
         validation: When to validate.
         accumulate: Microbatches per iteration.
-        epoch_iters: Iterations per epoch, if not the data decides.
-        autocast: The context of forward and loss, or None for full precision.
-        saver: Makes the checkpoints that were asked for.
+        epoch_iters: Iterations per epoch, if the data does not decide.
+        saver: Makes the checkpoints that were requested.
+
+    Attributes:
+        randomness: Where the training's random numbers stand while it pauses: as a checkpoint has
+            them, or as the training left them when it ended. None while it trains.
     """
 
-    def __init__(  # noqa: PLR0913 - what the Trainer prepared
+    def __init__(
         self,
         run: Run,
         updates: list[Update],
@@ -63,14 +68,11 @@ class Loop:
         validation: Validation,
         accumulate: int,
         epoch_iters: int | None,
-        autocast: AbstractContextManager[None] | None,
         saver: Saver,
     ) -> None:
         self.run = run
         self.updates = updates
-        compute = make_compute(run, autocast)
-        self.evaluation = Evaluation(run, updates, metrics, compute)
-        self._iteration = Iteration(run, updates, compute)
+        self.evaluation = Evaluation(run, updates, metrics)
         self.validation = validation
         self.accumulate = accumulate
         self.epoch_iters = epoch_iters
@@ -78,17 +80,21 @@ class Loop:
         self.randomness: Randomness | None = None
 
     def train(self) -> None:
-        """Train until a limit is reached or a stop is asked for."""
+        """Train until a limit is reached or a stop is requested."""
+        run, updates = self.run, self.updates
         for batches in self.iterations():
-            self._iteration.make(batches)
+            for update in updates:
+                update.make(run, batches)
 
     def iterations(self) -> Generator[list[object], None, None]:
-        """Yield the batches of each iteration, for its update; all the rest is done in between."""
+        """Yield the batches of each iteration for its update; do everything else in between."""
         run, plan, progress = self.run, self.run.plan, self.run.progress
-        with run.metrics.repeated(is_so=progress.iter > 0):  # Recorded once, as without a resume.
+        is_continued = self.randomness is not None
+        if self.randomness is not None:
+            self.randomness.restore()
+            self.randomness = None
+        with self._repeating(is_continued):
             fire(plan.before_train, run)
-        if progress.stage != "inside":
-            self._take_up_randomness()
         if self.validation.due_at_start(progress):
             self.validate()
         if progress.stage == "closing":  # The checkpoint was made before this epoch's validation.
@@ -98,36 +104,34 @@ class Loop:
         self._keep_randomness()
         if self.validation.due_at_end(progress):
             run.validate()
-            self._obey()
+            self._handle_requests()
         if run.requests.stop:
             fire(plan.on_stop, run, run.requests.stop.reason)
         fire(plan.after_train, run)
-        self._obey()
+        self._handle_requests()
 
     def _train_epoch(self) -> Generator[list[object], None, bool]:
-        """Go through one epoch; return whether its end was reached."""
+        """Train one epoch; return whether its end was reached."""
         run, plan, progress = self.run, self.run.plan, self.run.progress
         if is_new := progress.stage != "inside":
             progress.stage, progress.iter_in_epoch = "inside", 0
             run.metrics.start_epoch("train")
-        with run.metrics.repeated(is_so=not is_new):
+        with self._repeating(not is_new):
             fire(plan.before_epoch, run)
             run.model.train()
             fire(plan.before_train_epoch, run)
-        self._take_up_randomness()
-        self._obey()  # A validation that was due when the run was cut off.
+        self._handle_requests()  # A validation may have been due when the run was cut off.
         if run.requests.stop:
             return False
         due, requests, limit = self.validation.due_after_iter, run.requests, progress.max_iters
-        iteration = self._iteration
         for batches in self._groups():
-            iteration.begin(batches)
+            self._begin_iteration(batches)
             yield batches
-            iteration.end()
+            self._end_iteration()
             if due is not None and due(progress):
                 run.validate()
             if requests.any:
-                self._obey()
+                self._handle_requests()
             if requests.stop or progress.iter == limit:
                 break
         else:
@@ -145,6 +149,22 @@ class Loop:
         fire(plan.after_train_epoch, run)
         return True
 
+    def _begin_iteration(self, batches: list[object]) -> None:
+        run, progress = self.run, self.run.progress
+        run.metrics.moment = (progress.iter + 1, progress.epoch)
+        run.batch = batches[0]
+        if calls := run.plan.before_train_iter:
+            fire(calls, run)
+            if run.batch is not batches[0]:
+                replace_batch(batches, run.batch)
+
+    def _end_iteration(self) -> None:
+        run, progress = self.run, self.run.progress
+        progress.iter += 1
+        progress.iter_in_epoch += 1
+        if calls := run.plan.after_train_iter:
+            fire(calls, run)
+
     def _end_epoch(self) -> None:
         """Save and validate what is due after an epoch, and close it."""
         run, plan, progress = self.run, self.run.plan, self.run.progress
@@ -154,18 +174,18 @@ class Loop:
             if not self.validation.is_regular(progress):
                 self._keep_randomness()
             run.validate()
-        self._obey()
+        self._handle_requests()
         if run.requests.validate:  # Interrupted: the epoch is closed by the run that resumes.
             return
         progress.stage = "between"
         fire(plan.after_epoch, run)
         fire(plan.after_epoch_profile, run)
-        self._obey()
+        self._handle_requests()
 
-    def _obey(self) -> None:
-        """Do what hooks asked for: first save, so that a failing validation loses nothing."""
+    def _handle_requests(self) -> None:
+        """Do what hooks requested: save first, so that a failing validation loses nothing."""
         run, requests = self.run, self.run.requests
-        while requests.any:
+        while requests.any:  # Hooks at the points below may make further requests.
             requests.any = False
             self.saver.report(run)
             saves, requests.saves = requests.saves, []
@@ -174,44 +194,57 @@ class Loop:
                 self.validate()
 
     def save_requested(self) -> None:
-        """Save what was asked for when the loop had failed, and wait for it."""
+        """Save what was requested when the loop failed, and wait for it."""
         saves, self.run.requests.saves = self.run.requests.saves, []
         try:
             self.saver.save(self.run, saves)
-        finally:  # What was under way before is not to be lost with it.
+        finally:  # Earlier saves that are still being written must not be lost with this one.
             self.saver.close(self.run)
 
-    def validate(self) -> dict[str, float]:
-        """Run every validation stream once; one that a signal cuts short is due again."""
+    def validate(self) -> Results:
+        """Run every validation stream once; a validation that a signal cuts short is due again."""
         run, before = self.run, Randomness.now()
-        metrics = self.evaluation.validate()
+        results = self.evaluation.validate()
         if run.is_interrupted:
             before.restore()
             run.requests.validate = True
         else:
             run.requests.validate = False
             self.validation.note(run.progress)
-            self.saver.amend(run, metrics)
-        return metrics
+            self.saver.amend(run, results)
+        return results
+
+    @contextmanager
+    def _repeating(self, is_repeated: bool) -> Iterator[None]:
+        """Fire points that fired before the run was cut off, without a trace in the training.
+
+        Numbers are recorded once, and whatever hooks draw now, the training continues with the
+        random numbers of the checkpoint.
+        """
+        if not is_repeated:
+            yield
+            return
+        before = Randomness.now()
+        with self.run.metrics.repeated():
+            yield
+        before.restore()
 
     def _keep_randomness(self) -> None:
-        """Remember where the random numbers stand, for a training that is continued later."""
-        self.randomness = self.randomness or Randomness.now()
+        """Remember where the random numbers stand, for a training that is continued later.
 
-    def _take_up_randomness(self) -> None:
-        """Continue the random numbers of the run that is resumed, whatever hooks drew meanwhile."""
-        if self.randomness is not None:
-            self.randomness.restore()
-            self.randomness = None
+        A validation that takes place only because the run ends must not change how a longer run
+        would continue.
+        """
+        self.randomness = self.randomness or Randomness.now()
 
     def _groups(self) -> Iterator[list[object]]:
         """Read an epoch in groups of microbatches, on the device."""
         groups = self._source().epoch(self.accumulate, self._iters_left())
         move = mover_of(self.run.device)
-        return groups if move is None else ([move(one) for one in group] for group in groups)
+        return groups if move is None else ([move(batch) for batch in group] for group in groups)
 
     def _iters_left(self) -> int | None:
-        """Iterations left of an epoch of fixed size; None where the data decides."""
+        """Return the iterations left of an epoch of fixed size; None where the data decides."""
         return (
             None if self.epoch_iters is None else self.epoch_iters - self.run.progress.iter_in_epoch
         )

@@ -20,7 +20,7 @@ The loop, as the table lays it out::
       after_train
     after_run
 
-A point's name stands here once, once as a method of `Hook`, and once where it is fired.
+A point's name occurs once here, once as a method of `Hook`, and once where it is fired.
 """
 
 from __future__ import annotations
@@ -28,11 +28,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 from hookloop import peers
 from hookloop.errors import HookError
 from hookloop.peers import suggestion
+
+if TYPE_CHECKING:
+    from hookloop.core.plan import Calls
 
 Clock = Literal["iters", "epochs"]
 
@@ -45,12 +48,12 @@ class Point:
 
     Args:
         name: ``before_...``, ``after_...`` or ``on_...``.
-        doc: When it is fired, in one line.
+        doc: When it fires, in one line.
         args: Names of what its calls receive besides the run.
-        clock: Which counter moves between two firings, if one does; a schedule in that unit
+        clock: The counter that moves between two firings, if one does. An interval in that unit
             can limit a hook here.
-        ahead: Whether the point is fired before that counter moves.
-        within: Whether it lies within the update, which a loop of the user's own makes itself.
+        ahead: Whether the point fires before that counter moves.
+        within: Whether it lies within the update, which is the user's own in `Trainer.loop`.
 
     >>> Point("after_generate", "when samples were drawn", args=("samples",)).signature
     'after_generate(run, samples)'
@@ -72,7 +75,7 @@ class Point:
 
     @property
     def is_busy(self) -> bool:
-        """Whether it may be fired in every iteration, so that each microsecond counts."""
+        """Whether it may fire in every iteration, so that each microsecond counts."""
         return self.within or self.name.endswith("_iter") or self not in POINTS
 
     @property
@@ -81,56 +84,86 @@ class Point:
         return f"{self.name}({', '.join(('run', *self.args))})"
 
 
-POINTS: tuple[Point, ...] = (
-    Point("before_run", "first of all, in every call of train, validate and test"),
-    Point(
-        "after_load_checkpoint",
+class _Row:
+    """A row of the table; the name of its attribute is the name of the point.
+
+    On the class the attribute is the point. On a plan it is the calls that the plan compiled for
+    the point: the plan sets an attribute of the same name, which Python finds before this one.
+    """
+
+    def __init__(
+        self,
+        doc: str,
+        *,
+        args: tuple[str, ...] = (),
+        clock: Clock | None = None,
+        ahead: bool = False,
+        within: bool = False,
+    ) -> None:
+        self._doc, self._args = doc, args
+        self._clock, self._ahead, self._within = clock, ahead, within
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.point = Point(name, self._doc, self._args, self._clock, self._ahead, self._within)
+
+    @overload
+    def __get__(self, plan: None, owner: type) -> Point: ...
+    @overload
+    def __get__(self, plan: MountPoints, owner: type) -> Calls: ...
+    def __get__(self, plan: MountPoints | None, owner: type) -> Point | Calls:
+        if plan is not None:
+            raise AttributeError(f"'{self.point.name}' is not compiled yet.")
+        return self.point
+
+
+class MountPoints:
+    """The points of the engine, in the order in which they first fire."""
+
+    before_run = _Row("first of all, in every call of train, validate and test")
+    after_load_checkpoint = _Row(
         "a checkpoint was read and is about to be restored; its entries may be changed",
         args=("checkpoint",),
-    ),
-    Point("before_train", "everything is restored, training is about to begin"),
-    Point("before_epoch", "an epoch begins", clock="epochs", ahead=True),
-    Point("before_train_epoch", "a pass over the training data begins", clock="epochs", ahead=True),
-    Point("before_train_iter", "the batch is there, nothing is done", clock="iters", ahead=True),
-    Point("before_forward", "run.batch may be replaced; in every phase", within=True),
-    Point("after_forward", "run.output is there and may be replaced; in every phase", within=True),
-    Point("after_loss", "run.loss is there and may be replaced; in every phase", within=True),
-    Point("after_backward", "the gradients of a microbatch were added", within=True),
-    Point(
-        "before_update",
-        "gradients are complete and unscaled",
-        clock="iters",
-        ahead=True,
-        within=True,
-    ),
-    Point("after_update", "the optimizer has stepped", clock="iters", ahead=True, within=True),
-    Point("after_train_iter", "the iteration is done and counted", clock="iters"),
-    Point("after_train_epoch", "the training pass is done and counted", clock="epochs"),
-    Point("before_val", "a validation begins"),
-    Point("before_val_epoch", "the model is in evaluation mode, the first stream is next"),
-    Point("before_val_iter", "a validation batch is there"),
-    Point("after_val_iter", "a validation batch is done"),
-    Point("after_val_epoch", "all streams are done, the metrics are known", args=("metrics",)),
-    Point("after_val", "the validation is over"),
-    Point("after_epoch", "training and the validation that belongs to it are done", clock="epochs"),
-    Point("after_epoch_profile", "after every hook's after_epoch", clock="epochs"),
-    Point("after_train", "training ended by itself or was asked to stop"),
-    Point("before_test", "a test begins"),
-    Point("before_test_epoch", "the model is in evaluation mode, the first stream is next"),
-    Point("before_test_iter", "a test batch is there"),
-    Point("after_test_iter", "a test batch is done"),
-    Point("after_test_epoch", "all streams are done, the metrics are known", args=("metrics",)),
-    Point("after_test", "the test is over"),
-    Point(
-        "before_save_checkpoint",
+    )
+    before_train = _Row("everything is restored, training is about to begin")
+    before_epoch = _Row("an epoch begins", clock="epochs", ahead=True)
+    before_train_epoch = _Row("a pass over the training data begins", clock="epochs", ahead=True)
+    before_train_iter = _Row("the batch is there, nothing is done", clock="iters", ahead=True)
+    before_forward = _Row("run.batch may be replaced; in every phase", within=True)
+    after_forward = _Row("run.output is there and may be replaced; in every phase", within=True)
+    after_loss = _Row("run.loss is there and may be replaced; in every phase", within=True)
+    after_backward = _Row("the gradients of a microbatch were added", within=True)
+    before_update = _Row(
+        "gradients are complete and unscaled", clock="iters", ahead=True, within=True
+    )
+    after_update = _Row("the optimizer has stepped", clock="iters", ahead=True, within=True)
+    after_train_iter = _Row("the iteration is done and counted", clock="iters")
+    after_train_epoch = _Row("the training pass is done and counted", clock="epochs")
+    before_val = _Row("a validation begins")
+    before_val_epoch = _Row("the model is in evaluation mode, the first stream is next")
+    before_val_iter = _Row("a validation batch is there")
+    after_val_iter = _Row("a validation batch is done")
+    after_val_epoch = _Row("all streams are done, the metrics are known", args=("metrics",))
+    after_val = _Row("the validation is over")
+    after_epoch = _Row("training and the validation that belongs to it are done", clock="epochs")
+    after_epoch_profile = _Row("after every hook's after_epoch", clock="epochs")
+    after_train = _Row("training ended by itself or was asked to stop")
+    before_test = _Row("a test begins")
+    before_test_epoch = _Row("the model is in evaluation mode, the first stream is next")
+    before_test_iter = _Row("a test batch is there")
+    after_test_iter = _Row("a test batch is done")
+    after_test_epoch = _Row("all streams are done, the metrics are known", args=("metrics",))
+    after_test = _Row("the test is over")
+    before_save_checkpoint = _Row(
         "a checkpoint is gathered and about to be written; entries may be added",
         args=("checkpoint",),
-    ),
-    Point("after_save_checkpoint", "a checkpoint is written", args=("saved",)),
-    Point("on_stop", "the loop obeys a request to stop", args=("reason",)),
-    Point("on_exception", "an exception leaves the loop", args=("error",)),
-    Point("after_run", "last of all, also after a failure; run.outcome tells"),
-)
+    )
+    after_save_checkpoint = _Row("a checkpoint is written", args=("saved",))
+    on_stop = _Row("the loop obeys a request to stop", args=("reason",))
+    on_exception = _Row("an exception leaves the loop", args=("error",))
+    after_run = _Row("last of all, also after a failure; run.outcome tells how it ended")
+
+
+POINTS = tuple(row.point for row in vars(MountPoints).values() if isinstance(row, _Row))
 
 
 class PointTable(dict[str, Point]):
@@ -149,6 +182,6 @@ class PointTable(dict[str, Point]):
             raise HookError(f"{name!r} is not the name of a mount point, such as 'after_epoch'.")
         hint = suggestion(name, peers.POINTS, self)
         raise HookError(
-            f"'{name}' is no mount point.{hint} 'hookloop points' lists all {len(POINTS)}; "
-            f"one of your own is declared with Trainer(points=['{name}'])."
+            f"'{name}' is not a mount point.{hint} 'hookloop points' lists all {len(POINTS)}; "
+            f"declare one of your own with Trainer(points=['{name}'])."
         )

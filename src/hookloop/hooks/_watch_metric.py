@@ -51,10 +51,9 @@ class WatchMetric(Hook):
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         self._validated = True
-        # Asked from the store, which also has what other hooks computed from this validation.
-        if self.metric.startswith("val/") and run.metrics.series(self.metric).is_current:
+        if self.metric in metrics:
             self._looked = True
-            self.look(run, run.metrics.latest(self.metric))
+            self.look(run, metrics[self.metric])
 
     def after_epoch(self, run: Run) -> None:
         validated, looked = self._validated, self._looked

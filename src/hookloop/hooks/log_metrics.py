@@ -110,7 +110,7 @@ class LogMetrics(Hook):
     def _say(self, run: Run, phase: str) -> None:
         if self._open is not None:
             skip = run.metrics.has_epoch_mean if phase == "train" else is_of_training
-            shown = run.metrics.stream(phase) | own_numbers(run, self.name, skip)
+            shown = run.metrics.stream(phase).short() | own_numbers(run, self.name, skip)
             self._log_at(run, f"{phase}: {numbers(without_times(shown))}")
 
     def _say_rest(self, run: Run) -> None:

@@ -62,10 +62,9 @@ class LogVariables(Hook):
     def _write(self, run: Run, phase: Phase) -> None:
         if self._open is None:
             return
-        values = {f"{phase}/{name}": value for name, value in run.metrics.stream(phase).items()}
         chosen = {
             name: value
-            for name, value in values.items()
+            for name, value in run.metrics.stream(phase).items()
             if any(matches(name, wanted) for wanted in self.variables)
         }
         if chosen:

@@ -15,6 +15,7 @@ from hookloop.checkpoint.storage import open_storage
 from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.every import Every
+from hookloop.metrics.results import without_phase
 from hookloop.metrics.rule import GREATER_KEYS, LESS_KEYS, Rule
 from hookloop.metrics.scores import BestScores
 
@@ -155,11 +156,11 @@ class SaveCheckpoint(Hook):
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         if self._is_training:  # A validation by itself has nothing to save.
-            computed = run.metrics.stream("val")  # By hooks, besides what the evaluation did.
-            metrics = {**metrics, **{n: v for n, v in computed.items() if n not in metrics}}
             before = dict(self._best.scores)
-            for metric in self._best.improved(metrics):
-                self._ask_best(run, metric, metrics, before.get(metric))
+            # Files are named after the metric alone, and so are the scores in a checkpoint.
+            values = without_phase(metrics, "val")
+            for metric in self._best.improved(values):
+                self._ask_best(run, metric, values, before.get(metric))
 
     def after_train(self, run: Run) -> None:
         wanted = self.last or (self.on_signal and run.is_interrupted)

@@ -24,6 +24,7 @@ from hookloop.hooks._wording import (
 )
 from hookloop.metrics.best import BestValues
 from hookloop.metrics.curve import Curve
+from hookloop.metrics.results import without_phase
 
 if TYPE_CHECKING:
     from hookloop.core.run import Phase, Run
@@ -108,7 +109,7 @@ class ShowProgress(Hook):
 
     def after_train_epoch(self, run: Run) -> None:
         if self._display is not None:
-            means = run.metrics.stream("train")
+            means = run.metrics.stream("train").short()
             self._keep_loss("epochs", means)
             own = own_numbers(run, self.name, run.metrics.has_epoch_mean)
             self._say(run, "train", without_times(means) | own)
@@ -120,11 +121,9 @@ class ShowProgress(Hook):
         self._evaluate(run)
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
-        values = run.metrics.stream("val")
-        progress = run.progress
-        named = {f"val/{name}": value for name, value in values.items()}
-        self._best.update(named, iter=progress.iter, epoch=progress.epoch)
-        self._say(run, "val", values | own_numbers(run, self.name, is_of_training))
+        self._best.update(metrics, iter=run.progress.iter, epoch=run.progress.epoch)
+        own = own_numbers(run, self.name, is_of_training)
+        self._say(run, "val", without_phase(metrics, "val") | own)
 
     @limit("1 epoch")
     def after_epoch_profile(self, run: Run) -> None:
@@ -137,7 +136,8 @@ class ShowProgress(Hook):
         self._evaluate(run)
 
     def after_test_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
-        self._say(run, "test", run.metrics.stream("test") | own_numbers(run, self.name))
+        own = own_numbers(run, self.name)
+        self._say(run, "test", without_phase(metrics, "test") | own)
 
     def after_run(self, run: Run) -> None:
         if self._display is None:

@@ -140,7 +140,7 @@ class WriteCSV(WriteTo):
             return
         progress = run.progress
         if has_trained:
-            row |= {f"train/{name}": mean for name, mean in run.metrics.stream("train").items()}
+            row |= run.metrics.stream("train")
             row |= learning_rates(run)
         self._written_at = progress.iter
         if not self._wanted:  # The columns of train/ have these numbers.

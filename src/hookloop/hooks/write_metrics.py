@@ -95,8 +95,7 @@ class WriteMetrics(WriteTo):
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         super().after_val_epoch(run, metrics)
         self._evaluated.append("val")
-        values = {f"val/{name}": value for name, value in run.metrics.stream("val").items()}
-        self._best.update(values, iter=run.progress.iter, epoch=run.progress.epoch)
+        self._best.update(metrics, iter=run.progress.iter, epoch=run.progress.epoch)
         if self._trained and run.world.is_main:
             self._update_summary(run)
 

@@ -67,6 +67,10 @@ class Series:
         if len(fresh) >= FOLD:
             self._fold()
 
+    def replace(self, value: Value) -> None:
+        """Put a value in the place of the last one, for every reader that has not read it."""
+        self._fresh[-1:] = [value]
+
     @property
     def is_empty(self) -> bool:
         """Whether no value was ever put."""

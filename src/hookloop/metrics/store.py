@@ -13,6 +13,7 @@ from typing import cast
 from torch import Tensor
 
 from hookloop.errors import MetricError, nearest
+from hookloop.metrics.results import Results
 from hookloop.metrics.series import (
     WINDOW,
     Moment,
@@ -62,7 +63,7 @@ class MetricStore:
     >>> store.put("train/loss", 0.5)
     >>> store.put("train/loss", 0.3)
     >>> store.latest("train/loss"), store.stream("train")
-    (0.3, {'loss': 0.4})
+    (0.3, {'train/loss': 0.4})
 
     Attributes:
         moment: The iteration and the epoch that what is put belongs to. The loop sets it: within an
@@ -102,18 +103,33 @@ class MetricStore:
         series.add(value, weight)
         series.at = self.moment
 
+    def replace(self, name: str, value: Value | int) -> None:
+        """Record a number in the place of the one that was put last in the current epoch.
+
+        >>> store = MetricStore()
+        >>> store.put("val/loss", 0.5)
+        >>> store.replace("val/loss", 0.3)
+        >>> store.stream("val")
+        {'val/loss': 0.3}
+        """
+        series = self.series(name)
+        if series.is_current:
+            series.replace(float(value))
+        else:
+            self.put(name, value)
+
     @contextmanager
-    def repeated(self, *, is_so: bool) -> Iterator[None]:
-        """While hooks act again where they did before a resume, record only what has no value yet.
+    def repeated(self) -> Iterator[None]:
+        """Record only what has no value yet, while hooks act again as they did before a resume.
 
         >>> store = MetricStore()
         >>> store.put("size", 5)
-        >>> with store.repeated(is_so=True):
+        >>> with store.repeated():
         ...     store.put("size", 6)
         >>> store.latest("size")
         5.0
         """
-        self._is_repeated = is_so
+        self._is_repeated = True
         try:
             yield
         finally:
@@ -145,11 +161,11 @@ class MetricStore:
         means = smooth_all([self._known(name) for name in chosen], [window] * len(chosen))
         return dict(zip(chosen, means, strict=True))
 
-    def stream(self, name: str) -> dict[str, float]:
+    def stream(self, name: str) -> Results:
         """Read the epoch means of everything that was put under ``name/``, in one copy."""
         chosen = self._current(name)
-        read_all([self._series[one] for one in chosen])
-        return {one.removeprefix(f"{name}/"): float(self._series[one].mean()) for one in chosen}
+        read_all([self._series[full] for full in chosen])
+        return Results(name, {full: float(self._series[full].mean()) for full in chosen})
 
     def recent(self, name: str, window: int = WINDOW) -> dict[str, float]:
         """Read the means of the last ``window`` values instead, by full name, in one copy.

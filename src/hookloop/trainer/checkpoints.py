@@ -94,8 +94,7 @@ class CheckpointSaver:
     def amend(self, run: Run, metrics: Mapping[str, float]) -> None:
         """Add the results of the validation to the checkpoints of its iteration."""
         current, iteration = self._current.at(run.progress.iter), run.progress.iter
-        validation = {f"val/{name}": value for name, value in metrics.items()}
-        current.validation = current_metrics(run) | validation  # Also what hooks put meanwhile.
+        current.validation = {**current_metrics(run), **metrics}  # Also what hooks put meanwhile.
         for store, name in current.files:
             work = partial(store.amend, name, iteration, current.validation)
             label = f"{store.place}/{name}"

@@ -28,7 +28,7 @@ def fire_after_run(run: Run) -> None:
             fire(one, run)
         except BaseException as error:  # noqa: BLE001 - raised again below; it may be a sys.exit()
             if isinstance(error, OSError) and is_of_directory(error, run.dir):
-                run.plan.disable(one.owners[0], "after_run", error)
+                run.plan.disable(one.hooks[0], "after_run", error)
             else:
                 failures.append(error)
     if failures:

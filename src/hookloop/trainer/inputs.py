@@ -11,9 +11,9 @@ from torch.optim import LBFGS, Optimizer
 
 from hookloop.core.progress import Progress
 from hookloop.core.run import Run
-from hookloop.core.update import Precision, Update
+from hookloop.core.update import Update
 from hookloop.data.source import Source
-from hookloop.errors import DataError, HookError, ModelError, nearest
+from hookloop.errors import DataError, HookError, ModelError
 from hookloop.metrics.meters import Accumulating, Metric
 from hookloop.metrics.store import EPOCH
 from hookloop.trainer.compilation import Compilation, Compile, compile_model
@@ -54,16 +54,6 @@ def named_optimizers(
                 "model.parameters() of the very model that is trained."
             )
     return by_name
-
-
-def make_scaler(precision: Precision, device: torch.device) -> torch.amp.GradScaler | None:
-    """Return the loss scaler that half precision needs."""
-    if precision not in ("fp32", "bf16", "fp16"):
-        options = ("fp32", "bf16", "fp16")
-        raise ModelError(
-            f"precision={precision!r}: write fp32, bf16 or fp16.{nearest(str(precision), options)}"
-        )
-    return torch.amp.GradScaler(device.type) if precision == "fp16" else None
 
 
 def whole(name: str, value: object) -> int:
@@ -169,7 +159,7 @@ def check_updates(run: Run) -> None:
 def check_own_updates(run: Run, updates: Iterable[Update], accumulate: int) -> None:
     """Refuse what would have no effect where the user makes the updates."""
     for point in run.plan.points.values():
-        if point.within and (owners := run.plan.calls(point.name).owners):
+        if point.within and (owners := run.plan.calls(point.name).hooks):
             raise HookError(
                 f"The hook '{owners[0].name}' acts at {point.name}, within the update, which is "
                 "yours in trainer.loop(): do its work there and leave it out, or call train()."

@@ -143,8 +143,7 @@ def current_metrics(run: Run) -> dict[str, float]:
     latest = run.metrics.put_at(run.progress.iter)
     current = {n: v for n, v in latest.items() if not n.startswith(("val/", "test/"))}
     if run.progress.validated_at == run.progress.iter:
-        validation = run.metrics.stream("val")
-        current |= {f"val/{name}": value for name, value in validation.items()}
+        current |= run.metrics.stream("val")
     return current
 
 

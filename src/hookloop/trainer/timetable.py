@@ -36,5 +36,5 @@ def timetable_of(plan: Plan) -> list[Row]:
             tuple(hook.writes),
         )
         for point in plan.points.values()
-        for hook in plan.calls(point.name).owners
+        for hook in plan.calls(point.name).hooks
     ]

@@ -19,10 +19,11 @@ from hookloop.core.lr_schedule import Schedule, named_schedules
 from hookloop.core.plan import Plan
 from hookloop.core.points import Point, PointTable
 from hookloop.core.run import Outcome, Run
-from hookloop.core.update import Loss, Precision, Step, Update, autocast, make_updates
+from hookloop.core.update import Step, Update
 from hookloop.data.source import Batches, Source, open_streams
 from hookloop.every import Every
 from hookloop.metrics.meters import Metric
+from hookloop.metrics.results import Results
 from hookloop.metrics.store import MetricStore
 from hookloop.parallel.world import World, choose_device
 from hookloop.runs.run_log import logged
@@ -39,7 +40,6 @@ from hookloop.trainer.inputs import (
     check_updates,
     epoch_means,
     make_progress,
-    make_scaler,
     named_optimizers,
     place_model,
     produced_names,
@@ -49,6 +49,7 @@ from hookloop.trainer.inputs import (
 from hookloop.trainer.session import Session
 from hookloop.trainer.start import Start
 from hookloop.trainer.timetable import Row, timetable_of
+from hookloop.trainer.updates import Loss, Precision, autocast, make_scaler, make_updates
 
 if TYPE_CHECKING:
     import torch
@@ -175,14 +176,20 @@ class Trainer(Guarded):
         saver = CheckpointSaver(scaler, start.restore)
         self._loop = Loop(
             self.run,
-            make_updates(loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=scaler),
+            make_updates(
+                loss,
+                step,
+                self.run.optimizers,
+                clip_norm=clip_norm,
+                scaler=scaler,
+                context=autocast(precision, where),
+            ),
             metrics=metrics or {},
             validation=Validation(
                 Every.parse(val_every), val_begin, val_at_start, bool(self.run.val_data)
             ),
             accumulate=accumulate,
             epoch_iters=epoch_iters,
-            autocast=autocast(precision, where),
             saver=saver,
         )
         self._session = Session(self.run, self._loop, start, saver, scaler)
@@ -249,7 +256,7 @@ class Trainer(Guarded):
         for name, value in {"loss": loss, **others}.items():
             self.run.metrics.put(f"train/{name}", value)
 
-    def validate(self) -> dict[str, float]:
+    def validate(self) -> Results:
         """Evaluate on the validation data, outside of any training.
 
         Raises:
@@ -259,7 +266,7 @@ class Trainer(Guarded):
         with self._session.running():
             return self._loop.validate()
 
-    def test(self) -> dict[str, float]:
+    def test(self) -> Results:
         """Evaluate on the test data.
 
         Raises:

@@ -296,7 +296,7 @@ def test_torchmetrics_are_computed_over_all_batches_once():
 def test_several_streams_have_their_own_metrics():
     streams = {"a": make_data(4), "b": make_data(8)}
     results = make_trainer(val_data=streams).validate()
-    assert set(results) == {"a/loss", "b/loss"}
+    assert set(results) == {"val/a/loss", "val/b/loss"}
 
 
 def test_test_data_without_targets_needs_no_loss(tmp_path):

@@ -14,7 +14,7 @@ def plan(*hooks: Hook, produced: tuple[str, ...] = ()) -> Plan:
 
 
 def order_at(compiled: Plan, point: str) -> list[str]:
-    return [owner.name for owner in compiled.calls(point).owners]
+    return [hook.name for hook in compiled.calls(point).hooks]
 
 
 class Acts(Hook):
@@ -153,7 +153,7 @@ def test_two_hooks_of_one_name_are_refused_and_naming_mends_it():
 def test_what_is_no_hook_is_refused():
     with pytest.raises(HookError, match=r"write Acts\(\)"):
         plan(Acts)  # type: ignore[arg-type]
-    with pytest.raises(HookError, match="is no hook"):
+    with pytest.raises(HookError, match="is not a hook"):
         plan(print)  # type: ignore[arg-type]
 
 
@@ -334,7 +334,7 @@ def test_points_of_the_projects_own_are_declared_fired_and_seen(tmp_path):
 def test_firing_an_undeclared_point_is_an_error(tmp_path):
     trainer = make_trainer(run_dir=tmp_path)
     trainer.check()
-    with pytest.raises(HookError, match="'after_generate' is no mount point"):
+    with pytest.raises(HookError, match="'after_generate' is not a mount point"):
         trainer.run.fire("after_generate")
 
 

@@ -147,7 +147,7 @@ def test_state_is_saved_and_resumed(tmp_path):
 
 
 def test_an_unknown_object_is_refused_by_the_plan():
-    with pytest.raises(HookError, match="is no hook"):
+    with pytest.raises(HookError, match="is not a hook"):
         make_trainer(hooks=[Counting()]).train()
 
 

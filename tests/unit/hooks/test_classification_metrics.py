@@ -55,9 +55,8 @@ def test_binary_looks_at_class_one_and_scores_may_be_single():
 
 def test_what_somebody_else_computes_is_left_out_unless_it_is_named():
     trainer = make_classifier(hooks=[ClassificationMetrics()])
-    assert set(trainer.validate()) == {
-        "loss", "accuracy", "precision", "recall", "f1", "specificity",
-    }  # fmt: skip
+    names = ["loss", "accuracy", "precision", "recall", "f1", "specificity"]
+    assert set(trainer.validate()) == {f"val/{name}" for name in names}
 
 
 def test_a_single_score_per_position_tells_two_classes():

@@ -38,10 +38,10 @@ class Scores(Hook):
 
     def after_val_epoch(self, run, metrics):
         score = self.scores[run.progress.epoch - 1]
-        for values in [score if isinstance(score, dict) else {"acc": score}]:
-            metrics.update(values)
-            for name in set(metrics) - set(values):
-                del metrics[name]
+        values = score if isinstance(score, dict) else {"acc": score}
+        metrics.update(values)
+        for name in set(metrics) - {f"val/{name}" for name in values}:
+            del metrics[name]
 
 
 def train(run_dir, hook, epochs=None, *, iters=None, per_epoch=1, scores=None, **options):

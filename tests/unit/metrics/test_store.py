@@ -22,7 +22,7 @@ def test_tensors_are_not_read_until_a_number_is_asked_for(monkeypatch):
         store.put("train/loss", torch.tensor(float(step)))
         store.put("train/norm", torch.tensor(1.0))
     assert reads == []
-    assert store.stream("train") == {"loss": (2 * FOLD + 2) / 2, "norm": 1.0}
+    assert store.stream("train") == {"train/loss": (2 * FOLD + 2) / 2, "train/norm": 1.0}
     assert reads == ["tolist"]  # one copy for both
 
 
@@ -48,7 +48,7 @@ def test_an_epoch_of_one_stream_leaves_the_others_alone():
     store.put("train/loss", 1.0)
     store.put("trains/loss", 3.0)
     store.start_epoch("train")
-    assert store.stream("trains") == {"loss": 3.0}
+    assert store.stream("trains") == {"trains/loss": 3.0}
 
 
 def test_weights_count():
@@ -124,7 +124,10 @@ def test_means_of_a_training_epoch_have_names_of_their_own():
     assert store.latest("train_epoch/loss") == 1.5 and store.latest("train/loss") == 2.0
     store.start_epoch("train")
     store.end_epoch()  # Nothing was put: nothing follows.
-    assert store.stream("train_epoch") == {"loss": 1.5} and "train_epoch/val/loss" not in store
+    assert (
+        store.stream("train_epoch") == {"train_epoch/loss": 1.5}
+        and "train_epoch/val/loss" not in store
+    )
 
 
 @pytest.mark.parametrize("name", ["iter", "epoch", "time", "", "/", None])

@@ -30,7 +30,7 @@ def validations(trainer):
 
     @trainer.on("after_val_epoch")
     def note(run, metrics):
-        results[run.progress.iter] = {f"val/{name}": value for name, value in metrics.items()}
+        results[run.progress.iter] = dict(metrics)
 
     trainer.train()
     return results

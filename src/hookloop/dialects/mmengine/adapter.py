@@ -16,6 +16,7 @@ from hookloop.dialects.built_in import MMENGINE
 from hookloop.dialects.mmengine.checkpoint_view import checkpoint_view
 from hookloop.dialects.mmengine.facade import RunnerFacade
 from hookloop.dialects.mmengine.hooks.replaceable import Replaceable
+from hookloop.metrics.results import without_phase
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -202,7 +203,8 @@ def _with_metrics(method: Method, adapter: Adapter) -> Call:
     def call(run: Run, metrics: Mapping[str, float]) -> None:
         facade = cast("RunnerFacade", adapter.facade)
         facade.hook = adapter.name
-        method(facade, metrics=dict(facade.raw_metrics or metrics))
+        # MMEngine's own evaluator names its metrics without the phase.
+        method(facade, metrics=dict(facade.raw_metrics or without_phase(metrics, run.phase)))
 
     return call
 

@@ -151,7 +151,7 @@ class Task(Facade):
     def meters(self) -> list[Meter]:
         """The metrics of the last evaluation, or the means of this training phase."""
         phase = self.run.phase
-        found = self.run.metrics.stream(phase)
+        found = self.run.metrics.stream(phase).short()
         return [
             Meter(name, value)
             for name, value in found.items()

@@ -11,6 +11,7 @@ from hookloop.core.hook import Hook as NativeHook
 from hookloop.core.hook import Priority
 from hookloop.dialects.adapter import Catalogued
 from hookloop.dialects.mmengine.hooks.hook import Hook
+from hookloop.metrics.results import without_phase
 from hookloop.metrics.rule import infer_rule
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ class _StopEarly(NativeHook):
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         said = self._said
         if said.monitor not in metrics:
-            text = f"EarlyStoppingHook: '{said.monitor}' is not in the metrics: {list(metrics)}."
+            names = list(without_phase(metrics, "val"))
+            text = f"EarlyStoppingHook: '{said.monitor}' is not in the metrics: {names}."
             if said.strict:
                 raise RuntimeError(text)
             _log.warning(text)

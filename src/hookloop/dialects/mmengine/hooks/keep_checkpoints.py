@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from hookloop.checkpoint.request import Save
 from hookloop.core.hook import Hook, Priority
 from hookloop.dialects.mmengine.facade import RunnerFacade
+from hookloop.metrics.results import without_phase
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -73,7 +74,7 @@ class KeepCheckpoints(Hook):
         if not self._said.save_best:
             return
         facade = run.facades.get(FACADE)
-        raw = getattr(facade, "raw_metrics", None) or metrics
+        raw = getattr(facade, "raw_metrics", None) or without_phase(metrics, run.phase)
         better = self._improved(raw)
         if better and run.phase == "val" and self.last is not None:
             self._ask(run, self._number(run))
