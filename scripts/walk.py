@@ -22,6 +22,12 @@ from hookloop.hooks import SaveCheckpoint, WriteTensorBoard
 PACKAGE = Path(hookloop.__file__).parent
 
 
+class _Mark(Hook):
+    """A hook of the measurement itself, which must not add to what it measures."""
+
+    draws_random_numbers = False
+
+
 class Walk:
     """Notes the files that are entered between two mount points, and later in other threads.
 
@@ -35,7 +41,7 @@ class Walk:
         self.files: set[Path] = set()
         self._is_on = False
         self._iteration = iteration
-        begin, end = Hook().named("begin"), Hook().named("end")
+        begin, end = _Mark().named("begin"), _Mark().named("end")
         begin.priority, end.priority = 0, 100
         setattr(begin, first, self._begin)
         setattr(end, last, self._end)

@@ -76,7 +76,7 @@ def test_no_module_is_a_drawer():
     assert not [path for path in MODULES if path.stem in drawers]
 
 
-@pytest.mark.parametrize("package", ["hookloop", "hookloop.hooks"])
+@pytest.mark.parametrize("package", ["hookloop", "hookloop.hooks", "hookloop.writers"])
 def test_public_names_are_importable(package):  # That they are sorted, ruff holds.
     module = importlib.import_module(package)
     assert len(set(module.__all__)) == len(module.__all__)

@@ -6,13 +6,18 @@ torch.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from hookloop.lazy import load_name
 from hookloop.version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from hookloop.checkpoint.index import Saved
+    from hookloop.checkpoint.request import Save
+    from hookloop.checkpoint.store import CheckpointStore
     from hookloop.checkpoint.weights import Pretrained
+    from hookloop.config.build import build
+    from hookloop.config.load import load
     from hookloop.config.registry import (
         DATA,
         HOOKS,
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from hookloop.core.points import Point
     from hookloop.core.progress import Progress
     from hookloop.core.run import Interrupted, Outcome, Run
+    from hookloop.core.update import Update
     from hookloop.errors import HookloopError
     from hookloop.every import Every
     from hookloop.trainer.trainer import Trainer
@@ -39,6 +45,7 @@ __all__ = [
     "MODELS",
     "OPTIMIZERS",
     "SCHEDULES",
+    "CheckpointStore",
     "Every",
     "Hook",
     "HookloopError",
@@ -49,47 +56,56 @@ __all__ = [
     "Priority",
     "Progress",
     "Run",
+    "Save",
+    "Saved",
     "Schedule",
     "Trainer",
+    "Update",
     "__version__",
+    "build",
     "limit",
+    "load",
 ]
 
-_HOMES = {
+_NAMES_BY_MODULE = {
+    "hookloop.checkpoint.index": ("Saved",),
+    "hookloop.checkpoint.request": ("Save",),
+    "hookloop.checkpoint.store": ("CheckpointStore",),
     "hookloop.checkpoint.weights": ("Pretrained",),
+    "hookloop.config.build": ("build",),
+    "hookloop.config.load": ("load",),
     "hookloop.config.registry": (
         "DATA", "HOOKS", "LOSSES", "METRICS", "MODELS", "OPTIMIZERS", "SCHEDULES",
     ),
     "hookloop.core.hook": ("Hook", "Priority", "limit"),
+    "hookloop.core.lr_schedule": ("Schedule",),
     "hookloop.core.points": ("Point",),
     "hookloop.core.progress": ("Progress",),
     "hookloop.core.run": ("Interrupted", "Outcome", "Run"),
-    "hookloop.core.lr_schedule": ("Schedule",),
-    "hookloop.trainer.trainer": ("Trainer",),
+    "hookloop.core.update": ("Update",),
     "hookloop.errors": ("HookloopError",),
     "hookloop.every": ("Every",),
+    "hookloop.trainer.trainer": ("Trainer",),
 }  # fmt: skip
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        if not name[:1].isupper():  # Python itself asks for submodules and for dunder names.
-            raise AttributeError(f"module 'hookloop' has no attribute '{name}'")
-        raise _missing(name)
-    value = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = value
-    return value
+    if name in _MODULE_OF:
+        return load_name(globals(), _MODULE_OF[name], name)
+    if not name[:1].isupper():  # Python itself asks for submodules and for dunder names.
+        raise AttributeError(f"module 'hookloop' has no attribute '{name}'")
+    raise _missing(name)
 
 
 def _missing(name: str) -> Exception:
-    """Return the error of a name that is not here, with the import that is meant."""
+    """Return the error for a name that is not here, with the import that is meant."""
     from hookloop import hooks, peers
     from hookloop.arguments import missing_name
 
-    theirs = peers.translation(name, peers.NAMES)
-    if theirs is not None:
-        return missing_name(__name__, name, f"from hookloop import {theirs}", __all__)
+    translated = peers.translation(name, peers.NAMES)
+    if translated is not None:
+        return missing_name(__name__, name, f"from hookloop import {translated}", __all__)
     ours = name if name in hooks.__all__ else peers.translation(name, peers.HOOKS)
     return missing_name(__name__, name, ours and f"from hookloop.hooks import {ours}", __all__)
 

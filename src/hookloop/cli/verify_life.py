@@ -21,9 +21,9 @@ from hookloop.checkpoint.store import LAST
 from hookloop.config.build import arguments
 from hookloop.config.load import load
 from hookloop.core.hook import Hook
+from hookloop.hooks._writing import Writing
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.hooks.write_metrics import WriteMetrics
-from hookloop.hooks.write_to import WriteTo
 from hookloop.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def make_trainer(order: Mapping[str, object]) -> Trainer:
 
 
 def _is_service(hook: object) -> bool:
-    return isinstance(hook, WriteTo) and not isinstance(hook, WriteMetrics)
+    return isinstance(hook, Writing) and not isinstance(hook, WriteMetrics)
 
 
 def main() -> None:

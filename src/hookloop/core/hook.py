@@ -31,7 +31,7 @@ Call = Callable[..., None]
 
 
 class Priority(IntEnum):
-    """Named places on the scale 0..100; the lower number acts first.
+    """The order of hooks at a point: names on the scale 0..100; the lower number acts first.
 
     >>> Priority.parse("above_normal"), Priority.parse(55)
     (40, 55)
@@ -54,20 +54,20 @@ class Priority(IntEnum):
             member = cls.__members__.get(value.strip().upper())
             if member is None:
                 raise HookError(
-                    f"'{value}' is no priority.{nearest(value, cls.__members__)} "
+                    f"'{value}' is not a priority.{nearest(value, cls.__members__)} "
                     f"Write 0..100 or one of {', '.join(cls.__members__)}."
                 )
             return int(member)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise HookError(f"{value!r} is no priority: write a whole number 0..100 or a name.")
+            raise HookError(f"{value!r} is not a priority: write a whole number 0..100 or a name.")
         if not 0 <= value <= 100:
-            raise HookError(f"{value} is no priority: it must lie between 0 and 100.")
+            raise HookError(f"{value} is not a priority: it must lie between 0 and 100.")
         return int(value)
 
 
-# Words that are spelt with capitals inside, and the mark between two words.
-_SPELT = {"MLflow": "Mlflow", "NaN": "Nan", "TensorBoard": "Tensorboard"}
-_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# Names with capitals inside a word, which would otherwise be split there; and where words meet.
+_SPELLED = {"MLflow": "Mlflow", "NaN": "Nan", "TensorBoard": "Tensorboard"}
+_WORD_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def snake_case(name: str) -> str:
@@ -76,9 +76,9 @@ def snake_case(name: str) -> str:
     >>> snake_case("WriteCSV"), snake_case("StopOnNaN")
     ('write_csv', 'stop_on_nan')
     """
-    for spelt, plain in _SPELT.items():
-        name = name.replace(spelt, plain)
-    return _BORDER.sub("_", name).lower()
+    for spelled, plain in _SPELLED.items():
+        name = name.replace(spelled, plain)
+    return _WORD_BREAK.sub("_", name).lower()
 
 
 class Hook:
@@ -91,15 +91,15 @@ class Hook:
         name: Unique in a run; by default the class name in snake case.
         priority: Order at a point, 0..100 or a name; the lower acts first, ties as given.
         reads: Names in the metric store that the hook looks at; ``fnmatch`` patterns allowed.
-        writes: Names that it puts there. A reader before its only writer is refused.
+        writes: Names that it puts there. A reader before its only writer is rejected.
         ends_training: Whether it is sure to end a training, which then needs no other limit.
         steps_schedules: Whether it steps the schedules of the run.
         takes_part_in_training: Whether it may change the training; it then draws from the
             training's random numbers. Any other hook draws from a sequence of its own.
-        draws_random_numbers: False spares a hook that never draws a check at each firing. It holds
-            for the very class that says so, not for those that inherit from it.
+        draws_random_numbers: False saves a hook that never draws a check at each firing. It holds
+            for the class that sets it, not for its subclasses.
         every: Limits the methods at points of that clock, for example ``"50 iters"``.
-        on_error: ``"raise"`` ends the run, ``"disable"`` warns once and goes on without the hook.
+        on_error: ``"raise"`` ends the run, ``"disable"`` warns once and continues without the hook.
 
     >>> class CountNans(Hook):
     ...     def after_train_iter(self, run):
@@ -122,7 +122,7 @@ class Hook:
     if not TYPE_CHECKING:  # Type checkers look at the constructor itself.
 
         def __new__(cls, *args: object, **kwargs: object) -> Self:
-            if args or kwargs:  # A copy is made without any.
+            if args or kwargs:  # `copy` and `pickle` pass none.
                 check_names(cls, args, kwargs, peers.HOOK_ARGUMENTS)
                 if cls.__module__.startswith("hookloop."):  # Others are free in what they take.
                     check_values(cls, args, kwargs)
@@ -147,15 +147,15 @@ class Hook:
         return {}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Take back what `state_dict` returned."""
+        """Restore what `state_dict` returned."""
 
     def check_setup(self) -> None:
-        """Reject what can be found to be wrong without a run and without a network."""
+        """Reject what is wrong with the hook as far as that shows without a run or a network."""
 
     def stores(self, run_dir: Path) -> Sequence[str]:
-        """List the places besides the run's directory in which the hook keeps checkpoints.
+        """List the directories and URLs besides the run's own in which it keeps checkpoints.
 
-        A resume looks there, and nowhere else: what a file of a run directory names is not opened.
+        A resume looks there and nowhere else: what a file in a run directory names is not opened.
         """
         return ()
 
@@ -200,8 +200,8 @@ class Hook:
 Method = TypeVar("Method", bound=Callable[..., None])
 
 
-def limit(schedule: Every | int | str) -> Callable[[Method], Method]:
-    """Limit one method of a hook to a schedule.
+def limit(interval: Every | int | str) -> Callable[[Method], Method]:
+    """Limit one method of a hook to an interval.
 
     >>> class Sample(Hook):
     ...     @limit("100 iters")
@@ -209,7 +209,7 @@ def limit(schedule: Every | int | str) -> Callable[[Method], Method]:
     >>> str(Sample.after_train_iter.every)
     '100 iters'
     """
-    parsed = Every.parse(schedule)
+    parsed = Every.parse(interval)
 
     def mark(method: Method) -> Method:
         setattr(method, "every", parsed)  # noqa: B010 - functions carry no typed attributes
@@ -218,10 +218,10 @@ def limit(schedule: Every | int | str) -> Callable[[Method], Method]:
     return mark
 
 
-def interval_of(hook: Hook, schedule: Every | int | str) -> Every:
+def interval_of(hook: Hook, interval: Every | int | str) -> Every:
     """Read a hook's interval within epochs: iterations or time."""
     try:
-        parsed = Every.parse(schedule)
+        parsed = Every.parse(interval)
     except ValueError as error:
         raise HookError(f"{type(hook).__name__}: {error}") from error
     if parsed.unit == "epochs":
@@ -230,7 +230,7 @@ def interval_of(hook: Hook, schedule: Every | int | str) -> Every:
 
 
 def moment_of(hook: Hook, argument: str, moment: int | str) -> Every:
-    """Read a moment of a run: so many iterations or epochs after its start; 0 is the start."""
+    """Read a moment of a run, in iterations or epochs after its start; 0 is the start."""
     if moment == 0:
         return Every(0, "iters")
     try:
@@ -264,7 +264,7 @@ class FunctionHook(Hook):
 
 
 def acts_at(hook: Hook, points: Mapping[str, Point]) -> list[str]:
-    """Name the points at which a hook does something."""
+    """List the points at which a hook does something."""
     return [name for name, point in points.items() if method_of(hook, point.name)]
 
 
@@ -277,13 +277,13 @@ def method_of(hook: Hook, point: str) -> Call | None:
 
 
 def interval_at(hook: Hook, point: Point) -> Every | None:
-    """Find what limits a hook at a point: the method's own schedule, or the hook's in that unit."""
+    """Return what limits a hook at a point: the method's interval, or the hook's in that unit."""
     own: Every | None = getattr(method_of(hook, point.name), "every", None)
     if own is not None or hook.every is None:
         return own
-    schedule = Every.parse(hook.every)
-    fits = point.clock if schedule.unit == "seconds" else point.clock == schedule.unit
-    return schedule if fits else None
+    interval = Every.parse(hook.every)
+    fits = point.clock if interval.unit == "seconds" else point.clock == interval.unit
+    return interval if fits else None
 
 
 def priority_of(hook: Hook) -> int:
@@ -295,5 +295,5 @@ def priority_of(hook: Hook) -> int:
 
 
 def kind_of(hook: Hook) -> str:
-    """Name a hook's class, for messages; of an adapted one that which its author wrote."""
+    """Return the name of a hook's class for messages; of an adapted hook, the author's class."""
     return type(getattr(hook, "foreign", hook)).__name__

@@ -1,7 +1,7 @@
 """The run in progress: what every hook receives.
 
-Hooks read its attributes and ask for things through its verbs; the loop alone writes the counters
-and obeys the requests, at the next safe place.
+Hooks read its attributes and make requests through its methods; the loop alone writes the counters
+and handles the requests, between two iterations.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Stop:
 
 @dataclass(slots=True)
 class Requests:
-    """What hooks asked for and the loop has not done yet."""
+    """What hooks requested and the loop has not done yet."""
 
     stop: Stop | None = None
     validate: bool = False
     saves: list[Save] = field(default_factory=list)
-    any: bool = False  # So that the loop looks at one attribute per iteration.
+    any: bool = False  # Whether there is anything, so that the loop reads one attribute per iter.
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """What a process that did nothing but this run should return."""
+        """The exit code of a process that did nothing but this run."""
         if self.status == "interrupted":
             return 128 + (self.signal or 2)
         return 1 if self.status == "failed" or self.problem else 0
 
     def __str__(self) -> str:
-        names = ", ".join(dict.fromkeys(one.hook for one in self.disabled))
+        names = ", ".join(dict.fromkeys(disabled.hook for disabled in self.disabled))
         hooks = "hooks" if "," in names else "hook"
         without = f"without the {hooks} {names}, which failed" if names else ""
         why = "; ".join(filter(None, (self.reason, without)))
@@ -90,9 +90,9 @@ class Outcome:
 
 
 class Interrupted(SystemExit):
-    """Raised when a run that a signal ended has ended in order; carries the outcome.
+    """Raised when a signal has ended a run in order; carries the outcome.
 
-    It is a `SystemExit`, so that a script which does nothing about it exits with 128 + signal.
+    It is a `SystemExit`, so that a script that does not catch it exits with 128 + signal.
     """
 
     def __init__(self, outcome: Outcome) -> None:
@@ -117,18 +117,18 @@ class Run:
         metrics: The metric store.
         progress: Counters of completed things.
         plan: The compiled calls, and through ``plan.hooks`` the hooks.
-        dir: The run's directory; it is made when a hook is there that could use it.
+        dir: The run's directory; it is created if there are hooks, which may use it.
         config: The effective config, or an empty mapping.
         world: Rank and number of processes.
         device: Where the model is.
-        seed: What the random numbers began with, if it was set.
+        seed: The seed of the random numbers, if one was given.
         phase: ``"train"``, ``"val"`` or ``"test"``.
-        stream: Name of the stream that is read; ``"train"`` in training.
-        batch: The microbatch at hand, on the device.
+        stream: Name of the stream that is being read; ``"train"`` in training.
+        batch: The current microbatch, on the device.
         output: What the model, or the step, returned.
-        loss: The loss of the microbatch at hand.
+        loss: The loss of the current microbatch.
         outcome: How the run ended; ``running`` until then.
-        requests: What was asked for; write it through the verbs.
+        requests: What was requested; use `stop`, `validate` and `save` to request something.
         outbox: Where records wait for the writers; write it through `emit`.
         facades: How foreign hooks see this run, by the name of their dialect.
         side_randomness: Where hooks that only observe get their random numbers.
@@ -150,7 +150,7 @@ class Run:
     progress: Progress = field(default_factory=Progress)
     phase: Phase = "train"
     stream: str = "train"
-    batch: Any = None  # Whatever the data give and the model returns.
+    batch: Any = None  # Batches and outputs are whatever the user's data and model make them.
     output: Any = None
     loss: Tensor | None = None
     outcome: Outcome = Outcome("running")
@@ -166,7 +166,7 @@ class Run:
 
     @property
     def optimizer(self) -> torch.optim.Optimizer:
-        """The optimizer, when there is one only."""
+        """The optimizer, if there is only one."""
         if len(self.optimizers) != 1:
             names = ", ".join(self.optimizers) or "none"
             raise ModelError(f"run.optimizer needs a single optimizer, there are: {names}.")
@@ -179,12 +179,12 @@ class Run:
 
     @property
     def batch_size(self) -> int:
-        """Samples in the microbatch at hand."""
+        """Samples in the current microbatch."""
         return size_of(self.batch)
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether a signal asked the run to end: whatever can wait for a resume should wait."""
+        """Whether a signal asked the run to end; work that can wait for a resume should wait."""
         return self.requests.stop is not None and self.requests.stop.signal is not None
 
     def stop(self, reason: str, *, signal: int | None = None) -> None:

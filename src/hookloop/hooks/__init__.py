@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hookloop import peers
 from hookloop.arguments import missing_name
 from hookloop.core.hook import snake_case
+from hookloop.lazy import load_name
 
 if TYPE_CHECKING:
     from hookloop.hooks.accumulate_variables import AccumulateVariables
@@ -127,10 +127,8 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         ours = peers.translation(name, peers.HOOKS)
         raise missing_name(__name__, name, ours and f"from hookloop.hooks import {ours}", __all__)
-    # A hook stands in the file of its name; tests/test_shape.py holds that.
-    value = getattr(import_module(f"hookloop.hooks.{snake_case(name)}"), name)
-    globals()[name] = value
-    return value
+    # A hook is in the file of its name; tests/test_shape.py holds that.
+    return load_name(globals(), f"hookloop.hooks.{snake_case(name)}", name)
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hookloop.hooks._rates import learning_rates
+from hookloop.hooks._writing import learning_rates
 from hookloop.metrics.store import EPOCH, stream_of
 from hookloop.parallel.memory import MIB
 from hookloop.parallel.memory import peak_memory as process_peak

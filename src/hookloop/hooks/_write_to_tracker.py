@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from time import time
 from typing import TYPE_CHECKING, cast
 
-from hookloop.hooks.write_to import WriteTo
+from hookloop.every import Every
+from hookloop.hooks._writing import Writing
 from hookloop.runs.files import write_text
 from hookloop.writers.base import Writer
 from hookloop.writers.once import Once
@@ -25,7 +26,7 @@ UNSURE = 30.0
 MOST = 1000
 
 
-class WriteToTracker(WriteTo):
+class WriteToTracker(Writing):
     """Send the run's numbers to a tracker, as one run of it and each number once.
 
     The run's directory remembers in ``trackers.json`` which run of the tracker it is, so that a
@@ -37,10 +38,12 @@ class WriteToTracker(WriteTo):
     writer that it opens.
     """
 
-    run_id: str | None = None
-    _is_training = False
-    _sent: deque[Scalars]
-    _unsure: list[Scalars]
+    def __init__(self, every: Every | int | str = 50, metrics: Sequence[str] | None = None) -> None:
+        super().__init__(every, metrics)
+        self.run_id: str | None = None
+        self._is_training = False
+        self._sent: deque[Scalars] = deque(maxlen=MOST)
+        self._unsure: list[Scalars] = []  # Sent shortly before the checkpoint that was resumed.
 
     def target(self) -> str:
         """Name the place, so that another project or server gets a run of its own."""
@@ -79,10 +82,6 @@ class WriteToTracker(WriteTo):
     def after_run(self, run: Run) -> None:
         super().after_run(run)
         self._is_training = False
-
-    def _set_up(self, every: object, metrics: Sequence[str] | None) -> None:
-        super()._set_up(every, metrics)  # type: ignore[arg-type]
-        self._sent, self._unsure = deque(maxlen=MOST), []
 
     def _hand_over(self, records: Sequence[Record]) -> None:
         self._sent += [record for record in records if isinstance(record, Scalars)]

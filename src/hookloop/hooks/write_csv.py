@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from hookloop.errors import HookError
 from hookloop.every import Every
-from hookloop.hooks._rates import learning_rates
-from hookloop.hooks.write_to import Span, WriteTo
+from hookloop.hooks._writing import Span, Writing, learning_rates
 from hookloop.metrics.store import EPOCH, stream_of
 from hookloop.runs.files import make_folder
 from hookloop.runs.layout import RunDir
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from hookloop.core.run import Run
 
 
-class WriteCSV(WriteTo):
+class WriteCSV(Writing):
     """Write a CSV file: a row per epoch with everything known about it, or a row per interval.
 
     By epochs, a row has the means of the training over that epoch (under ``train/``), the newest
@@ -55,12 +54,13 @@ class WriteCSV(WriteTo):
         if len(delimiter) != 1:
             raise HookError(f"WriteCSV: delimiter must be one character, not {delimiter!r}.")
         try:
-            schedule = Every.parse(every)
+            interval = Every.parse(every)
         except ValueError as error:
             raise HookError(f"WriteCSV: {error}") from error
-        self._by_epoch = schedule.unit == "epochs"
-        self._set_up(50 if self._by_epoch else schedule, metrics)
-        self.every = schedule
+        self._by_epoch = interval.unit == "epochs"
+        # The base takes no interval in epochs: it would limit all of its other writes too.
+        super().__init__(50 if self._by_epoch else interval, metrics)
+        self.every = interval
         self.file = file
         self.delimiter = delimiter
         self.missing = missing
@@ -150,5 +150,5 @@ class WriteCSV(WriteTo):
 
 
 def _is_own(path: Path, run: Run) -> bool:
-    """Tell whether a file is of this very run, which died before its first checkpoint."""
+    """Return whether a file is this run's own, which died before its first checkpoint."""
     return path.is_relative_to(run.dir) and RunDir(run.dir).holds_run()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.shape import Maybe, check_state, is_count, is_text
 from hookloop.every import Every
-from hookloop.hooks.write_to import WriteTo
+from hookloop.hooks._writing import Writing
 from hookloop.metrics.best import BestValues
 from hookloop.runs.layout import RunDir
 from hookloop.runs.reader import trained_seconds
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("hookloop")
 
 
-class WriteMetrics(WriteTo):
+class WriteMetrics(Writing):
     """Write ``metrics.jsonl``, a line per interval, epoch and evaluation, and ``summary.json``.
 
     Pictures, text and tables that hooks emit become files under ``images``, ``texts`` and
@@ -45,7 +45,7 @@ class WriteMetrics(WriteTo):
     draws_random_numbers = False
 
     def __init__(self, every: Every | int | str = 50, metrics: Sequence[str] | None = None) -> None:
-        self._set_up(every, metrics)
+        super().__init__(every, metrics)
         self._started = ""
         self._trained = False
         self._evaluated: list[str] = []

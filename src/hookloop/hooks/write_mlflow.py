@@ -47,7 +47,7 @@ class WriteMLflow(WriteToTracker):
         run_name: str | None = None,
     ) -> None:
         require("mlflow", extra="mlflow", who="WriteMLflow")
-        self._set_up(every, metrics)
+        super().__init__(every, metrics)
         self.tracking_uri = tracking_uri
         self.experiment = experiment
         self.run_name = run_name

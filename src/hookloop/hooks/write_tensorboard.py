@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from hookloop.data.batch import is_pair
 from hookloop.errors import HookError
 from hookloop.every import Every
-from hookloop.hooks.write_to import WriteTo
+from hookloop.hooks._writing import Writing
 from hookloop.runs.files import make_folder
 from hookloop.writers.base import Writer, require
 from hookloop.writers.once import Once
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hookloop.core.run import Run
 
 
-class WriteTensorBoard(WriteTo):
+class WriteTensorBoard(Writing):
     """Write TensorBoard events: numbers, learning rates, pictures, text, hyper-parameters.
 
     A resumed run hides the events after the iteration with which it continues.
@@ -39,6 +39,8 @@ class WriteTensorBoard(WriteTo):
         '2 epochs'
     """
 
+    draws_random_numbers = False
+
     def __init__(
         self,
         directory: str | Path = "tensorboard",
@@ -50,47 +52,36 @@ class WriteTensorBoard(WriteTo):
         graph: bool = False,
     ) -> None:
         require("tensorboard", extra="tensorboard", who="WriteTensorBoard")
-        self._set_up(every, metrics)
+        super().__init__(every, metrics)
         self.directory = directory
         self.histograms = None if histograms is None else self._check(histograms)
         self.gradients = gradients
         self.graph = graph
-        self._drawn = False
-        self._remade_from: int | None = None
+        self._is_drawn = False
+        self.draws_random_numbers = graph  # Drawing it runs the model, which may draw.
+        if graph or self.histograms is not None:
+            self._write_more = self._write_graph_and_histograms
 
     def open(self, run: Run) -> Writer:
         directory = make_folder(run.dir / self.directory, run.dir)
-        writer = TensorBoard(directory, purge_step=self._remade_from)
-        return writer if self._remade_from is None else Once(writer)
+        # Only a training makes steps again that an earlier part of the run has written.
+        if run.phase != "train" or not any(directory.glob("*tfevents*")):
+            return TensorBoard(directory)
+        return Once(TensorBoard(directory, purge_step=run.progress.iter + 1))
 
     def state_dict(self) -> dict[str, object]:
         if self._writer is not None:  # Else a kill could lose events that nobody writes again.
             self._writer.flush()
         return {}
 
-    def before_train(self, run: Run) -> None:
-        began = any((run.dir / self.directory).glob("*tfevents*"))
-        self._remade_from = run.progress.iter + 1 if began else None
-        super().before_train(run)
-
-    def after_run(self, run: Run) -> None:
-        super().after_run(run)
-        self._remade_from = None
-
-    def after_train_iter(self, run: Run) -> None:
-        super().after_train_iter(run)
+    def _write_graph_and_histograms(self, run: Run, unit: str) -> None:
         self._draw(run)
-        self._write_histograms(run, "iters")
-
-    def after_train_epoch(self, run: Run) -> None:
-        super().after_train_epoch(run)
-        self._draw(run)
-        self._write_histograms(run, "epochs")
+        self._write_histograms(run, unit)
 
     def _draw(self, run: Run) -> None:
-        if self._writer is None or not self.graph or self._drawn:
+        if self._writer is None or not self.graph or self._is_drawn:
             return
-        self._drawn = True
+        self._is_drawn = True
         batch = run.batch
         inputs = cast("Sequence[object]", batch)[0] if is_pair(batch) else batch
         # In this thread: the model must not change while it is drawn.

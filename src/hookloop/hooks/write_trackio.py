@@ -43,7 +43,7 @@ class WriteTrackio(WriteToTracker):
         options: Mapping[str, object] | None = None,
     ) -> None:
         require("trackio", extra="trackio", who="WriteTrackio")
-        self._set_up(every, metrics)
+        super().__init__(every, metrics)
         self.project = project
         self.run_name = run_name
         self.options = dict(options or {})

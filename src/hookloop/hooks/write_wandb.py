@@ -53,7 +53,7 @@ class WriteWandb(WriteToTracker):
             hint = nearest(mode, MODES)
             raise HookError(f"WriteWandb: mode={mode!r}: write {', '.join(MODES)}.{hint}")
         require("wandb", extra="wandb", who="WriteWandb")
-        self._set_up(every, metrics)
+        super().__init__(every, metrics)
         self.project = project
         self.mode = mode
         self.run_name = run_name

@@ -1,1 +1,75 @@
-"""Writers: each sends records to one backend. Knows nothing of hooks."""
+"""Writers: each sends records to one backend. They know nothing of hooks.
+
+A writer of your own is a subclass of `Writer`; `hookloop.hooks.WriteTo` feeds it. The names below
+are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hookloop.arguments import missing_name
+from hookloop.lazy import load_name
+
+if TYPE_CHECKING:
+    from hookloop.writers.base import Writer
+    from hookloop.writers.csv import Csv
+    from hookloop.writers.jsonl import JsonLines
+    from hookloop.writers.media import MediaFiles
+    from hookloop.writers.mlflow import MLflow
+    from hookloop.writers.multi import Multi
+    from hookloop.writers.records import (
+        Config,
+        Graph,
+        Histogram,
+        Image,
+        Record,
+        Scalars,
+        Table,
+        Text,
+    )
+    from hookloop.writers.tensorboard import TensorBoard
+    from hookloop.writers.trackio import Trackio
+    from hookloop.writers.wandb import Wandb
+
+__all__ = [
+    "Config",
+    "Csv",
+    "Graph",
+    "Histogram",
+    "Image",
+    "JsonLines",
+    "MLflow",
+    "MediaFiles",
+    "Multi",
+    "Record",
+    "Scalars",
+    "Table",
+    "TensorBoard",
+    "Text",
+    "Trackio",
+    "Wandb",
+    "Writer",
+]
+
+_MODULES = {
+    "Csv": "csv",
+    "JsonLines": "jsonl",
+    "MLflow": "mlflow",
+    "MediaFiles": "media",
+    "Multi": "multi",
+    "TensorBoard": "tensorboard",
+    "Trackio": "trackio",
+    "Wandb": "wandb",
+    "Writer": "base",
+}  # All other names are records.
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise missing_name(__name__, name, None, __all__)
+    return load_name(globals(), f"hookloop.writers.{_MODULES.get(name, 'records')}", name)
+
+
+def __dir__() -> list[str]:
+    return __all__
