@@ -97,7 +97,7 @@ def trained(tmp_path_factory):
             patch.delitem(sys.modules, name, raising=False)
         (directory / "config.yaml").write_text(CONFIG.format(digits=DIGITS), encoding="utf-8")
         trainer = build(load(directory / "config.yaml", [f"run_dir={directory / 'run'}"]))
-        trainer._hooks.append(EmitWeights())
+        trainer._planner.hooks.append(EmitWeights())
         outcome = trainer.train()
         trainer.test()
         for name in ("data", "model"):

@@ -55,8 +55,8 @@ class Note(Hook):
 
 def leave_out(trainer: Trainer, name: str | None) -> None:
     """Take a hook out, by its name."""
-    trainer._hooks = [hook for hook in trainer._hooks if hook.name != name]
-    if not any(hook.steps_schedules for hook in trainer._hooks):
+    trainer._planner.hooks = [hook for hook in trainer._planner.hooks if hook.name != name]
+    if not any(hook.steps_schedules for hook in trainer._planner.hooks):
         trainer.run.schedules.clear()  # A schedule that nobody steps would be rejected.
 
 
@@ -64,7 +64,7 @@ def describe(trainer: Trainer) -> list[dict[str, object]]:
     """List the hooks of a trainer, with what they declare."""
     return [
         {"name": hook.name, "kind": kind_of(hook), "takes_part": hook.takes_part_in_training}
-        for hook in trainer._hooks
+        for hook in trainer._planner.hooks
     ]
 
 
@@ -87,7 +87,7 @@ def main() -> None:
     hooks = describe(trainer)
     leave_out(trainer, order["without"])  # type: ignore[arg-type]
     note = Note()
-    trainer._hooks.append(note)
+    trainer._planner.hooks.append(note)
     trainer.train()
     found = {
         "hooks": hooks,

@@ -59,7 +59,7 @@ def build(
     builder = _builder(config, run_dir, resume)
     try:
         trainer = Trainer(**builder.build())  # type: ignore[arg-type]
-        trainer.timetable()  # Makes the plan, so that what it refuses can be told with its place.
+        trainer.check_hooks()
     except ConfigError:
         raise
     except HookloopError as error:

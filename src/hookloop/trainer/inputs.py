@@ -1,4 +1,4 @@
-"""What the user brought, checked and brought to one form, before anything is trained."""
+"""What the user brings, checked and normalized before anything is trained."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from hookloop.core.update import Update
 from hookloop.data.source import Source
 from hookloop.errors import DataError, HookError, ModelError
 from hookloop.metrics.meters import Accumulating, Metric
-from hookloop.metrics.store import EPOCH
 from hookloop.trainer.compilation import Compilation, Compile, compile_model
 
 
 def check_model(model: object) -> None:
-    """Refuse what is no model."""
+    """Reject what is not a model."""
     if not isinstance(model, torch.nn.Module):
         raise ModelError(f"model= is {type(model).__name__}: it must be a torch.nn.Module.")
 
@@ -28,7 +27,7 @@ def check_model(model: object) -> None:
 def place_model(
     model: torch.nn.Module, device: torch.device, compile: Compile | None
 ) -> Compilation | None:
-    """Move the model to its device and, if wanted, compile it in place."""
+    """Move the model to its device and, if asked for, compile it in place."""
     check_model(model)
     model.to(device)
     return compile_model(model, compile)
@@ -37,27 +36,27 @@ def place_model(
 def named_optimizers(
     optimizer: Optimizer | Mapping[str, Optimizer] | None, model: torch.nn.Module
 ) -> dict[str, Optimizer]:
-    """Bring one or several optimizers to a mapping, and check that they can train this model."""
+    """Return optimizers by name, and check that they can train this model."""
     if optimizer is None:
         return {}
     by_name = dict(optimizer) if isinstance(optimizer, Mapping) else {"default": optimizer}
     trainable = {id(parameter) for parameter in model.parameters() if parameter.requires_grad}
     if not trainable:
         raise ModelError("model= has no trainable parameters: every requires_grad is False.")
-    for name, one in by_name.items():
-        if not isinstance(one, Optimizer):
-            raise ModelError(f"optimizer '{name}' is {one!r}: it must be a torch optimizer.")
-        held = {id(parameter) for group in one.param_groups for parameter in group["params"]}
+    for name, held_by in by_name.items():
+        if not isinstance(held_by, Optimizer):
+            raise ModelError(f"optimizer '{name}' is {held_by!r}: it must be a torch optimizer.")
+        held = {id(parameter) for group in held_by.param_groups for parameter in group["params"]}
         if not held & trainable:
             raise ModelError(
                 f"The optimizer '{name}' holds no trainable parameter of this model: build it from "
-                "model.parameters() of the very model that is trained."
+                "model.parameters() of the model that is trained."
             )
     return by_name
 
 
 def whole(name: str, value: object) -> int:
-    """Return a whole number, of NumPy too, as a plain one."""
+    """Return a whole number, NumPy's too, as an int."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ModelError(f"{name}={value!r}: it must be a whole number, such as {name}=3.")
     return int(value)
@@ -78,7 +77,7 @@ def make_progress(
     epoch_iters: int | None,
     accumulate: int,
 ) -> Progress:
-    """Set the limits of the run, as far as they can be told beforehand."""
+    """Set the limits of the run, as far as they are known beforehand."""
     limits = {"max_epochs": max_epochs, "max_iters": max_iters, "epoch_iters": epoch_iters}
     check_count("accumulate", accumulate)
     max_epochs, max_iters, epoch_iters = (
@@ -97,7 +96,7 @@ def make_progress(
 
 
 def set_limits(progress: Progress, max_epochs: int | None, max_iters: int | None) -> None:
-    """Set other limits for what is left of a training; reject those that leave nothing to do."""
+    """Set other limits for the rest of a training; reject limits that leave nothing to do."""
     given = {"max_epochs": max_epochs, "max_iters": max_iters}
     wanted = {name: limit for name, limit in given.items() if limit is not None}
     later = replace(progress)
@@ -125,7 +124,7 @@ def check_trainable(run: Run) -> None:
             which = "" if name == "default" else f" '{name}'"
             raise ModelError(
                 f"The schedule{which} drives an optimizer that is not in this run, so it would "
-                "change nothing: build it from the very optimizer that is given as optimizer=."
+                "change nothing: build it from the optimizer that is given as optimizer=."
             )
     if run.schedules and not any(hook.steps_schedules for hook in run.hooks):
         raise HookError(
@@ -148,8 +147,8 @@ def check_ends(run: Run) -> None:
 
 
 def check_updates(run: Run) -> None:
-    """Refuse an optimizer that the engine's update cannot step."""
-    if any(isinstance(one, LBFGS) for one in run.optimizers.values()):
+    """Reject an optimizer that the engine's update cannot step."""
+    if any(isinstance(optimizer, LBFGS) for optimizer in run.optimizers.values()):
         raise ModelError(
             "LBFGS calls the model several times per step, which train() does not: make the "
             "updates yourself, in trainer.loop()."
@@ -157,7 +156,7 @@ def check_updates(run: Run) -> None:
 
 
 def check_own_updates(run: Run, updates: Iterable[Update], accumulate: int) -> None:
-    """Refuse what would have no effect where the user makes the updates."""
+    """Reject what would have no effect where the user makes the updates."""
     for point in run.plan.points.values():
         if point.within and (owners := run.plan.calls(point.name).hooks):
             raise HookError(
@@ -176,7 +175,7 @@ def produced_names(
     metrics: Mapping[str, Metric],
     streams: Mapping[str, Mapping[str, Source]],
 ) -> set[str]:
-    """List the metrics that the engine itself will write; patterns where only running it tells."""
+    """List the metrics that the engine itself will write; patterns where only a run can show."""
     produced: set[str] = set()
     for update in updates:
         if update.clip_norm is not None:
@@ -193,12 +192,3 @@ def produced_names(
                 prefix = f"{phase}/{stream}" if stream else phase
                 produced |= {f"{prefix}/{name}" for name in names}
     return produced
-
-
-def epoch_means(names: Iterable[str]) -> set[str]:
-    """Name the means over training epochs that follow from what is recorded in iterations.
-
-    >>> epoch_means(["train/loss", "val/loss"])
-    {'train_epoch/loss'}
-    """
-    return {f"{EPOCH}/{name.removeprefix('train/')}" for name in names if name.startswith("train/")}

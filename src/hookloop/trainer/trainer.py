@@ -1,6 +1,9 @@
-"""`Trainer`: the public class. It takes the parts, checks them and puts the run together.
+"""`Trainer`: the public class, a facade over the parts that do the work.
 
-What happens between the first mount point and the last is in session.py and core/loop.py.
+inputs, updates, default_hooks   what the user brings, checked and normalized
+planning                         which hook acts where
+session                          the life of a run, from its directory to its outcome
+core/loop                        the training itself
 """
 
 from __future__ import annotations
@@ -38,14 +41,13 @@ from hookloop.trainer.inputs import (
     check_own_updates,
     check_trainable,
     check_updates,
-    epoch_means,
     make_progress,
     named_optimizers,
     place_model,
-    produced_names,
     set_limits,
     whole,
 )
+from hookloop.trainer.planning import Planner
 from hookloop.trainer.session import Session
 from hookloop.trainer.start import Start
 from hookloop.trainer.timetable import Row, timetable_of
@@ -69,7 +71,7 @@ class Trainer(Guarded):
         test_data: The same for `test`.
         loss: ``loss(output, targets)`` for batches of (inputs, targets).
         step: ``step(run, batch)`` instead, returning the loss or a mapping with it; a mapping
-            from optimizers' names to such functions makes each update its own optimizer in turn. A
+            from optimizers' names to such functions makes one update per optimizer, in turn. An
             `Update` makes the whole update itself.
             Without ``loss`` and ``step`` the model returns its loss, or a mapping with it.
         optimizer: One, or a mapping from names.
@@ -148,8 +150,8 @@ class Trainer(Guarded):
         seed_samples: bool = True,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        self._hooks = [*build_default_hooks(default_hooks), *own_hooks(hooks)]
-        self._points = PointTable(points)
+        all_hooks = [*build_default_hooks(default_hooks), *own_hooks(hooks)]
+        self._planner = Planner(all_hooks, PointTable(points))
         start = Start(run_dir, resume, load_from)
         where = choose_device(device)
         self._compilation = place_model(model, where, compile)
@@ -164,7 +166,7 @@ class Trainer(Guarded):
             val_data=open_streams(val_data, "val_data", seed_samples=seed_samples),
             test_data=open_streams(test_data, "test_data", seed_samples=seed_samples),
             metrics=MetricStore(),
-            plan=Plan([], self._points),
+            plan=Plan([], self._planner.points),
             dir=Path(run_dir or "runs"),
             config=show_references(config or {}),
             world=World.from_environment(),
@@ -207,13 +209,14 @@ class Trainer(Guarded):
             ModelError: If the limit is reached already.
             Interrupted: When a signal ended the run; it has ended in order by then.
         """
-        self._compile()
+        self._planner.make(self._loop)
         check_updates(self.run)
         check_trainable(self.run)
         set_limits(self.run.progress, max_epochs, max_iters)
         check_ends(self.run)
         if self._session.is_over():
             return self.run.outcome
+        self._planner.use()
         own_updates = any(update.keeps_gradients for update in self._loop.updates)
         with self._session.training(own_updates=own_updates):
             self._loop.train()
@@ -233,13 +236,14 @@ class Trainer(Guarded):
             HookError: If a hook acts at a point within the update, which is not reached.
             Interrupted: When a signal ended the run; it has ended in order by then.
         """
-        self._compile(frozenset({"train/*"}))
+        self._planner.make(self._loop, besides=frozenset({"train/*"}))
         check_own_updates(self.run, self._loop.updates, self._loop.accumulate)
         check_trainable(self.run)
         set_limits(self.run.progress, None, None)
         if self._session.is_over():
             yield iter(())
             return
+        self._planner.use()
         with self._session.training(own_updates=True):
             groups = self._loop.iterations()
             yield (group[0] for group in logged(groups))
@@ -251,7 +255,7 @@ class Trainer(Guarded):
                 self._compilation.report()
 
     def record(self, loss: Tensor, **others: Tensor | float) -> None:
-        """Tell hooks the loss of an update that you made, and other numbers; nothing is read."""
+        """Record the loss of an update that you made, and other numbers; nothing is read."""
         self.run.loss = loss
         for name, value in {"loss": loss, **others}.items():
             self.run.metrics.put(f"train/{name}", value)
@@ -262,7 +266,8 @@ class Trainer(Guarded):
         Raises:
             Interrupted: When a signal cut it short: there is no result.
         """
-        self._compile()
+        self._planner.make(self._loop)
+        self._planner.use()
         with self._session.running():
             return self._loop.validate()
 
@@ -272,13 +277,14 @@ class Trainer(Guarded):
         Raises:
             Interrupted: When a signal cut it short: there is no result.
         """
-        self._compile()
+        self._planner.make(self._loop)
+        self._planner.use()
         with self._session.running():
             return self._loop.evaluation.test()
 
     def check(self) -> None:
-        """Raise whatever `train` would refuse before its first iteration, and train nothing."""
-        self._compile()
+        """Raise whatever `train` would reject before its first iteration, and train nothing."""
+        self.check_hooks()
         for hook in self.run.hooks:
             hook.check_setup()
         if self.run.train_data is not None:
@@ -286,9 +292,16 @@ class Trainer(Guarded):
             check_updates(self.run)
             check_ends(self.run)
 
+    def check_hooks(self) -> None:
+        """Raise whatever is wrong with the hooks: names, methods, order, what they read and write.
+
+        It is the part of `check` that needs no data, service or disk.
+        """
+        self._planner.make(self._loop)
+
     def timetable(self) -> list[Row]:
         """List which hook acts at which mount point, in order."""
-        self._compile()
+        self.check_hooks()
         return timetable_of(self.run.plan)
 
     def on(
@@ -300,7 +313,7 @@ class Trainer(Guarded):
         takes_part_in_training: bool = False,
     ) -> Callable[[Function], Function]:
         """Attach a function to a mount point: ``@trainer.on("after_train_iter", every=50)``."""
-        name = self._points[point].name
+        name = self._planner.points[point].name
 
         def attach(function: Function) -> Function:
             hook = FunctionHook(
@@ -310,17 +323,7 @@ class Trainer(Guarded):
                 priority=priority,
                 takes_part_in_training=takes_part_in_training,
             )
-            same = sum(other.name.split("#")[0] == hook.name for other in self._hooks)
-            self._hooks.append(hook.named(f"{hook.name}#{same + 1}") if same else hook)
+            self._planner.attach(hook)
             return function
 
         return attach
-
-    def _compile(self, besides: frozenset[str] = frozenset()) -> None:
-        """Build the plan; hooks may have been attached since the last time."""
-        streams = {"val": self.run.val_data, "test": self.run.test_data}
-        updates, metrics = self._loop.updates, self._loop.evaluation.metrics
-        produced = produced_names(updates, metrics, streams) | besides
-        written = [name for hook in self._hooks for name in getattr(hook, "writes", ())]
-        produced |= epoch_means([*produced, *written])
-        self.run.plan = Plan(self._hooks, self._points, produced)

@@ -146,7 +146,7 @@ def test_faults_of_the_command_line_say_so(write: Write) -> None:
         ("hooks: [{type: 3}]", "'type' is a name or a path such as package.module:Name, not 3."),
         (
             "hooks: [{type: proj.Plain, priority: hihg}]",
-            "'hihg' is no priority. Did you mean 'HIGH'",
+            "'hihg' is not a priority. Did you mean 'HIGH'",
         ),
         ("hooks: [{type: proj.Plain, every: often}]", "hooks[0].every: 'often' is no schedule"),
         ("hooks: [{type: proj.Plain, on_error: x}]", "expected 'raise' or 'disable', got 'x'."),

@@ -27,7 +27,7 @@ def test_on_a_gpu_torch_is_asked(tmp_path, monkeypatch):
     trainer.train()
     assert not asked
     trainer.run.device = torch.device("cuda")
-    trainer._hooks[0].after_train_epoch(trainer.run)
+    trainer._planner.hooks[0].after_train_epoch(trainer.run)
     assert asked
 
 

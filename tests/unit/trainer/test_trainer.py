@@ -126,7 +126,7 @@ def test_training_goes_on_in_a_second_call():
     trainer.on("after_train_epoch")(
         lambda run: run.stop("half") if run.progress.epoch == 2 else None
     )
-    trainer._hooks[-1].name = "stopper"
+    trainer._planner.hooks[-1].name = "stopper"
     assert trainer.train().status == "stopped"
     assert trainer.train().status == "completed"
     assert trainer.run.progress.iter == 12
@@ -258,7 +258,7 @@ def test_default_hooks_are_changed_by_name():
             pass
 
     def names(changes):
-        return [hook.name for hook in make_trainer(default_hooks=changes)._hooks]
+        return [hook.name for hook in make_trainer(default_hooks=changes)._planner.hooks]
 
     standard = [
         "timing", "console", "metrics", "schedule", "sampler", "nan", "checkpoint", "signals",
@@ -268,7 +268,7 @@ def test_default_hooks_are_changed_by_name():
     assert names({"console": None}) == [name for name in standard if name != "console"]
     assert names({"extra": Mine()}) == [*standard, "extra"]
     trainer = make_trainer(default_hooks={"timing": Mine()})
-    assert type(trainer._hooks[0]) is Mine
+    assert type(trainer._planner.hooks[0]) is Mine
     with pytest.raises(HookError, match="no 'consle' to remove. Did you mean 'console'"):
         names({"consle": None})
 

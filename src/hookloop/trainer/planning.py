@@ -1,0 +1,87 @@
+"""The hooks of a Trainer, and the plan that follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hookloop.core.hook import FunctionHook, Hook
+from hookloop.core.loop import Loop
+from hookloop.core.plan import Plan
+from hookloop.core.points import PointTable
+from hookloop.metrics.store import EPOCH
+from hookloop.trainer.inputs import produced_names
+
+
+class Planner:
+    """Collects hooks, and makes the plan of the run when it is needed.
+
+    Args:
+        hooks: The hooks, in the order given; foreign ones are adapted already.
+        points: The mount points of the run.
+    """
+
+    def __init__(self, hooks: Iterable[Hook], points: PointTable) -> None:
+        self.hooks = list(hooks)
+        self.points = points
+        self._made: tuple[Plan, object] | None = None
+
+    def attach(self, hook: FunctionHook) -> None:
+        """Add a function; one that is attached twice gets a number in its name."""
+        same = sum(other.name.split("#")[0] == hook.name for other in self.hooks)
+        self.hooks.append(hook.named(f"{hook.name}#{same + 1}") if same else hook)
+
+    def make(self, loop: Loop, besides: frozenset[str] = frozenset()) -> None:
+        """Give the run its plan: verified, ordered and compiled.
+
+        A plan that `check` or `timetable` has made is kept if nothing has changed since, so that
+        hooks are verified once. A plan that a run has used is made again, with all hooks in it.
+
+        Args:
+            loop: What runs it.
+            besides: Metrics that are written besides the engine's own.
+
+        Raises:
+            HookError: If a hook cannot work.
+        """
+        run = loop.run
+        streams = {"val": run.val_data, "test": run.test_data}
+        produced = produced_names(loop.updates, loop.evaluation.metrics, streams) | besides
+        written = [name for hook in self.hooks for name in getattr(hook, "writes", ())]
+        produced |= _epoch_means([*produced, *written])
+        basis = (produced, [_declared(hook) for hook in self.hooks])
+        if self._made is not None and self._made[1] == basis:
+            run.plan = self._made[0]
+            return
+        run.plan = Plan(self.hooks, self.points, produced)
+        self._made = run.plan, basis
+
+    def use(self) -> None:
+        """Note that a run uses the plan, in which it may disable and add hooks."""
+        self._made = None
+
+
+def _declared(hook: Hook) -> tuple[object, ...]:
+    """Return what a plan depends on: what a hook declares, and methods that were set on it."""
+    names = ("name", "priority", "reads", "writes", "every", "on_error")
+    declared = [getattr(hook, name, None) for name in names]
+    drawing = (hook.takes_part_in_training, hook.draws_random_numbers) if _is_hook(hook) else ()
+    return (id(hook), type(hook), *declared, *drawing, *_own_methods(hook))
+
+
+def _is_hook(hook: object) -> bool:
+    return isinstance(hook, Hook)  # Something else is rejected by the plan, with an explanation.
+
+
+def _own_methods(hook: object) -> Iterator[tuple[str, int]]:
+    for name, value in getattr(hook, "__dict__", {}).items():
+        if callable(value):
+            yield name, id(value)
+
+
+def _epoch_means(names: Iterable[str]) -> set[str]:
+    """Name the means over training epochs that follow from what is recorded in iterations.
+
+    >>> _epoch_means(["train/loss", "val/loss"])
+    {'train_epoch/loss'}
+    """
+    return {f"{EPOCH}/{name.removeprefix('train/')}" for name in names if name.startswith("train/")}
