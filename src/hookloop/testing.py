@@ -290,10 +290,8 @@ def _check_failure(hook: Hook, make_trainer: Callable[..., Trainer], place: Path
     try:
         trainer.train()
     except _CutError as error:
-        besides = [note for note in getattr(error, "__notes__", []) if note.startswith("besides")]
-        assert not besides, (
-            f"{type(hook).__name__} fails itself when the run has failed: {besides[0]}."
-        )
+        notes = [note for note in getattr(error, "__notes__", []) if note.startswith("also,")]
+        assert not notes, f"{type(hook).__name__} fails itself when the run has failed: {notes[0]}."
 
 
 def _points_of(make_trainer: Callable[..., Trainer]) -> list[Any]:

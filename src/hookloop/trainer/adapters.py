@@ -1,4 +1,4 @@
-"""Hooks written for another system: a dialect updates them into ours.
+"""Hooks written for another system: a dialect turns them into native hooks.
 
 Dialects are plug-ins. Each is a `Dialect`, found through the entry-point group
 ``hookloop.dialects``; the engine knows none of them by name, and a run without foreign hooks
@@ -35,14 +35,14 @@ class Dialect:
     Attributes:
         name: As configs and the command line write it.
         bases: Base classes of its hooks: the package, and the name of the class.
-        adapt: Makes native hooks of a foreign one. It is called only for hooks of this dialect, so
-            it is the place for imports.
+        adapt: Returns native hooks that stand for a foreign one. It is called only for hooks of
+            this dialect, so that it may import what it needs.
         catalogue: Returns the system's own hooks by the names that configs use, and the path of
             each: ``module:Class``.
-        packages: Foreign packages, and which of the dialect's stands for each in the alias mode.
-        registries: Where the system keeps what its decorators registered: the module, the registry
-            in it, and the attribute that maps names to classes.
-        settings: Keys besides a hook's arguments that a config may give, and that are set on it.
+        packages: Foreign packages, and the package of the dialect that replaces each in alias mode.
+        registries: Where the system's decorators register classes: the module, the registry in it,
+            and the attribute that maps names to classes.
+        settings: Keys besides a hook's arguments that a config may have; they are set on the hook.
         gives_all: Whether a hook with ``**kwargs`` is given model, data set and directory.
         default_hooks: What the system calls our default hooks; an entry under its name replaces
             ours.

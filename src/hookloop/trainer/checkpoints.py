@@ -1,7 +1,7 @@
-"""The way of a checkpoint: gathered, shown to hooks, copied in memory, written beside the training.
+"""How a checkpoint is made: collected, shown to hooks, copied in memory, written in a thread.
 
-Training waits for the copy in memory alone. What became durable is reported to hooks by the loop at
-its next safe place.
+Training waits only for the copy in memory. The loop tells hooks between two iterations which
+checkpoints have become durable.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class CheckpointSaver:
 
     Args:
         scaler: The loss scaler of half precision, if there is one.
-        restore: Makes the run's directory again if it was deleted, and returns whether it was.
+        restore: Creates the run's directory again if it was deleted, and returns whether it was.
     """
 
     def __init__(
         self, scaler: torch.amp.GradScaler | None, restore: Callable[[], bool] = lambda: False
     ) -> None:
-        self.keeps_gradients = False  # Between iterations, where somebody else makes the updates.
+        self.keeps_gradients = False  # Between iterations, where the user makes the updates.
         self._scaler = scaler
         self._restore = restore
         self._snapshot = Snapshot()
@@ -59,8 +59,8 @@ class CheckpointSaver:
         return self._background.problem
 
     def save(self, run: Run, saves: Sequence[Save]) -> None:
-        """Take the run as it stands, once, and let it be written; or keep what is written."""
-        if not run.world.is_main:  # Every rank has the same state; one writes it.
+        """Copy the current state, once, and start writing it; or keep a file that has it."""
+        if not run.world.is_main:  # Every rank has the same state; the first writes it.
             return
         if saves:
             self._restore()
@@ -70,7 +70,7 @@ class CheckpointSaver:
         for save in saves:
             store = self._store(save.place or str(run.dir))
             file = (store.place, save.name, save.leave_out)
-            # Two hooks may want the same file; it is written once and belongs to both.
+            # Two hooks may request the same file; it is written once and belongs to both.
             of = save.name if file in asked else self._source(run, store, save)
             asked.add(file)
             saved = self._describe(run, save, store.place)
@@ -85,9 +85,10 @@ class CheckpointSaver:
             self._submit(run, save, saved, _writing(store, parts, saved, self._snapshot.nbytes))
 
     def report(self, run: Run) -> None:
-        """Let hooks know what has become durable, with the metrics of its own iteration."""
+        """Tell hooks what has become durable, with the metrics of its own iteration."""
         news, self._held = [*self._held, *self._background.news()], []
-        if run.requests.validate and not run.is_interrupted:  # That of this iteration comes next.
+        # The validation of this iteration comes next; its checkpoints are reported with it.
+        if run.requests.validate and not run.is_interrupted:
             self._held = [saved for saved in news if saved.iter == run.progress.iter]
         self._tell(run, [saved for saved in news if saved not in self._held])
 
@@ -104,20 +105,20 @@ class CheckpointSaver:
             run.requests.any = True
 
     def resumed(self, run: Run, label: str) -> None:
-        """Note the checkpoint that a run continues from: a validation that is due amends it."""
+        """Note the checkpoint that the run continues from; a validation that is due amends it."""
         place, _, name = label.rpartition("/")
         stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
         is_own = any(is_same_place(own, place) for own in (str(run.dir), *stores))
         if run.world.is_main and is_own:
             store = self._store(place)
-            store.index.load()  # Now, and not when the training would wait for a store elsewhere.
+            store.index.load()  # Now: later the training would wait for a remote store.
             self._current.at(run.progress.iter).files.append((store, name))
 
     def close(self, run: Run) -> None:
         """Wait until everything that can be saved is durable."""
         self._background.close()
         if self._restore() and self._current.iter == run.progress.iter:
-            self.save(run, self._current.saves)  # They were deleted after they had been written.
+            self.save(run, self._current.saves)  # They were deleted after they were written.
             self._background.close()
         self._tell(run, [*self._held, *self._background.news()])
         self._held, self._current, self._validations = [], Current(), {}
@@ -126,13 +127,14 @@ class CheckpointSaver:
         for saved in news:
             validation = self._validations.get((saved.place, saved.iter))
             for place, iteration in list(self._validations):
-                if place == saved.place and iteration < saved.iter:  # A store keeps the order.
+                # A store writes in order, so older ones will not be reported any more.
+                if place == saved.place and iteration < saved.iter:
                     del self._validations[place, iteration]
             known = saved if validation is None else saved.amended(validation)
             fire(run.plan.after_save_checkpoint, run, known)
 
     def _store(self, place: str) -> CheckpointStore:
-        """Return the store of a place, the same one however the place is written."""
+        """Return the store of a directory or URL, the same for every spelling of its path."""
         key = _key(place)
         if key not in self._stores:
             self._stores[key] = CheckpointStore(place)
@@ -154,16 +156,16 @@ class CheckpointSaver:
         )
 
     def _source(self, run: Run, store: CheckpointStore, save: Save) -> str | None:
-        """Return the file that is to be kept as another, if it is there or on its way."""
+        """Return the file to keep under another name, if it exists or is being written."""
         if save.of is None:
             return None
-        on_its_way = self._background.awaits(f"{store.place}/{save.of}")
-        return save.of if on_its_way or store.holds(save.of, run.progress.iter) else None
+        is_coming = self._background.awaits(f"{store.place}/{save.of}")
+        return save.of if is_coming or store.holds(save.of, run.progress.iter) else None
 
     def _take(self, run: Run) -> dict[str, object]:
         """Copy the state in memory."""
         if not self._background.wait_for_room(self._snapshot):
-            self._snapshot = Snapshot()  # A slow store still reads the other one.
+            self._snapshot = Snapshot()  # A slow store is still reading the other one.
         checkpoint = gather(run, self._scaler)
         if self.keeps_gradients:
             checkpoint["gradients"] = waiting_gradients(run.optimizers)
@@ -177,7 +179,7 @@ class CheckpointSaver:
         done: list[Saved] = []
 
         def durable() -> Saved:
-            if not done:  # Otherwise an earlier try came that far.
+            if not done:  # Otherwise an earlier attempt got that far.
                 done.append(work())
             if save.kind in ("periodic", "other") and saved.is_resumable:
                 _mark_last(store, save.name, directory)
@@ -211,7 +213,7 @@ class Current:
 
     Attributes:
         iter: The iteration.
-        saves: What was asked for in it.
+        saves: The saves requested in it.
         files: Its checkpoints, saved or about to be, each with its store.
         validation: The results of its validation, by their full names; empty before it.
     """
@@ -222,7 +224,7 @@ class Current:
     validation: dict[str, float] = field(default_factory=dict)
 
     def at(self, iteration: int) -> Current:
-        """Forget what is known of another iteration."""
+        """Return this, after forgetting what belongs to another iteration."""
         if self.iter != iteration:
             self.iter, self.saves, self.files, self.validation = iteration, [], [], {}
         return self

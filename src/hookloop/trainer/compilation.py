@@ -18,26 +18,27 @@ from torch import nn
 from hookloop.errors import ModelError, nearest
 
 Compile = bool | Mapping[str, object]
-"""Whether to compile, or the options of ``torch.compile`` with which to."""
+"""Whether to compile, or the options to pass to ``torch.compile``."""
 
 OPTIONS = ("mode", "backend", "dynamic", "fullgraph", "options")
 
 _log = logging.getLogger("hookloop")
 
 
-def compile_model(model: nn.Module, wish: Compile | None) -> Compilation | None:
-    """Compile a model in place, if that is wished for.
+def compile_model(model: nn.Module, compile: Compile | None) -> Compilation | None:
+    """Compile a model in place, if asked to.
 
     Raises:
         ModelError: If an option is unknown, or has a value that torch does not know.
     """
-    if wish is None or wish is False:
+    if compile is None or compile is False:
         return None
-    if wish is not True and not isinstance(wish, Mapping):
+    if compile is not True and not isinstance(compile, Mapping):
         raise ModelError(
-            f"compile={wish!r}: write True, or the options of torch.compile: {{'mode': {wish!r}}}."
+            f"compile={compile!r}: write True, or the options of torch.compile: "
+            f"{{'mode': {compile!r}}}."
         )
-    options = {} if wish is True else dict(wish)
+    options = {} if compile is True else dict(compile)
     for name in options:
         if name not in OPTIONS:
             raise ModelError(
@@ -53,13 +54,13 @@ def compile_model(model: nn.Module, wish: Compile | None) -> Compilation | None:
 
 
 class _Config(Protocol):
-    """What is set of the compiler's config."""
+    """The part of the compiler's config that is set here."""
 
     skip_nnmodule_hook_guards: bool
 
 
 class Compilation:
-    """Stands in for a model's ``__call__``, and reports when there was nothing to compile.
+    """Replaces a model's ``__call__``, and reports when there was nothing to compile.
 
     Args:
         model: The model.
@@ -84,7 +85,7 @@ class Compilation:
         """Call the model, its hooks and its compiled forward pass."""
         model, config, own = self._model, self._config, vars(self._model)
         before, hidden = config.skip_nnmodule_hook_guards, own.get("forward")
-        # Otherwise hooks of modules that come or go after the first call would be ignored.
+        # Otherwise module hooks that are added or removed after the first call would be ignored.
         config.skip_nnmodule_hook_guards = False
         own["forward"] = self._forward if self._calls else self._first
         try:
@@ -111,7 +112,7 @@ class Compilation:
             _log.warning(
                 "compile= has compiled nothing of %s: its forward pass has no part that torch can "
                 "turn into a graph, and runs as if compile were False. TORCH_LOGS=graph_breaks "
-                "tells why.",
+                "shows why.",
                 type(self._model).__name__,
             )
         return output
@@ -126,7 +127,7 @@ class Compilation:
 
 
 def _own_function(forward: Callable[..., object]) -> Callable[..., object]:
-    """Return a function with a code of its own: torch keeps, and limits, what it made by code."""
+    """Return a function with its own code object, by which torch caches and limits compilations."""
 
     def call_forward(*args: object, **kwargs: object) -> object:
         return forward(*args, **kwargs)

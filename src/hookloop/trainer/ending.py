@@ -1,4 +1,4 @@
-"""What happens at the end of a run, whatever fails there."""
+"""The end of a run: everything that has to happen then happens, whatever fails."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ DISK = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def fire_after_run(run: Run) -> None:
-    """Make the calls of after_run even if some fail, for the sake of what they have to clean up.
+    """Make the calls of after_run even if some fail, since hooks clean up there.
 
     A hook that cannot write to the run's directory any more is reported and left out: the training
-    is done, and an exception would take its weights from the script.
+    is done, and an exception would cost the script its trained weights.
     """
     failures: list[BaseException] = []
-    for one in run.plan.after_run.singly():
+    for call in run.plan.after_run.singly():
         try:
-            fire(one, run)
+            fire(call, run)
         except BaseException as error:  # noqa: BLE001 - raised again below; it may be a sys.exit()
             if isinstance(error, OSError) and is_of_directory(error, run.dir):
-                run.plan.disable(one.hooks[0], "after_run", error)
+                run.plan.disable(call.hooks[0], "after_run", error)
             else:
                 failures.append(error)
     if failures:
@@ -50,13 +50,11 @@ def is_of_directory(error: OSError, directory: Path) -> bool:
 
 
 def do_at_end(failure: BaseException | None, action: Callable[..., None], *args: object) -> None:
-    """Do something at the end of a run; its own failure never hides why the run ended."""
+    """Do something at the end of a run; its failure never hides why the run ended."""
     try:
         action(*args)
     except Exception as error:
         if failure is None:
             raise
         notes = "; ".join(getattr(error, "__notes__", []))
-        failure.add_note(
-            f"besides, while ending the run: {type(error).__name__}: {error} ({notes})"
-        )
+        failure.add_note(f"also, while ending the run: {type(error).__name__}: {error} ({notes})")

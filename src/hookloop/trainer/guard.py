@@ -1,4 +1,4 @@
-"""What is said when a Trainer is given an argument, or asked for an attribute, that it lacks."""
+"""Misspelled arguments and attributes of a Trainer, and settings that come too late."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Guarded:
 
 
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method reject arguments that it does not have as the constructor does."""
+    """Let a method reject unknown arguments in the same way as the constructor."""
 
     @wraps(method)
     def call(self: object, *args: object, **named: object) -> object:

@@ -39,11 +39,11 @@ _log = logging.getLogger("hookloop")
 
 
 class Session:
-    """Runs pieces of work, each between before_run and after_run.
+    """The life of a run: each call of train, validate or test between before_run and after_run.
 
     Args:
         run: The run.
-        loop: What does the work.
+        loop: Does the work.
         start: Where the run begins: its directory, and what is loaded.
         saver: Makes the checkpoints.
         scaler: The loss scaler of half precision, if there is one.
@@ -68,8 +68,8 @@ class Session:
         """Train.
 
         Args:
-            own_updates: Whether the updates are not the engine's, so that gradients may wait for
-                one from iteration to iteration.
+            own_updates: Whether the user makes the updates, so that gradients may be kept from one
+                iteration to the next.
         """
         run = self.run
         self._saver.keeps_gradients = own_updates
@@ -81,7 +81,7 @@ class Session:
             yield
 
     def is_over(self) -> bool:
-        """Return whether a run that is continued has completed; it is loaded, and not trained."""
+        """Return whether the run to continue has completed already; it is loaded, not trained."""
         run = self.run
         summary = self.start.ended(run.progress)
         if summary is None:
@@ -91,7 +91,7 @@ class Session:
         metrics = cast("dict[str, float]", summary.get("metrics") or {})
         run.outcome = replace(run.outcome, metrics={**run.outcome.metrics, **metrics})
         _log.warning(
-            "'%s' has completed before: there is nothing left to train. A greater max_epochs or "
+            "'%s' has completed before: there is nothing left to train. A larger max_epochs or "
             "max_iters continues it.",
             run.dir,
         )
@@ -99,7 +99,7 @@ class Session:
 
     @contextmanager
     def running(self, *, trains: bool = False) -> Iterator[None]:
-        """Do one piece of work between before_run and after_run; what it reports is logged.
+        """Do some work between before_run and after_run; whatever it reports is logged.
 
         Raises:
             Interrupted: At the end, if a signal cut the work short.
@@ -118,7 +118,7 @@ class Session:
         if run.hooks or self.start.is_given:  # A run without hooks leaves nothing on disk.
             self._open(log, trains=trains)
         failure: BaseException | None = None
-        self._keep_randomness()
+        self._protect_randomness()
         try:
             fire(run.plan.before_run, run)
             self._load(trains=trains)
@@ -126,7 +126,7 @@ class Session:
             self._saver.close(run)
             run.outcome = self._outcome()
         except BaseException as error:
-            if os.getpid() != process:  # A child that a hook forked: the run is its parent's.
+            if os.getpid() != process:  # A child that a hook forked: the run is the parent's.
                 raise
             failure = error
             run.outcome = self._outcome(error)
@@ -142,7 +142,8 @@ class Session:
             raise
         finally:
             if os.getpid() == process:
-                with ExitStack() as last:  # Each of these happens, even if another one fails.
+                # Each of these happens, even if another one fails; in the reverse order.
+                with ExitStack() as last:
                     last.callback(self.start.leave)
                     last.callback(leave_signals, run)
                     last.callback(self._close_data)
@@ -162,7 +163,7 @@ class Session:
                 raise
 
     def _load(self, *, trains: bool) -> None:
-        """Load the weights to begin with, or the run to continue, if there are any."""
+        """Load the weights to start from, or the run to continue, if there are any."""
         run, start = self.run, self.start
         if start.weights is not None:
             start.weights.load_into(run.model)
@@ -179,36 +180,36 @@ class Session:
                 run.metrics.settle()
 
     def _close_writers(self) -> None:
-        """Write what hooks put until the very end, and let it be known."""
+        """Write what hooks put until the last moment, and add it to the outcome."""
         run = self.run
         run.outbox.finish()
         run.outcome = replace(run.outcome, metrics=run.metrics.all_latest())
 
     def _conclude(self, log: RunLog, *, trains: bool) -> None:
-        """Report how the run ended, and without which hooks: some fail at the very end."""
+        """Report how the run ended, and which hooks it ended without: some fail at the end."""
         run = self.run
         run.outcome = outcome = replace(run.outcome, disabled=tuple(run.plan.disabled))
         if outcome.disabled and run.world.is_main:
             record_disabled(run, trains=trains)
         log.note(f"{outcome} after iteration {run.progress.iter}")
 
-    def _keep_randomness(self) -> None:
-        """Choose the random numbers that no hook which only observes may take."""
+    def _protect_randomness(self) -> None:
+        """Name the generators that hooks must leave alone if they only observe."""
         run, side = self.run, self.run.side_randomness
         side.begin()
         side.watch_devices({run.device, *(one.device for one in run.model.parameters())})
-        self._keep_loaders()
+        self._protect_loaders()
         if side.key is None:
             side.key = run.seed
 
-    def _keep_loaders(self) -> None:
+    def _protect_loaders(self) -> None:
         sources = _sources(self.run)
         self.run.side_randomness.watch_loaders(g for one in sources for g in one.generators())
         for source in sources:
-            source.when_replaced = self._keep_loaders
+            source.when_replaced = self._protect_loaders
 
     def _close_data(self) -> None:
-        """End the processes that load data: none outlives the run, whatever holds on to it."""
+        """End the processes that load data: none outlives the run, even if it is referenced."""
         for source in _sources(self.run):
             source.close()
 

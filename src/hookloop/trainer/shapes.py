@@ -1,4 +1,4 @@
-"""The shapes of what a run keeps in a checkpoint, besides the states of torch and of hooks."""
+"""What the parts of a checkpoint look like: files may be damaged, or written by strangers."""
 
 from __future__ import annotations
 
@@ -57,18 +57,21 @@ def _is_python(value: object) -> bool:
 
 
 def _is_numpy(value: object) -> bool:
-    """Return whether a value is what `numpy.random.get_state` returned; it checks no place."""
+    """Return whether a value is what `numpy.random.get_state` returned.
+
+    NumPy itself does not check the position.
+    """
     if not isinstance(value, list | tuple) or len(value) != 5:
         return False
-    kind, words, place, has_gauss, gauss = value
+    kind, words, position, has_gauss, gauss = value
     fits = isinstance(words, Tensor) and words.dtype == torch.uint32
     return (
         isinstance(kind, str)
         and kind == "MT19937"
         and fits
         and tuple(words.shape) == (KEYS_OF_NUMPY,)
-        and is_count(place)
-        and place <= KEYS_OF_NUMPY
+        and is_count(position)
+        and position <= KEYS_OF_NUMPY
         and is_count(has_gauss)
         and has_gauss <= 1
         and isinstance(gauss, float)
@@ -174,13 +177,13 @@ def _fits(
     saved: Mapping[str, object],
     own: Mapping[str, object],
 ) -> bool:
-    """Return whether torch can compute with an entry of a group; those of users may be anything."""
+    """Return whether torch can compute with an entry of a group; a user's may be anything."""
     is_known = name in SCHEDULED or (_is_of_torch(optimizer) and name in optimizer.defaults)
     if not is_known or name == "params":
         return True
     one, other = saved[name], own[name]
     if (is_scalar(one) or is_number(one)) and (is_scalar(other) or is_number(other)):
-        return True  # A rate may be a tensor now and a number then.
+        return True  # A rate may be a tensor now and have been a number before.
     return is_alike(one, other)
 
 
@@ -197,8 +200,8 @@ def _check_kept(values: object, path: str, shape: object) -> None:
 
 
 @contextmanager
-def taking_up(part: str, label: str) -> Iterator[None]:
-    """Report whatever goes wrong with a part as the fault of the file that it is from."""
+def restoring(part: str, label: str) -> Iterator[None]:
+    """Report whatever goes wrong with a part as a problem of the file that it comes from."""
     try:
         yield
     except HookloopError:
@@ -206,5 +209,5 @@ def taking_up(part: str, label: str) -> Iterator[None]:
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise CheckpointError(
-            f"'{label}' cannot be resumed: its {part} cannot be taken up ({reason})."
+            f"'{label}' cannot be resumed: its {part} cannot be restored ({reason})."
         ) from error

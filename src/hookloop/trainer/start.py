@@ -20,7 +20,7 @@ from hookloop.runs.lock import RunLock
 _log = logging.getLogger("hookloop")
 
 AUTO = "auto"
-"""The value of ``resume`` that continues a run if there is one, and begins it if there is none."""
+"""The value of ``resume`` that continues a run if there is one, and starts it if there is none."""
 
 
 class Start:
@@ -28,8 +28,8 @@ class Start:
 
     Args:
         run_dir: The directory; None for a new one under ``runs/``.
-        resume: True for the run in ``run_dir``, which must be there; ``"auto"`` to begin it if it
-            is not; a run directory or a checkpoint file to continue, which may be a URL.
+        resume: True for the run in ``run_dir``, which must exist; ``"auto"`` to start it if it
+            does not; a run directory or a checkpoint file to continue, which may be a URL.
         load_from: A checkpoint of which only the weights are taken.
     """
 
@@ -71,7 +71,7 @@ class Start:
         Args:
             limits: How far it is to be trained.
         """
-        if self._dir is None or self._resume != str(self._dir):  # Not a checkpoint of one's choice.
+        if self._dir is None or self._resume != str(self._dir):  # A checkpoint was chosen.
             return None
         try:
             summary = RunDir(self._dir).read_summary()
@@ -80,18 +80,18 @@ class Start:
         except (OSError, ValueError, TypeError, KeyError):  # Then it is loaded and continued.
             return None
         saved = CheckpointStore(self._dir).index.entries.values()
-        last = [one.name for one in saved if one.is_resumable and one.iter == done.iter]
+        last = [entry.name for entry in saved if entry.is_resumable and entry.iter == done.iter]
         is_saved = any((self._dir / name).is_file() for name in last)
         return summary if is_over and is_saved else None
 
     def adopt(self) -> None:
-        """Use the directory even if it holds a run already, whose files are written over."""
+        """Use the directory even if it holds a run already, whose files are overwritten."""
         self._continues = self._dir is not None
 
     def open(self, config: Mapping[str, object], *, trains: bool = True) -> Path:
-        """Find or make the directory, and return its path.
+        """Find or create the directory, and return its path.
 
-        A training has it to itself until `leave`, clears up in it and leaves the config there.
+        A training locks it until `leave`, removes leftovers in it and writes the config.
         """
         try:
             is_new = not self._continues or self._dir is None
@@ -115,7 +115,7 @@ class Start:
         return directory.path
 
     def restore(self) -> bool:
-        """Make the directory again if somebody has deleted it; return whether that was so."""
+        """Create the directory again if it was deleted; return whether it was."""
         if self._dir is None or self._lock is None or not self._lock.is_lost():
             return False
         self._lock.give_back()
@@ -125,7 +125,7 @@ class Start:
             self.keep_config(self._config)
         except (OSError, HookloopError) as error:
             _log.warning("'%s' cannot be restored: %s", self._dir, error)
-        _log.warning(  # Only now: the log lies there, too.
+        _log.warning(  # Only now: the log is in that directory, too.
             "Files in '%s' were deleted while it is trained in: the run continues there. What it "
             "saves from now on is kept, what was deleted is lost.",
             self._dir,
@@ -133,12 +133,12 @@ class Start:
         return True
 
     def leave(self) -> None:
-        """Let other processes train in the directory."""
+        """Unlock the directory for other processes."""
         if self._lock is not None:
             self._lock.give_back()
 
     def keep_config(self, config: Mapping[str, object]) -> None:
-        """Write the config that the run goes on with: it is the one that a next resume needs."""
+        """Write the config that the run continues with, which the next resume needs."""
         self._config = config
         if config and self._dir is not None:
             RunDir(self._dir).write_config(config)
@@ -147,7 +147,7 @@ class Start:
         """Load the checkpoint to continue from, once; later calls continue what was trained.
 
         Args:
-            stores: Places besides the run's directory in which the run keeps checkpoints.
+            stores: Directories and URLs besides the run's own in which it keeps checkpoints.
         """
         path, self._resume = self._resume, None
         if path is None:
@@ -173,10 +173,10 @@ def _keeps_in(run_dir: Path, checkpoint: str) -> bool:
 
 
 def _run_to_continue(directory: Path | None, resume: bool | str | Path) -> str | None:
-    """Return the run or checkpoint to continue; None if ``"auto"`` finds that it has to begin.
+    """Return the run or checkpoint to continue; None if ``"auto"`` finds nothing to continue.
 
     Raises:
-        CheckpointError: If there is nothing to continue. A mistyped path must not begin again.
+        CheckpointError: If there is nothing to continue. A mistyped path must not start a new run.
     """
     if not isinstance(resume, bool) and resume != AUTO:
         if not is_url(resume) and not Path(resume).is_file():
@@ -195,9 +195,9 @@ def _check_holds_run(path: Path, argument: str) -> None:
     if RunDir(path).can_be_continued():
         return
     beside = path.parent.iterdir() if path.parent.is_dir() else ()
-    names = [one.name for one in beside if one != path and RunDir(one).can_be_continued()]
+    names = [run.name for run in beside if run != path and RunDir(run).can_be_continued()]
     what = "holds no run to resume" if path.exists() else "does not exist: there is no run there"
     raise CheckpointError(
-        f"{argument}: '{path}' {what}.{nearest(path.name, names)} To begin the run if it is not "
-        "there, and to continue it if it is, write resume='auto'."
+        f"{argument}: '{path}' {what}.{nearest(path.name, names)} To start the run if it does not "
+        "exist, and continue it if it does, write resume='auto'."
     )

@@ -1,20 +1,20 @@
-"""What a checkpoint holds: gathered from the run, and given back to it.
+"""What a checkpoint holds: collected from the run, and restored to it.
 
 model        parameters and buffers
 optimizers   by name
 schedules    by name of their optimizer
 scaler       of half precision, if there is one
-gradients    those that wait for an update, where updates are not made by the engine
+gradients    those not yet used by an update, where the user makes the updates
 progress     the counters, and a validation that is due
-data         the place in the training data
+data         the position in the training data
 val_data     how often each validation stream was read, and its own generators
 metrics      those of this very iteration; its validation, which comes later, is in the index
 metric_store every series, as it stands
 hooks        the state of each, by name
 rng          the random number generators of each rank
-kinds        what the parts are, to tell when others are given at a resume
+kinds        what the parts are, to notice when a resume is given others
 config       the effective config, with references to the environment
-environment  checksums of the numbers among these, to tell when they have changed
+environment  checksums of the numbers among these, to notice when they have changed
 versions     of hookloop and torch
 """
 
@@ -32,7 +32,7 @@ from hookloop.data.randomness import Randomness
 from hookloop.errors import CheckpointError
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints
-from hookloop.trainer.shapes import check_optimizer, check_shapes, taking_up
+from hookloop.trainer.shapes import check_optimizer, check_shapes, restoring
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
@@ -72,39 +72,39 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
 def restore(
     run: Run, checkpoint: Mapping[str, object], label: str, scaler: torch.amp.GradScaler | None
 ) -> Randomness:
-    """Give everything its state back; return the random numbers, for the loop to take up."""
+    """Restore the state of everything; return the random numbers, which the loop restores."""
     checkpoint = _of_today(checkpoint)
     check_shapes(checkpoint, label, has_data=run.train_data is not None)
     _check_kinds(run, checkpoint, label)
-    _say_changes(run, checkpoint)
-    with taking_up("model", label):
+    _warn_of_changes(run, checkpoint)
+    with restoring("model", label):
         restore_model(run.model, _part(checkpoint, "model", label), label)
     for part, holders in (("optimizers", run.optimizers), ("schedules", run.schedules)):
         states = _part(checkpoint, part, label)
         for name, holder in holders.items():
-            with taking_up(f"{part} '{name}'", label):
+            with restoring(f"{part} '{name}'", label):
                 if not isinstance(holder, Schedule):
                     check_optimizer(holder, states[name])
                 _load(holder, states[name], f"{label}: {part} '{name}'")
     if scaler is not None and checkpoint.get("scaler"):
-        with taking_up("scaler", label):
+        with restoring("scaler", label):
             scaler.load_state_dict(cast("dict[str, object]", checkpoint["scaler"]))
     progress = _part(checkpoint, "progress", label)
     run.progress.load_state_dict(progress)
     if progress["validation_due"] and run.val_data:
         run.validate()
-    with taking_up("place in the data", label):
+    with restoring("position in the data", label):
         if run.train_data is not None:
             run.train_data.load_state_dict(_part(checkpoint, "data", label))
         for name, state in _part(checkpoint, "val_data", label).items():
             if name in run.val_data:
                 run.val_data[name].load_reading_state(cast("Mapping[str, object]", state))
-    with taking_up("metrics", label):
+    with restoring("metrics", label):
         run.metrics.load_state_dict(_part(checkpoint, "metric_store", label))
     run.metrics.moment = (run.progress.iter, run.progress.epoch)
     _restore_hooks(run, _part(checkpoint, "hooks", label), label)
     if "side_randomness" in checkpoint:  # Versions before 0.2 did not know of any.
-        with taking_up("random numbers of hooks", label):
+        with restoring("random numbers of hooks", label):
             run.side_randomness.load_state_dict(_part(checkpoint, "side_randomness", label))
     return _randomness(checkpoint, label, run.world.rank)
 
@@ -119,7 +119,7 @@ def _of_today(checkpoint: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _settled(series: Mapping[str, object]) -> dict[str, object]:
-    """Return a series of which every reader has read all, since its readers were others."""
+    """Return a series that counts as read: version 0.1 had other readers."""
     past, pending = series.get("past"), series.get("pending")
     came = past if isinstance(past, int) else 0
     came += len(pending) if isinstance(pending, list) else 0
@@ -127,9 +127,9 @@ def _settled(series: Mapping[str, object]) -> dict[str, object]:
 
 
 def _randomness(checkpoint: Mapping[str, object], label: str, rank: int) -> Randomness:
-    """Return the random numbers of a rank, once they have been tried."""
+    """Return the random numbers of a rank, after checking that they can be restored."""
     now = Randomness.now()
-    with taking_up("random numbers", label):
+    with restoring("random numbers", label):
         found = Randomness(cast("list[dict[str, object]]", checkpoint["rng"])[rank])
         try:
             found.restore()
@@ -148,7 +148,7 @@ def current_metrics(run: Run) -> dict[str, float]:
 
 
 def restore_model(model: torch.nn.Module, weights: Mapping[str, object], label: str) -> None:
-    """Give the model its weights back, all of them."""
+    """Restore the weights of the model, all of them."""
     try:
         model.load_state_dict(cast("dict[str, torch.Tensor]", weights))
     except RuntimeError as error:
@@ -186,7 +186,7 @@ _NOTHING = object()
 
 
 def _is_equal(old: object, new: object) -> bool:
-    """Return whether two plain values are equal; a tensor has no place among them."""
+    """Return whether two plain values are equal; anything else, such as a tensor, never is."""
     if isinstance(old, list | tuple) and isinstance(new, list | tuple):
         return len(old) == len(new) and all(map(_is_equal, old, new))
     if isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -217,11 +217,11 @@ def _check_kinds(run: Run, checkpoint: Mapping[str, object], label: str) -> None
         )
 
 
-def _say_changes(run: Run, checkpoint: Mapping[str, object]) -> None:
+def _warn_of_changes(run: Run, checkpoint: Mapping[str, object]) -> None:
     if run.config and checkpoint.get("config"):
         old, new = cast("dict[str, object]", checkpoint["config"]), dict(run.config)
         for config in (old, new):
-            config.pop("import_path", None)  # It says where the run is, not what it does.
+            config.pop("import_path", None)  # It depends on where the run is, not what it does.
         changed = differences(old, plain(new))
         if changed:
             _log.warning("Resumed with a changed config: %s", "; ".join(changed))
@@ -242,9 +242,9 @@ def _restore_hooks(run: Run, states: Mapping[str, object], label: str) -> None:
     lost = [name for name, state in states.items() if state and name not in names]
     fresh = [hook.name for hook in run.hooks if hook.name not in states and hook.state_dict()]
     if lost:
-        _log.warning("Hooks whose state nobody takes up any more: %s", ", ".join(lost))
+        _log.warning("The checkpoint has states of hooks that are gone: %s", ", ".join(lost))
     if fresh:
-        _log.warning("Hooks that begin without a state: %s", ", ".join(fresh))
+        _log.warning("The checkpoint has no state for the hooks: %s", ", ".join(fresh))
 
 
 def _restore_hook(hook: Hook, state: Mapping[str, object], label: str) -> None:
@@ -252,15 +252,15 @@ def _restore_hook(hook: Hook, state: Mapping[str, object], label: str) -> None:
         part = f"state of the hook '{hook.name}'"
         if not is_alike(state, hook.state_dict()):
             raise CheckpointError(f"'{label}' cannot be resumed: its {part} is not what it saves.")
-        with taking_up(part, label):
+        with restoring(part, label):
             hook.load_state_dict(state)
         return
     try:  # Of somebody else's hook the error is somebody else's.
         hook.load_state_dict(state)
     except Exception as error:
         error.add_note(
-            f"while the hook '{hook.name}' ({type(hook).__name__}) took its state from the "
-            "checkpoint; under another name it would begin without one"
+            f"while the hook '{hook.name}' ({type(hook).__name__}) restored its state from the "
+            "checkpoint; under another name it would start without one"
         )
         raise
 

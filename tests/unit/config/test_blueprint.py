@@ -52,7 +52,7 @@ def test_all_faults_are_told_at_once_each_with_its_line(write: Write) -> None:
         "a.yaml:8: hooks[0].StopAfter.epoch: StopAfter has no argument 'epoch'. "
         "Did you mean 'epochs'?",
         "a.yaml:9: hooks[1].patience: expected int, got 'many'.",
-        "a.yaml:9: hooks[1].priority: 300 is no priority: it must lie between 0 and 100.",
+        "a.yaml:9: hooks[1].priority: 300 is not a priority: it must lie between 0 and 100.",
         "a.yaml:10: hooks[2]: Watch needs 'metric'.",
         "a.yaml:11: hooks[3]: no hook is named 'StopAftr'. Did you mean 'StopAfter'?",
     ]

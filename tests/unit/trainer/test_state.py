@@ -114,8 +114,8 @@ def test_a_hook_that_is_missing_or_new_is_told(tmp_path, caplog):
     train(tmp_path, hooks=[Count()])
     renamed = Count().named("counter")
     train(tmp_path, hooks=[renamed], resume=True, epochs=2)
-    assert "Hooks whose state nobody takes up any more: count" in caplog.messages
-    assert "Hooks that begin without a state: counter" in caplog.messages
+    assert "The checkpoint has states of hooks that are gone: count" in caplog.messages
+    assert "The checkpoint has no state for the hooks: counter" in caplog.messages
     assert renamed.count == 3
 
 
