@@ -92,6 +92,65 @@ def test_a_hook_stands_in_the_file_of_its_name():
         assert hook.__module__ == f"hookloop.hooks.{hook.name}"
 
 
+# --- the tests' own shape -------------------------------------------------------------------------
+
+UNTESTED_BY_PATH = {"version.py", "__main__.py"}  # A number, and a call of the command line.
+
+
+def has_code(path):
+    """Whether a module defines anything, and does not only import and re-export."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign)
+    own = [node for node in tree_of(path).body if isinstance(node, kinds)]
+    names = {getattr(target, "id", "") for node in own for target in getattr(node, "targets", [])}
+    return bool([node for node in own if not isinstance(node, ast.Assign)] or names - {"__all__"})
+
+
+def test_every_module_has_a_test_file_by_its_path():
+    missing = []
+    for path in MODULES:
+        if path.name in UNTESTED_BY_PATH or path.name == "__init__.py" or not has_code(path):
+            continue
+        folder = ROOT / "tests" / "unit" / path.relative_to(SOURCE).parent
+        if not (folder / f"test_{path.stem.lstrip('_')}.py").is_file():
+            missing.append(str(path.relative_to(SOURCE)))
+    assert not missing
+
+
+# --- layers ---------------------------------------------------------------------------------------
+
+IMPORTS_BY_NAME = {
+    "config/locate.py": "what a config names",
+    "lazy.py": "public names, each from a table beside the imports that type checkers see",
+    "writers/base.py": "optional packages",
+}
+
+
+def test_nothing_is_imported_by_its_name_to_get_around_the_layers():
+    # A dialect looks up names of its own system. It is a plug-in, and may import every layer below.
+    found = {
+        str(path.relative_to(SOURCE))
+        for path in MODULES
+        if re.search(r"\b(import_module|__import__)\b", path.read_text(encoding="utf-8"))
+        and not path.is_relative_to(SOURCE / "dialects")
+    }
+    assert found == set(IMPORTS_BY_NAME)
+
+
+PUBLIC = {"hookloop", "hookloop.hooks", "hookloop.writers", "hookloop.testing", "hookloop.dialects"}
+
+
+def test_the_documents_import_public_names_only():
+    imports = [
+        (path.name, package)
+        for path in documents()
+        for package in re.findall(
+            r"^\s*(?:>>> )?from (hookloop[\w.]*) import", path.read_text(encoding="utf-8"), re.M
+        )
+    ]
+    assert imports
+    assert not [found for found in imports if found[1] not in PUBLIC]
+
+
 # --- mount points ------------------------------------------------------------------------------
 
 
