@@ -312,7 +312,7 @@ def test_check_builds_everything_and_leaves_nothing_behind(project: Path) -> Non
     assert not (project / "runs").exists()
 
 
-def test_check_tells_all_faults_at_once(project: Path) -> None:
+def test_check_tells_all_problems_at_once(project: Path) -> None:
     (project / "bad.yaml").write_text(
         "_base_: config.yaml\n"
         "optimizer: {lr: fast}\n"
@@ -377,7 +377,7 @@ def test_a_failed_run_is_told_shortly_with_its_place(project: Path) -> None:
         (["train"], "Missing argument 'CONFIG'"),
         (["train", "config.yaml", "--run-dri", "x"], "No such option"),
         (["train", "broken.yaml"], "error: broken.yaml:2: not valid YAML: "),
-        (["train", "circle.yaml"], "error: circle.yaml:1: '_base_' goes round in a circle: "),
+        (["train", "circle.yaml"], "error: circle.yaml:1: '_base_' forms a circle: "),
         (["runs", "nowhere"], "there is no directory 'nowhere'"),
     ],
 )

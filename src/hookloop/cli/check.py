@@ -44,7 +44,7 @@ def build_for_looking(config: Config, scratch: str) -> Trainer:
 
 def _check_directory(config: Config) -> None:
     """Reject a directory that is taken, or that holds no run although one is to be resumed."""
-    from hookloop.errors import CheckpointError, ConfigError, Fault
+    from hookloop.errors import CheckpointError, ConfigError, Problem
     from hookloop.runs.layout import RunDir
     from hookloop.trainer.start import Start
 
@@ -56,8 +56,8 @@ def _check_directory(config: Config) -> None:
     try:
         Start(run_dir, resume)
     except CheckpointError as error:
-        key = "run_dir" if str(error).startswith("run_dir") else "resume"
-        raise ConfigError([Fault(str(error), config.where((key,)))]) from error
+        key = error.argument or "resume"
+        raise ConfigError([Problem(str(error), config.where((key,)))]) from error
 
 
 def _describe(trainer: Trainer) -> str:

@@ -85,7 +85,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line and exit with its code: 2 for a user's fault, 1 for a failed run."""
+    """Run the command line and exit with its code: 2 for a user's problem, 1 for a failed run."""
     keep_streams()
     try:
         cli.main(standalone_mode=False, prog_name="hookloop")

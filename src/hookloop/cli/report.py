@@ -21,7 +21,7 @@ from hookloop.runs.shown import shown
 
 P = ParamSpec("P")
 
-USER_FAULT = 2
+USER_ERROR = 2
 FAILED = 1
 MOST = 1000
 
@@ -38,9 +38,9 @@ def reporting(function: Callable[P, int]) -> Callable[..., None]:
         except (click.ClickException, click.Abort):
             raise
         except HookloopError as error:
-            code = _tell_fault(error, show_all=show_all)
+            code = _report_user_error(error, show_all=show_all)
         except Exception as error:  # noqa: BLE001 - told below, with the way to see all of it
-            code = _tell_failure(error, show_all=show_all)
+            code = _report_failure(error, show_all=show_all)
         sys.exit(code)
 
     return run
@@ -58,20 +58,20 @@ def say_error(message: str) -> None:
     click.echo(f"{label} {shown(message)}", err=True, color=color)
 
 
-def _tell_fault(error: HookloopError, *, show_all: bool) -> int:
+def _report_user_error(error: HookloopError, *, show_all: bool) -> int:
     if show_all:
         say("".join(traceback.format_exception(error)).rstrip(), err=True)
-        return USER_FAULT
-    faults = error.faults if isinstance(error, ConfigError) else (error,)
-    for fault in faults:
-        say_error(str(fault))
-    _tell_notes(error)
+        return USER_ERROR
+    problems = error.problems if isinstance(error, ConfigError) else (error,)
+    for problem in problems:
+        say_error(str(problem))
+    _show_notes(error)
     if _is_from_user_code(error.__cause__):
         say("  --traceback shows where it comes from", err=True)
-    return USER_FAULT
+    return USER_ERROR
 
 
-def _tell_failure(error: Exception, *, show_all: bool) -> int:
+def _report_failure(error: Exception, *, show_all: bool) -> int:
     if show_all:
         say("".join(traceback.format_exception(error)).rstrip(), err=True)
         return FAILED
@@ -81,12 +81,12 @@ def _tell_failure(error: Exception, *, show_all: bool) -> int:
         say(f"  in {_short(frame.filename)}:{frame.lineno}, {frame.name}", err=True)
         if frame.line:
             say(f"    {frame.line}", err=True)
-    _tell_notes(error)
+    _show_notes(error)
     say("  --traceback shows all", err=True)
     return FAILED
 
 
-def _tell_notes(error: BaseException) -> None:
+def _show_notes(error: BaseException) -> None:
     for note in getattr(error, "__notes__", []):
         say(f"  {note}", err=True)
 

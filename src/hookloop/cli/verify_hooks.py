@@ -16,7 +16,7 @@ from hookloop.cli.table import show_table
 from hookloop.cli.trials import Trials, failure_of
 from hookloop.errors import HookloopError
 
-USER_FAULT = 2
+USER_ERROR = 2
 COLUMNS = ("hook", "class", "declared as", "leaving it out changes")
 
 
@@ -84,7 +84,7 @@ class Comparison(Trials):
                 f"two runs of this config differ already, in {apart}. Seed what is random, or "
                 "torch.use_deterministic_algorithms(True)."
             )
-            return USER_FAULT
+            return USER_ERROR
         say(f"with all hooks: {whole.iters} iterations, twice the same.")
         rows, culprits = [], []
         for number, hook in enumerate(whole.hooks):

@@ -161,9 +161,14 @@ def make_updates(
 ) -> list[Update]:
     """Decide how the loss is computed from what the user brought."""
     if loss is not None and step is not None:
-        raise ModelError("loss= and step= are both given: a step computes the loss itself.")
+        raise ModelError(
+            "loss= and step= are both given: a step computes the loss itself.", argument="loss"
+        )
     if clip_norm is not None and not clip_norm > 0:
-        raise ModelError(f"clip_norm must be above 0, not {clip_norm}: None does not clip.")
+        raise ModelError(
+            f"clip_norm must be above 0, not {clip_norm}: None does not clip.",
+            argument="clip_norm",
+        )
     if isinstance(step, Update):  # It makes the update its own way.
         return [step]
     everyone = list(optimizers.values())
@@ -174,7 +179,8 @@ def make_updates(
         if unknown := set(step) - set(optimizers):
             raise ModelError(
                 f"step= names {', '.join(sorted(unknown))}, but the optimizers are "
-                f"{', '.join(optimizers) or 'none'}: the names must agree."
+                f"{', '.join(optimizers) or 'none'}: the names must agree.",
+                argument="step",
             )
         return [
             Update(

@@ -35,19 +35,22 @@ def compile_model(model: nn.Module, wish: Compile | None) -> Compilation | None:
         return None
     if wish is not True and not isinstance(wish, Mapping):
         raise ModelError(
-            f"compile={wish!r}: write True, or the options of torch.compile: {{'mode': {wish!r}}}."
+            f"compile={wish!r}: write True, or the options of torch.compile: {{'mode': {wish!r}}}.",
+            argument="compile",
         )
     options = {} if wish is True else dict(wish)
     for name in options:
         if name not in OPTIONS:
             raise ModelError(
                 f"compile= has no option '{name}'.{nearest(str(name), OPTIONS)} There are: "
-                f"{', '.join(OPTIONS)}."
+                f"{', '.join(OPTIONS)}.",
+                argument="compile",
             )
     if hasattr(model, "_orig_mod"):
         raise ModelError(
             "model= was compiled with torch.compile already, which renames the keys of its state: "
-            "give the model itself, with compile=."
+            "give the model itself, with compile=.",
+            argument="model",
         )
     return Compilation(model, options)
 
@@ -77,7 +80,7 @@ class Compilation:
         try:
             self._forward = torch.compile(_own_function(model.forward), **options)  # type: ignore[call-overload]
         except Exception as error:
-            raise ModelError(f"compile={dict(options)!r}: {error}") from error
+            raise ModelError(f"compile={dict(options)!r}: {error}", argument="compile") from error
         model._compiled_call_impl = self
 
     def __call__(self, *args: object, **kwargs: object) -> object:

@@ -22,7 +22,9 @@ from hookloop.trainer.compilation import Compilation, Compile, compile_model
 def check_model(model: object) -> None:
     """Refuse what is no model."""
     if not isinstance(model, torch.nn.Module):
-        raise ModelError(f"model= is {type(model).__name__}: it must be a torch.nn.Module.")
+        raise ModelError(
+            f"model= is {type(model).__name__}: it must be a torch.nn.Module.", argument="model"
+        )
 
 
 def place_model(
@@ -43,10 +45,15 @@ def named_optimizers(
     by_name = dict(optimizer) if isinstance(optimizer, Mapping) else {"default": optimizer}
     trainable = {id(parameter) for parameter in model.parameters() if parameter.requires_grad}
     if not trainable:
-        raise ModelError("model= has no trainable parameters: every requires_grad is False.")
+        raise ModelError(
+            "model= has no trainable parameters: every requires_grad is False.", argument="model"
+        )
     for name, one in by_name.items():
         if not isinstance(one, Optimizer):
-            raise ModelError(f"optimizer '{name}' is {one!r}: it must be a torch optimizer.")
+            raise ModelError(
+                f"optimizer '{name}' is {one!r}: it must be a torch optimizer.",
+                argument="optimizer",
+            )
         held = {id(parameter) for group in one.param_groups for parameter in group["params"]}
         if not held & trainable:
             raise ModelError(
@@ -61,7 +68,8 @@ def make_scaler(precision: Precision, device: torch.device) -> torch.amp.GradSca
     if precision not in ("fp32", "bf16", "fp16"):
         options = ("fp32", "bf16", "fp16")
         raise ModelError(
-            f"precision={precision!r}: write fp32, bf16 or fp16.{nearest(str(precision), options)}"
+            f"precision={precision!r}: write fp32, bf16 or fp16.{nearest(str(precision), options)}",
+            argument="precision",
         )
     return torch.amp.GradScaler(device.type) if precision == "fp16" else None
 
@@ -69,7 +77,9 @@ def make_scaler(precision: Precision, device: torch.device) -> torch.amp.GradSca
 def whole(name: str, value: object) -> int:
     """Return a whole number, of NumPy too, as a plain one."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise ModelError(f"{name}={value!r}: it must be a whole number, such as {name}=3.")
+        raise ModelError(
+            f"{name}={value!r}: it must be a whole number, such as {name}=3.", argument=name
+        )
     return int(value)
 
 
@@ -77,7 +87,7 @@ def check_count(name: str, value: object) -> int:
     """Return a whole number above 0; reject anything else."""
     count = whole(name, value)
     if count < 1:
-        raise ModelError(f"{name} must be at least 1, not {value}.")
+        raise ModelError(f"{name} must be at least 1, not {value}.", argument=name)
     return count
 
 
@@ -101,7 +111,8 @@ def make_progress(
     if source is not None and source.is_one_pass and max_epochs not in (None, 1):
         raise DataError(
             f"{source.name} is a {type(source.data).__name__} that can be read only once, but "
-            f"max_epochs is {max_epochs}: give a list or a DataLoader, or max_iters."
+            f"max_epochs is {max_epochs}: give a list or a DataLoader, or max_iters.",
+            argument="train_data",
         )
     return Progress(max_iters=max_iters, max_epochs=max_epochs, epoch_iters=known)
 

@@ -23,7 +23,7 @@ def built(config: Config, **options: Any) -> dict[str, Any]:
     return arguments(config, **options)
 
 
-def fault(config: Config) -> str:
+def problem(config: Config) -> str:
     with pytest.raises(ConfigError) as caught:
         arguments(config)
     return str(caught.value)
@@ -159,7 +159,7 @@ def test_frozen_parameters_are_left_out(write: Write, project: Path) -> None:
 )
 def test_a_group_that_gets_nothing_is_refused(write: Write, groups: str, message: str) -> None:
     config = write(f"{MODEL}optimizer: {{type: SGD, lr: 1, groups: {groups}}}\n")
-    assert message in fault(config)
+    assert message in problem(config)
 
 
 def test_several_optimizers_share_the_model_by_pattern(write: Write) -> None:
@@ -221,7 +221,7 @@ def test_a_length_that_nobody_knows_is_refused(write: Write, project: Path) -> N
         f"{MODEL}{SGD}train_data: stream.stream\nmax_epochs: 1\n"
         "schedule: {type: CosineAnnealingLR, T_max: auto}\n"
     )
-    assert "a.yaml:5: schedule.T_max: the length of the run is not known" in fault(config)
+    assert "a.yaml:5: schedule.T_max: the length of the run is not known" in problem(config)
 
 
 def test_schedules_made_of_schedules_drive_one_optimizer(write: Write) -> None:
@@ -330,12 +330,12 @@ def test_a_constructor_that_fails_keeps_its_traceback_and_says_where(write: Writ
     assert caught.traceback[-1].path.name == "proj.py"
 
 
-def test_values_that_constructors_refuse_are_faults_told_together(write: Write) -> None:
+def test_values_that_constructors_refuse_are_problems_told_together(write: Write) -> None:
     config = write(
         f"{MODEL}hooks:\n  - StopAfter: {{epochs: 0}}\n  - StopAfter\n"
         "default_hooks: {checkpoint: {keep: 0}}\n"
     )
-    first, second, third = fault(config).splitlines()
+    first, second, third = problem(config).splitlines()
     assert first == "a.yaml:3: hooks[0]: StopAfter: epochs must be positive, not 0."
     assert second.startswith("a.yaml:4: hooks[1]: StopAfter needs a limit")
     assert third.startswith("a.yaml:5: default_hooks.checkpoint: SaveCheckpoint: keep must be")
@@ -343,7 +343,7 @@ def test_values_that_constructors_refuse_are_faults_told_together(write: Write) 
 
 def test_two_hooks_of_one_name_are_refused_with_the_second_ones_place(write: Write) -> None:
     config = write(f"{MODEL}hooks:\n  - proj.Plain\n  - StopAfter: {{epochs: 1}}\n  - proj:Plain\n")
-    assert fault(config) == (
+    assert problem(config) == (
         "a.yaml:5: hooks[2]: another hook is named 'plain', too: give this one a name of its own, "
         "{type: Plain, name: plain_2, ...}."
     )

@@ -62,14 +62,14 @@ def make(project, write):
     return build_with
 
 
-def faults(make, *hooks, **options):
+def problems(make, *hooks, **options):
     with pytest.raises(ConfigError) as caught:
         make(*hooks, **options)
     return str(caught.value).splitlines()
 
 
 def test_all_that_is_wrong_with_hooks_is_told_at_once_with_its_place(make):
-    found = faults(
+    found = problems(
         make,
         "one: own_hooks.Misspelt",
         "two: own_hooks.Short",
@@ -88,16 +88,16 @@ def test_all_that_is_wrong_with_hooks_is_told_at_once_with_its_place(make):
 
 
 def test_what_is_wrong_between_hooks_is_told_with_its_place(make):
-    (early,) = faults(make, "r: own_hooks.Reader", "w: own_hooks.Writer")
+    (early,) = problems(make, "r: own_hooks.Reader", "w: own_hooks.Writer")
     assert early.startswith(f"a.yaml:{BEGIN}: hooks.r: The hook 'r' reads 'size' at after_train_")
-    (nothing,) = faults(make, "r: own_hooks.Reader")
+    (nothing,) = problems(make, "r: own_hooks.Reader")
     assert nothing.startswith(f"a.yaml:{BEGIN}: hooks.r: The hook 'r' watches 'size', which")
-    (twice,) = faults(make, "w: own_hooks.Writer", "metrics: own_hooks.Writer")
+    (twice,) = problems(make, "w: own_hooks.Writer", "metrics: own_hooks.Writer")
     assert twice.startswith(f"a.yaml:{BEGIN + 1}: hooks.metrics: Two hooks are named 'metrics'")
 
 
 def test_a_mount_point_that_is_declared_twice_is_told_with_its_place(make):
-    (twice,) = faults(make, "{}", overrides=["points=[after_x, after_x]"])
+    (twice,) = problems(make, "{}", overrides=["points=[after_x, after_x]"])
     assert twice.startswith("command line: points=[after_x, after_x]: points: The mount point")
 
 
@@ -106,7 +106,7 @@ def test_every_limits_a_foreign_hook_or_is_refused(make):
     trainer.train()
     (hook,) = (hook for hook in trainer.run.hooks if hook.name == "say")
     assert hook.foreign.calls == 2
-    (vain,) = faults(make, "say: {type: own_hooks.Foreign, every: 1 epoch}")
+    (vain,) = problems(make, "say: {type: own_hooks.Foreign, every: 1 epoch}")
     assert "hooks.say: Foreign.every = '1 epoch' limits nothing" in vain
-    (own,) = faults(make, "save: {type: EMAHook, dialect: mmengine, every: 2 epochs}")
+    (own,) = problems(make, "save: {type: EMAHook, dialect: mmengine, every: 2 epochs}")
     assert "hooks.save: 'every' cannot limit EMAHook: it has arguments of its own for that." in own

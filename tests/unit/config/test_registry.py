@@ -96,7 +96,7 @@ def test_a_path_needs_no_registration(shapes: Registry[object], path: str) -> No
         ),
         ("collections.abcd.Mapping", "the module 'collections' has no 'abcd'. Did you mean 'abc'?"),
         ("collections.abc", "'collections.abc' is a module: name the class or function in it."),
-        ("math.pi", "'math.pi' is no shape: it is 3.14"),
+        ("math.pi", "'math.pi' is not a shape: it is 3.14"),
     ],
 )
 def test_a_path_that_leads_nowhere_says_how_far_it_led(
