@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from hookloop.runs.shown import shown
+from hookloop.runs.shown import make_safe
 
 
 class HookloopError(Exception):
@@ -38,7 +38,7 @@ class HookloopError(Exception):
         self, message: str, hook: str | None = None, *, argument: str | None = None
     ) -> None:
         # Messages quote files and foreign exceptions, which may hold secrets or terminal codes.
-        super().__init__(shown(message))
+        super().__init__(make_safe(message))
         self.hook = hook
         self.argument = argument
 
@@ -89,7 +89,7 @@ class Problem:
     where: str | None = None
 
     def __str__(self) -> str:
-        return shown(f"{self.where}: {self.message}" if self.where else self.message)
+        return make_safe(f"{self.where}: {self.message}" if self.where else self.message)
 
 
 class ConfigError(HookloopError):

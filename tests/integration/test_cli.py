@@ -307,7 +307,7 @@ def test_check_builds_everything_and_leaves_nothing_behind(project: Path) -> Non
     done = hookloop("check", "config.yaml", cwd=project)
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
-        "config.yaml: nothing to refuse.  Net: 42 parameters, 12 iterations, 9 hooks\n"
+        "config.yaml: nothing to reject.  Net: 42 parameters, 12 iterations, 9 hooks\n"
     )
     assert not (project / "runs").exists()
 
@@ -404,7 +404,7 @@ def test_a_signal_ends_the_run_in_order(project: Path, wanted: signal.Signals) -
     output, errors = process.communicate(timeout=300)
     assert process.returncode == 128 + wanted, errors
     assert f"interrupted ({wanted.name}" in output.splitlines()[-2]
-    assert output.splitlines()[-1] == "hookloop resume runs/long goes on with it."
+    assert output.splitlines()[-1] == "hookloop resume runs/long continues it."
 
 
 def test_a_python_config_trains_and_its_written_config_does_too(project: Path) -> None:

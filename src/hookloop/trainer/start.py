@@ -168,10 +168,10 @@ class Start:
 def _keeps_in(run_dir: Path, checkpoint: str) -> bool:
     """Return whether a run's directory claims the checkpoint that the user named as its own."""
     pointer = RunDir(run_dir).last_pointer
-    if pointer is None or pointer.place is None:
+    if pointer is None or pointer.location is None:
         return False
     given = (checkpoint, checkpoint.rpartition("/")[0])
-    return any(is_same_place(place, pointer.place) for place in given)
+    return any(is_same_place(place, pointer.location) for place in given)
 
 
 def _run_to_continue(directory: Path | None, resume: bool | str | Path) -> str | None:

@@ -5,7 +5,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from hookloop.cli.report import place_in_user_code, reporting
+from hookloop.cli.report import frame_in_user_code, reporting
 from hookloop.errors import ConfigError, DataError, Problem
 
 
@@ -66,7 +66,7 @@ def test_the_place_is_in_the_users_code_also_when_a_library_raised() -> None:
 
     with pytest.raises(ValueError, match="subpath") as caught:
         parse("other")
-    frame = place_in_user_code(caught.value)
+    frame = frame_in_user_code(caught.value)
     assert frame is not None
     assert frame.name == "parse"
 
