@@ -48,9 +48,7 @@ def evaluate(
     else:
         resume, chosen = None, named
     if resume is not None:
-        loaded.tree.pop(
-            "load_from", None
-        )  # The run started from these weights, and has others now.
+        loaded.tree.pop("load_from", None)  # The run only started from these weights.
     elif chosen is not None:
         loaded.tree["load_from"] = chosen
     if chosen is None and loaded.tree.get("load_from") is None:

@@ -94,9 +94,8 @@ class Bars:
         """Print a line above the bars."""
         if self._live is not None:
             self._live.refresh()  # A window that has become narrower is cleared up first.
-        self._console.print(
-            make_safe(line), style=style, markup=False, highlight=False, soft_wrap=True
-        )
+        text = make_safe(line)
+        self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def start(self, run: Run) -> None:
         """Open the bars."""

@@ -130,11 +130,8 @@ def _find(root: Path) -> Iterator[tuple[Path, str | None]]:
         if inside.keys() & {run.summary_file.name, run.metrics_file.name, LOCK}:
             yield directory, None
             continue
-        waiting += [
-            directory / name
-            for name, is_dir in inside.items()
-            if is_dir and not name.startswith(".")
-        ]
+        visible = [name for name, is_dir in inside.items() if is_dir and not name.startswith(".")]
+        waiting += [directory / name for name in visible]
 
 
 def _summarize_safely(path: Path, problem: str | None, root: Path) -> RunSummary:
