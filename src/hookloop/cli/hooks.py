@@ -20,7 +20,7 @@ def command(name: str | None) -> int:
     from hookloop.config.load import extend_import_path
     from hookloop.config.registry import HOOKS
 
-    extend_import_path([Path.cwd()])
+    extend_import_path([Path.cwd()])  # So that a hook of the project can be named by its path.
     if name is not None:
         print_text(_describe(name, HOOKS.get(name)))
         return 0

@@ -55,6 +55,7 @@ def print_text(text: str, *, err: bool = False) -> None:
 def print_error(message: str) -> None:
     """Print an error, in red if colours are wanted."""
     label = click.style("error:", fg="red", bold=True)
+    # None lets click decide by the terminal; NO_COLOR is a convention that click does not know.
     color = False if "NO_COLOR" in os.environ else None
     click.echo(f"{label} {make_safe(message)}", err=True, color=color)
 

@@ -46,7 +46,7 @@ class _Forgiving(io.FileIO):
             return super().write(data)
         except OSError as error:
             self.problem = self.problem or error
-            return memoryview(data).nbytes
+            return memoryview(data).nbytes  # As if all was written: otherwise it is tried again.
 
 
 def _forgiving(stream: TextIO | None, number: int) -> TextIO:

@@ -105,6 +105,7 @@ def _run_to_resume(config: Config) -> Path | None:
         return None
     # Files of other people may be among the runs: a Python config there is never executed.
     wanted = effective(config)
+    # The list starts with the oldest run.
     for run in reversed(list_runs(default_path().parent)):
         if not RunDir(run.path).config_file.is_file():
             continue

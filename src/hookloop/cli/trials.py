@@ -43,7 +43,7 @@ class Trials:
             [sys.executable, "-m", module, json.dumps(whole)],
             check=False,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.STDOUT,  # In one stream, so that the last lines are the last ones.
             text=True,
         )
 

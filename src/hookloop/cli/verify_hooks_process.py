@@ -28,7 +28,7 @@ class RecordNumbers(Hook):
     """Records every number of the training and the validation, to the last bit."""
 
     name = "verify_hooks"
-    priority = Priority.LOWEST
+    priority = Priority.LOWEST  # It sees the numbers after every other hook has acted.
     draws_random_numbers = False
 
     def __init__(self) -> None:
@@ -50,6 +50,7 @@ class RecordNumbers(Hook):
     def _record(self, run: Run, prefix: str) -> None:
         for name, value in run.metrics.all_latest().items():
             if name.startswith(prefix) and not is_clock(name):
+                # Hexadecimal shows every bit, also where decimal digits would look the same.
                 self.numbers[f"iteration {run.progress.iter}, {name}"] = float(value).hex()
 
 

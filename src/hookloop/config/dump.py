@@ -51,6 +51,7 @@ def effective(config: Config, run_dir: str | Path | None = None) -> dict[str, ob
 def _relative_to(home: Path, directory: Path) -> str:
     """Return a directory relative to a run of the same project, so that both can move together."""
     project = Path.cwd()
+    # Within a project, paths are relative: a run may move to another machine with its project.
     is_one_project = home.is_relative_to(project) and directory.is_relative_to(project)
     if is_one_project or home.is_relative_to(directory):
         return os.path.relpath(directory, home)

@@ -80,6 +80,7 @@ def _read(path: Path, open_files: tuple[Path, ...], *, only_data: bool = False) 
             circle = " -> ".join(show(file) for file in (*chain[chain.index(found) :], found))
             raise ConfigError([Problem(f"'{BASE}' forms a circle: {circle}.", where)])
         inherited = _read(found, chain, only_data=only_data)
+        # A base names classes beside itself, which the child has to find as well.
         searched += _searched(inherited, found.parent)
         result.absorb(inherited)
     result.absorb(config)

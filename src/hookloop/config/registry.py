@@ -108,6 +108,7 @@ class Registry(Generic[T_co]):
         return sorted({*self._registered, *self._plugins, *self._builtin})
 
     def _find(self, name: str) -> object:
+        # What the user registered wins over plugins and built-in names.
         if name in self._registered:
             return self._registered[name]
         if name in self._plugins:

@@ -148,7 +148,7 @@ def _read(reader: PartReader, written: Description) -> Part | None:
     if part is not None and dialect is not None and dialect.gives_all and part.signature.is_open:
         part.supplied = {*INJECTED} - {*part.arguments}
     if part is not None and "priority" in part.settings:
-        try:
+        try:  # Checked here, because later its line would not be known.
             Priority.parse(cast("int | str", part.settings["priority"]))
         except HookError as error:
             reader.report((*written.arguments_key, "priority"), str(error))

@@ -155,7 +155,7 @@ def _schedule(reader: PartReader, key: Key, value: object) -> object:
 def _reject_time(reader: PartReader, key: Key, every: object) -> None:
     try:
         parsed = Every.parse(every) if isinstance(every, str) else None
-    except ValueError:  # Reported with the other settings.
+    except ValueError:  # `read` has reported it with the other settings.
         return
     if parsed is not None and parsed.unit == "seconds":
         reader.report(key, "a schedule steps by iterations or epochs, not by time.")

@@ -74,6 +74,7 @@ class PartReader:
     def report(self, key: Key, message: str, cause: Exception | None = None) -> None:
         """Add a problem of a node; the same one is added only once."""
         problem = Problem(f"{spell(key)}: {message}" if key else message, self.config.where(key))
+        # A hook is resolved twice, once to find its dialect: the second time says nothing new.
         if problem not in self.problems:
             self.problems.append(problem)
             if cause is not None:
@@ -84,6 +85,7 @@ class PartReader:
         if not self.problems:
             return
         error = ConfigError(sorted(self.problems, key=_order_of))
+        # Chained, so that --traceback shows where the user's own code failed.
         if len(self.causes) > 1:
             raise error from ExceptionGroup("while importing what the config names", self.causes)
         raise error from (self.causes[0] if self.causes else None)
@@ -128,6 +130,7 @@ class PartReader:
         if not isinstance(part, Part):
             return part
         missing = part.signature.missing(part.arguments)
+        # A class is always called: its instance is the function.
         if isinstance(part.make, type):
             self._report_missing(part, missing)
         elif not part.arguments:
@@ -159,7 +162,7 @@ class PartReader:
         part = Part(written.key, make, Signature.of(make))
         at = written.arguments_key
         for name, value in written.arguments.items():
-            key = (*at, name)
+            key = (*at, name)  # Of the argument itself: its line may be far from that of the type.
             unknown = part.signature.unknown(name)
             if name in settings and not part.signature.accepts(name):
                 part.settings[name] = self.plain(key, value, settings[name])

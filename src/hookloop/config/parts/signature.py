@@ -46,7 +46,7 @@ class Signature:
         name = getattr(factory, "__name__", type(factory).__name__)
         try:
             parameters = inspect.signature(factory).parameters
-        except (TypeError, ValueError):
+        except (TypeError, ValueError):  # Some callables written in C have no signature.
             return cls(name, {}, is_open=True)
         by_kind: dict[object, list[inspect.Parameter]] = {}
         for parameter in parameters.values():
@@ -97,9 +97,11 @@ def convert(value: object, annotation: object) -> object:
     # In `float | Tensor`, a config can only mean the float.
     candidates = members(annotation)
     candidates = tuple(one for one in candidates if not _is_object_type(one)) or candidates
+    # An interval is kept as text, as the written config shows it again.
     if Every in candidates and value is not None:
         Every.parse(typing.cast("str", value))
         return value
+    # As written first, so that 3.0 stays a float for `float | int`.
     for attempt in (value, int(value) if _is_whole(value) else value):
         text = json.dumps(attempt)
         for member in candidates:

@@ -42,6 +42,7 @@ def override(config: Config, text: str) -> None:
     except _Rejected as error:
         config.problems.append(Problem(str(error), where))
     else:
+        # Only when it worked: a rejected override must not move the marks of the file's own values.
         config.forget(walk.key)
         config.marks.update(dict.fromkeys((*walk.made, walk.key), where))
 

@@ -45,6 +45,7 @@ def read_python(path: Path, shown: str, keys: Collection[str]) -> Config:
     for name, value in vars(module).items():
         if name == BASE or _is_key(name, value, keys):
             config.tree[name] = _plain(value)
+    # The values come from running the file, their lines from its syntax tree.
     for name, line, node in _assignments(module_ast):
         if name in config.tree:
             config.forget((name,))
@@ -98,6 +99,7 @@ def _run(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
+    # Not `import_module`: the file need not be on the import path, and is run again each time.
     module = importlib.util.module_from_spec(spec)
     setattr(module, MARK, True)
     sys.modules[name] = module

@@ -92,7 +92,7 @@ class _Walk:
 
     def value(self, node: yaml.Node, key: Key) -> object:
         self.config.marks.setdefault(key, f"{self.shown}:{_line(node)}")
-        if node in self.open:
+        if node in self.open:  # `a: &a [*a]` would never end.
             raise yaml.MarkedYAMLError(
                 problem="a value contains itself", problem_mark=node.start_mark
             )
@@ -111,6 +111,7 @@ class _Walk:
             self.open.pop()
 
     def mapping(self, node: yaml.MappingNode, key: Key) -> dict[str | int, object]:
+        # Before flattening, which adds keys that the file does not repeat.
         self._report_duplicates(node, key)
         self.loader.flatten_mapping(
             node
