@@ -1,4 +1,4 @@
-"""Arguments held against a signature, with the nearest right name in the message."""
+"""Check arguments against a signature, with the nearest right name in the message."""
 
 from __future__ import annotations
 
@@ -24,27 +24,28 @@ _KINDS: dict[str, str] = {
     "Path": "a path",
     "Sequence[str]": "a list of names",
 }
-"""The annotations that a value is checked against, with how messages put them."""
+"""The annotations that values are checked against, and their wording in messages."""
 
 
 def unknown_argument(
     owner: str, name: str, options: Iterable[str], peers: Mapping[str, str] = _NO_NAMES
 ) -> str:
-    """Word that something has no argument of a name.
+    """Return the message for an argument that does not exist.
 
     Args:
-        owner: What is called.
+        owner: The name of the class or function that is called.
         name: The argument that it does not have.
-        options: Those that it has.
-        peers: What others call them; see `hookloop.peers`.
+        options: The arguments that it has.
+        peers: Names that other libraries use for them; see `hookloop.peers`.
 
     >>> unknown_argument("StopAfter", "epoch", ["epochs", "minutes"])
     "StopAfter has no argument 'epoch'. Did you mean 'epochs'?"
     """
-    known = list(options)
-    ours = translation(name, peers, known)
-    hint = f" Did you mean '{ours}'?" if ours is not None else nearest(name, known)
-    takes = f" It takes {', '.join(known)}." if known else " It takes none."
+    names = list(options)
+    # The name of another library comes first: 'monitor' is spelled nothing like our 'metric'.
+    ours = translation(name, peers, names)
+    hint = f" Did you mean '{ours}'?" if ours is not None else nearest(name, names)
+    takes = f" It takes {', '.join(names)}." if names else " It takes none."
     return f"{owner} has no argument '{name}'.{hint or takes}"
 
 
@@ -55,14 +56,14 @@ def check_names(
     peers: Mapping[str, str] = _NO_NAMES,
     advice: Mapping[str, str] = _NO_NAMES,
 ) -> None:
-    """Reject arguments that something does not have; those that are missing Python names itself.
+    """Reject arguments that a callable does not have. Missing ones are left to Python's own error.
 
     Args:
-        make: What is called.
+        make: The class or function that is called.
         args: Arguments by position.
         named: Arguments by name.
-        peers: What others call the arguments.
-        advice: What to do instead, by names that others give to what is no argument here.
+        peers: Names that other libraries use for the arguments.
+        advice: What to do instead, with the names of arguments that exist only in other libraries.
 
     Raises:
         ArgumentError: With the nearest name.
@@ -71,28 +72,29 @@ def check_names(
     try:
         signature.bind_partial(*args, **named)
     except TypeError as error:
-        options = [one.name for one in signature.parameters.values() if one.kind in _NAMED]
+        parameters = signature.parameters.values()
+        options = [parameter.name for parameter in parameters if parameter.kind in _NAMED]
         owner = getattr(make, "__name__", "")
         unknown = next((name for name in named if name not in options), None)
         if unknown is None:
-            raise ArgumentError(_by_position(owner, signature, args, error)) from error
+            raise ArgumentError(_describe_excess(owner, signature, args, error)) from error
         instead = next((what for what, names in advice.items() if unknown in names.split()), None)
         if instead is not None:
             message = f"{owner} has no argument '{unknown}': {instead}."
         else:
             message = unknown_argument(owner, unknown, options, peers)
-        raise ArgumentError(message) from error
+        raise ArgumentError(message, argument=unknown) from error
 
 
 def check_values(
     make: Callable[..., object], args: Sequence[object], named: Mapping[str, object]
 ) -> None:
-    """Reject values that are not of the plain type that an argument is annotated with.
+    """Reject values whose type does not match the annotation of their argument.
 
-    Only numbers, text, paths and lists of names are checked; anything else is up to the callee.
+    Only numbers, text, paths and lists of names are checked. Everything else is up to the callee.
 
     Raises:
-        ArgumentError: With what the argument takes.
+        ArgumentError: With the type that the argument takes.
     """
     signature = inspect.signature(make)
     owner = getattr(make, "__name__", "")
@@ -101,34 +103,38 @@ def check_values(
         kinds = _plain_kinds(parameter.annotation)
         if parameter.kind in _NAMED and kinds and not any(_is_a(value, kind) for kind in kinds):
             wanted = " or ".join(_KINDS[kind] for kind in kinds)
-            raise ArgumentError(f"{owner}: {name}={value!r} must be {wanted}.{_cure(value, kinds)}")
+            raise ArgumentError(
+                f"{owner}: {name}={value!r} must be {wanted}.{_suggest(value, kinds)}",
+                argument=name,
+            )
 
 
 def missing_attribute(owner: object, name: str, peers: Mapping[str, str]) -> AttributeError:
-    """Return the error of an attribute that is not there, with ours for a name of others.
+    """Return the error for an attribute that does not exist, with a hint at the right one.
 
     Args:
         owner: The object.
-        name: What it does not have.
-        peers: What others call its attributes.
+        name: The attribute that it does not have.
+        peers: Names that other libraries use for its attributes.
     """
     hint = ""
-    if not name.startswith("__"):  # Python itself asks for those.
+    # Python itself asks for dunder names, to copy or pickle the object: nobody misspelled them.
+    if not name.startswith("__"):
         ours = translation(name, peers)
-        public = [one for one in dir(owner) if not one.startswith("_")]
+        public = [attribute for attribute in dir(owner) if not attribute.startswith("_")]
         hint = f" It is {ours}." if ours is not None else nearest(name, public)
     kind = type(owner).__name__
-    # Without the name, since Python would add a guess of its own.
+    # With `name=`, Python would append a suggestion of its own to the traceback.
     return AttributeError(f"'{kind}' object has no attribute '{name}'.{hint}", name=None)
 
 
 def missing_name(module: str, name: str, ours: str | None, options: Iterable[str]) -> Exception:
-    """Return the error of a name that a module does not have.
+    """Return the error for a name that a module does not have.
 
     Args:
         module: The module.
-        name: What it does not have.
-        ours: The import to write instead, if that is known.
+        name: The name that it does not have.
+        ours: The import to write instead, if it is known.
         options: The names that it has.
     """
     message = f"module '{module}' has no attribute '{name}'."
@@ -139,7 +145,9 @@ def missing_name(module: str, name: str, ours: str | None, options: Iterable[str
 
 
 def _plain_kinds(annotation: object) -> list[str]:
-    """List the members of a union if each can be checked."""
+    """Return the members of a union if all of them can be checked, else an empty list."""
+    # Our modules postpone annotations, so they arrive as text, which is never evaluated here:
+    # that would import what only type checkers need.
     if not isinstance(annotation, str):
         annotation = getattr(annotation, "__name__", "")
     members = re.split(r"\s*\|\s*", str(annotation))
@@ -147,7 +155,7 @@ def _plain_kinds(annotation: object) -> list[str]:
 
 
 def _is_a(value: object, kind: str) -> bool:
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # A bool is an int to Python, but `epochs=True` is a mistake.
         return kind == "bool"
     if kind == "Sequence[str]":
         is_list = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
@@ -160,8 +168,8 @@ def _is_a(value: object, kind: str) -> bool:
     return kind != "bool" and isinstance(value, types[kind])
 
 
-def _cure(value: object, kinds: Sequence[str]) -> str:
-    """Write the value as it was meant, if that can be told."""
+def _suggest(value: object, kinds: Sequence[str]) -> str:
+    """Return how the value should be written, if that can be guessed."""
     if isinstance(value, str) and "Sequence[str]" in kinds:
         return f" Write [{value!r}]."
     if isinstance(value, str | float) and ("int" in kinds or "float" in kinds):
@@ -174,14 +182,13 @@ def _cure(value: object, kinds: Sequence[str]) -> str:
     return ""
 
 
-def _by_position(
+def _describe_excess(
     owner: str, signature: inspect.Signature, args: Sequence[object], error: TypeError
 ) -> str:
-    """Word that an argument has to be given by its name."""
-    by_position = [
-        one.name for one in signature.parameters.values() if one.kind is not one.KEYWORD_ONLY
-    ]
-    by_name = [one.name for one in signature.parameters.values() if one.kind is one.KEYWORD_ONLY]
+    """Return the message for too many arguments by position."""
+    parameters = signature.parameters.values()
+    by_position = [one.name for one in parameters if one.kind is not one.KEYWORD_ONLY]
+    by_name = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
     if len(args) <= len(by_position):
         return f"{owner}: {error}."
     takes = (

@@ -1,7 +1,7 @@
-"""Every fault that hookloop blames on its user, and how such a fault is worded.
+"""The errors that hookloop raises when its user has to change something.
 
     HookloopError
-      ConfigError       one or several faults of a config file, each with file:line
+      ConfigError       one or several problems of a config file, each with file:line
       HookError         a hook that cannot be registered or built
       DataError         data that cannot be trained on
       ModelError        a model, loss or optimizer that cannot be trained
@@ -9,9 +9,9 @@
         MissingMetricError  a metric that was looked up and is not there; also a KeyError
       CheckpointError   a checkpoint that cannot be written, found or loaded
       RunExistsError    a run directory that already holds another run
-      LinkError         a link in the place of a file of a run; also an OSError
+      LinkError         a link where a file of a run should be; also an OSError
       ArgumentError     an argument that Trainer or a hook does not have; also a TypeError
-      ScheduleError     a schedule that cannot be read; also a ValueError
+      IntervalError     an interval that cannot be read; also a ValueError
 
 An exception raised by the user's own code is never wrapped in one of these.
 """
@@ -19,21 +19,29 @@ An exception raised by the user's own code is never wrapped in one of these.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from hookloop.runs.shown import shown
+from hookloop.runs.shown import make_safe
 
 
 class HookloopError(Exception):
-    """A user's fault, worded so that it can be mended: what, where, what to do.
+    """Something the user has to fix. The message gives what is wrong, where, and what to do.
 
-    ``hook`` names the hook that is to blame, so that a config can tell where that is written.
+    Attributes:
+        hook: The name of the hook that causes it, so that a config can show the hook's line.
+        argument: The argument that causes it. An argument of Trainer is a key of a config, which
+            can then show the line of that key.
     """
 
-    def __init__(self, message: str, hook: str | None = None) -> None:
-        super().__init__(shown(message))
+    def __init__(
+        self, message: str, hook: str | None = None, *, argument: str | None = None
+    ) -> None:
+        # Messages quote files and foreign exceptions, which may hold secrets or terminal codes.
+        super().__init__(make_safe(message))
         self.hook = hook
+        self.argument = argument
 
 
 class HookError(HookloopError):
@@ -64,43 +72,55 @@ class RunExistsError(HookloopError):
     """A run directory that already holds another run."""
 
 
+# The second base class of the next three lets code that knows nothing of hookloop catch them as
+# the errors that Python itself would raise.
 class LinkError(HookloopError, OSError):
-    """A link, or anything else that is not a file of its own, in the place of a run's file."""
+    """A link, or anything else that is not a regular file, where a file of a run should be."""
 
 
 class ArgumentError(HookloopError, TypeError):
     """An argument that Trainer or a hook does not have."""
 
 
-class ScheduleError(HookloopError, ValueError):
-    """A schedule that cannot be read."""
+class IntervalError(HookloopError, ValueError):
+    """An interval that cannot be read."""
 
 
 @dataclass(frozen=True)
-class Fault:
+class Problem:
     """One thing wrong with a config: the message, and the ``file:line`` it points at."""
 
     message: str
     where: str | None = None
 
     def __str__(self) -> str:
-        return shown(f"{self.where}: {self.message}" if self.where else self.message)
+        return make_safe(f"{self.where}: {self.message}" if self.where else self.message)
 
 
 class ConfigError(HookloopError):
-    """All faults found in a config, so that they can be mended in one go.
+    """All problems found in a config, so that they can be fixed in one go.
 
-    >>> print(ConfigError([Fault("no such key 'modle'.", "a.yaml:3")]))
+    >>> print(ConfigError([Problem("no such key 'modle'.", "a.yaml:3")]))
     a.yaml:3: no such key 'modle'.
     """
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("\n".join(str(fault) for fault in self.faults))
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+@contextmanager
+def caused_by(argument: str) -> Iterator[None]:
+    """Set ``argument`` of every error raised inside that does not name an argument itself."""
+    try:
+        yield
+    except HookloopError as error:
+        error.argument = error.argument or argument
+        raise
 
 
 def nearest(name: str, options: Iterable[str]) -> str:
-    """Return a sentence that suggests the option closest to ``name``, or nothing.
+    """Return a sentence that suggests the option closest to ``name``, or an empty text.
 
     The leading space lets it be appended to any message.
 
@@ -109,6 +129,7 @@ def nearest(name: str, options: Iterable[str]) -> str:
     >>> nearest("zebra", ["before_run"])
     ''
     """
+    # difflib counts a letter in the wrong case as wrong: 'adamw' would not suggest 'AdamW'.
     by_folded = {option.lower(): option for option in options}
     close = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)
     return f" Did you mean '{by_folded[close[0]]}'?" if close else ""

@@ -1,4 +1,4 @@
-"""The one schedule value: every 50 iterations, every 2 epochs, every 10 minutes."""
+"""The interval between two actions: every 50 iterations, every 2 epochs, every 10 minutes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from hookloop.errors import ScheduleError
+from hookloop.errors import IntervalError
 
 Unit = Literal["iters", "epochs", "seconds"]
 
@@ -34,7 +34,7 @@ _TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)?\s*([a-zA-Z]*)\s*")
 
 
 class Counters(Protocol):
-    """What a schedule looks at: the completed iterations and epochs."""
+    """What an interval is compared with: the completed iterations and epochs."""
 
     iter: int
     epoch: int
@@ -42,10 +42,10 @@ class Counters(Protocol):
 
 @dataclass(frozen=True)
 class Every:
-    """A schedule: every ``count`` iterations, epochs or seconds.
+    """An interval: every ``count`` iterations, epochs or seconds.
 
-    ``due`` answers for iterations and epochs, which can be told from the counters alone;
-    a schedule in seconds needs a clock and a memory, which its owner keeps.
+    ``due`` answers for iterations and epochs, where the counters are enough. An interval in seconds
+    needs a clock and the time of the last action, which its owner keeps.
 
     >>> Every.parse("2 epochs")
     Every(count=2, unit='epochs')
@@ -61,31 +61,33 @@ class Every:
         """Read ``50``, ``"50 iters"``, ``"2 epochs"``, ``"10 min"``; a bare number counts iters."""
         if isinstance(value, Every):
             return value
+        # True is an int to Python, but `every: yes` in a config is not an interval of 1.
         if isinstance(value, bool) or not isinstance(value, int | str):
-            raise ScheduleError(f"{value!r} is no schedule: write {_FORMS}.")
+            raise IntervalError(f"{value!r} is not an interval: write {_FORMS}.")
         match = _TEXT.fullmatch(str(value))
         number, word = match.groups() if match else (None, "")
         unit = _UNITS.get(word.lower()) if word else _UNITS["iters"]
         if match is None or unit is None or not (number or word):
-            raise ScheduleError(f"{value!r} is no schedule: write {_FORMS}.")
+            raise IntervalError(f"{value!r} is not an interval: write {_FORMS}.")
         name, factor = unit
         count = float(number or 1) * factor
         if count <= 0 or (name != "seconds" and count != int(count)):
-            raise ScheduleError(
-                f"{value!r} is no schedule: its count must be a positive whole number."
+            raise IntervalError(
+                f"{value!r} is not an interval: its count must be a positive whole number."
             )
+        # A count of iterations stays an int, so that it prints as "50 iters" and not "50.0 iters".
         return cls(count if name == "seconds" else int(count), name)
 
     def due(self, progress: Counters) -> bool:
-        """Tell whether the iteration or epoch just completed is one of the schedule's."""
+        """Return whether the iteration or epoch just completed ends an interval."""
         if self.unit == "iters":
             return progress.iter % self.count == 0
         if self.unit == "epochs":
             return progress.epoch % self.count == 0
-        raise ScheduleError(f"'{self}' is a schedule in time: it needs a clock, not counters.")
+        raise IntervalError(f"'{self}' is an interval in time: it needs a clock, not counters.")
 
     def reached(self, progress: Counters) -> bool:
-        """Tell whether so many iterations or epochs are done: the value as a moment of the run."""
+        """Return whether ``count`` iterations or epochs are done, as for a point in the run."""
         return (progress.epoch if self.unit == "epochs" else progress.iter) >= self.count
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
-"""What other libraries call our things, so that a message can name ours.
+"""Names that other libraries use, so that a message can suggest ours.
 
 The names are those of Lightning, Ignite, Transformers, Accelerate, Keras, fastai, Catalyst and of
-common scripts. `translation` looks a name up whatever its spelling: `lr_scheduler`, `LRScheduler`.
+common scripts. `translation` ignores case and underscores: `lr_scheduler`, `LRScheduler`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ARGUMENTS = {
     "load_from": "checkpoint pretrained init_from weights load_checkpoint",
     "seed": "random_seed random_state manual_seed",
 }
-"""Arguments of the Trainer, which are the keys of a config, with the names that others use."""
+"""Arguments of Trainer, which are also the keys of a config, with the names that others use."""
 
 INNER_KEYS = {
     "optimizer.lr": "lr learning_rate base_lr eta init_lr max_lr",
@@ -77,7 +77,7 @@ INNER_KEYS = {
     "schedule": "warmup warmup_steps warmup_ratio warmup_epochs lr_config lr_scheduler_type",
     "vars": "variables defaults params config",
 }
-"""Keys of a config that are settings of a part."""
+"""Keys inside the parts of a config, with the names that others use."""
 
 ADVICE = {
     "it belongs to the optimizer, SGD(model.parameters(), lr=...); in a config: optimizer.lr": (
@@ -124,7 +124,7 @@ ADVICE = {
         "deterministic benchmark cudnn_benchmark"
     ),
 }
-"""What to do in Python, by the arguments that others have and a Trainer has not."""
+"""What to do instead, with arguments of others that Trainer does not have."""
 
 HOOKS = {
     "StopOnPlateau": "EarlyStopping EarlyStoppingCallback EarlyStopper EarlyStoppingHook StopEarly",
@@ -181,7 +181,7 @@ HOOKS = {
     "ExportModel": "ONNXExport ExportCallback",
     "FunctionHook": "LambdaCallback",
 }
-"""Our hooks, with what others call the same."""
+"""Our hooks, with the names that others use."""
 
 HOOK_ARGUMENTS = {
     "metric": "monitor quantity score metric_name key_indicator variable",
@@ -223,7 +223,7 @@ PART_ARGUMENTS = HOOK_ARGUMENTS | {
     "num_workers": "workers",
     "total_iters": "warmup_iters warmup_steps",
 }
-"""Arguments of what a config builds: hooks, optimizers, schedules, data."""
+"""Arguments of the objects that a config builds: hooks, optimizers, schedules, data."""
 
 SCHEDULES = {
     "CosineAnnealingLR": "cosine cosine_annealing CosineLR cosine_decay",
@@ -236,7 +236,7 @@ SCHEDULES = {
     "PolynomialLR": "poly polynomial PolyLR",
     "ConstantLR": "constant",
 }
-"""Schedules of torch by the short names that configs of others use."""
+"""Schedules of torch, with the short names that other configs use."""
 
 LOSSES = {
     "cross_entropy": "ce xent crossentropy categorical_crossentropy softmax_loss",
@@ -246,7 +246,7 @@ LOSSES = {
     "nll_loss": "nll",
     "smooth_l1_loss": "smooth_l1 huber",
 }
-"""Losses of torch by the short names that configs of others use."""
+"""Losses of torch, with the short names that other configs use."""
 
 POINTS = {
     "before_run": "on_fit_start setup on_train_setup on_init",
@@ -301,7 +301,7 @@ POINTS = {
     "on_exception": "EXCEPTION_RAISED on_error",
     "after_run": "teardown cleanup on_finish TERMINATE",
 }
-"""Our mount points, with what other libraries call the same moment."""
+"""Our mount points, with the names that others use for the same moment."""
 
 RUN = {
     "run.progress.epoch": "epoch current_epoch epochs _epoch cur_epoch",
@@ -327,13 +327,13 @@ RUN = {
     "run.world.rank": "rank global_rank local_rank",
     "run.hooks": "callbacks handlers",
 }
-"""What a hook finds in a run, with the names under which others look for it."""
+"""What a hook finds in a run, with the names that others use."""
 
 NAMES = {
     "Hook": "Callback TrainerCallback AbstractHook HookBase BaseHook ClassyHook",
     "Trainer": "Engine Runner Learner MainLoop Fabric Accelerator TrainingLoop",
 }
-"""What is imported from hookloop itself, with the names of others."""
+"""What is imported from hookloop itself, with the names that others use."""
 
 METHODS = {
     "trainer.train()": "fit run_training start learn train_model fit_one_cycle train_loop",
@@ -358,18 +358,18 @@ METHODS = {
     "trainer.run.progress.max_iters": "max_iters max_steps",
     "trainer.run.outcome": "outcome result results",
 }
-"""What a Trainer can do and what it holds, with the names under which others look for it."""
+"""Methods and attributes of Trainer, with the names that others use."""
 
 
 def translation(
     name: str, table: Mapping[str, str], among: Collection[str] | None = None
 ) -> str | None:
-    """Return what we call a thing that others call by ``name``.
+    """Return our name for what others call ``name``, or None.
 
     Args:
-        name: Their name.
+        name: The name that others use.
         table: One of the tables above.
-        among: Our names that are possible; all of them by default.
+        among: Our names that are possible here; all of them by default.
 
     >>> translation("lr_scheduler", ARGUMENTS), translation("EarlyStopping", HOOKS)
     ('schedule', 'StopOnPlateau')
@@ -382,7 +382,7 @@ def translation(
 
 
 def suggestion(name: str, table: Mapping[str, str], options: Iterable[str]) -> str:
-    """Return a sentence that names ours for a name of others or a misspelt one; or nothing.
+    """Return a sentence that suggests our name for a foreign or misspelled one, or an empty text.
 
     The leading space lets it be appended to any message.
 

@@ -1,6 +1,6 @@
-"""Values that are used and never shown: secrets, and references to the environment.
+"""Secrets, and references to the environment: values that are used but never shown.
 
-A config names them (``${secret:KEY}``, ``${env:KEY}``), and whatever a run writes or sends holds
+A config names them (``${secret:KEY}``, ``${env:KEY}``). Everything that a run writes or sends holds
 that name instead of the value.
 """
 
@@ -12,19 +12,19 @@ from collections.abc import Mapping
 from typing import Self
 
 SHORTEST = 8
-"""Characters of a secret that is looked for in text; a shorter one would be found everywhere."""
+"""The least length of a secret that is searched for in text; a shorter one would match anything."""
 
 _HIDDEN: dict[str, str] = {}
-"""What the process has read, with its reference. Exceptions and messages come from code that knows
-nothing of a run, so what must not be shown is known to all of the process."""
+"""Secrets that this process has read, with their references. It is global because exceptions and
+messages come from code that knows nothing of a run."""
 
 
 class Secret(str):
-    """Text that stands for itself in code, and for its reference wherever it is shown or kept.
+    """Text that code uses as it is, while its repr and all files show the reference.
 
     Args:
-        text: The text.
-        reference: What to show instead.
+        text: The secret text.
+        reference: What to show instead of it.
 
     >>> token = Secret("s3cr3t-token", "${secret:TOKEN}")
     >>> token, f"Bearer {token}"
@@ -34,13 +34,14 @@ class Secret(str):
     reference: str
 
     def __new__(cls, text: str, reference: str) -> Self:
-        """Make the text, and remember not to show it."""
-        made = super().__new__(cls, text)
-        made.reference = reference
-        hide(str.__str__(made), reference)
-        return made
+        """Create the text, and remember not to show it."""
+        secret = super().__new__(cls, text)
+        secret.reference = reference
+        hide(str.__str__(secret), reference)
+        return secret
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
+        # A worker process gets a copy by pickle, and has to know not to show it, too.
         return type(self), (str.__str__(self), self.reference)
 
     def __repr__(self) -> str:
@@ -48,33 +49,34 @@ class Secret(str):
 
 
 class Reference(str):
-    """A reference as it is written, which remembers the value that it had in this process.
+    """The text of a reference, which also remembers the value that it had in this process.
 
     Args:
-        text: The reference.
-        value: What it stands for.
+        text: The reference as it is written.
+        value: The value that it stands for.
     """
 
     value: object
 
     def __new__(cls, text: str, value: object) -> Self:
-        """Make the text of the reference."""
-        made = super().__new__(cls, text)
-        made.value = value
-        return made
+        """Create the text of the reference."""
+        reference = super().__new__(cls, text)
+        reference.value = value
+        return reference
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, object]]:
         return type(self), (str.__str__(self), self.value)
 
 
 def hide(text: str, reference: str) -> None:
-    """Let `redact` put a reference in the place of a text from now on."""
+    """Make `redact` replace a text by a reference from now on."""
+    # Digits alone are left: replaced in every message, they would garble counts and times.
     if len(text) >= SHORTEST and not text.isdigit():
         _HIDDEN[text] = reference
 
 
 def redact(text: str) -> str:
-    """Return a text with references in the place of all secrets that are known.
+    """Return a text in which every known secret is replaced by its reference.
 
     >>> hide("s3cr3t-token", "${secret:TOKEN}")
     >>> redact("401 for https://s3cr3t-token@host")
@@ -82,6 +84,7 @@ def redact(text: str) -> str:
     """
     if isinstance(text, Secret):
         return text.reference
+    # The longest first: a secret may contain another one, of which the rest would stay visible.
     for value in sorted(_HIDDEN, key=len, reverse=True) if _HIDDEN else ():
         if value in text:
             text = text.replace(value, _HIDDEN[value])
@@ -89,14 +92,14 @@ def redact(text: str) -> str:
 
 
 def redact_bytes(data: bytes) -> bytes:
-    """Do the same with the bytes of a text file."""
+    """Do the same as `redact` for the bytes of a text file."""
     for value in sorted(_HIDDEN, key=len, reverse=True):
         data = data.replace(value.encode(), _HIDDEN[value].encode())
     return data
 
 
 def without_credentials(url: str) -> str:
-    """Take user and password out of a URL, and secrets out of the rest.
+    """Return a URL without user and password, and with the rest redacted.
 
     >>> without_credentials("sftp://me:pass@host/runs")
     'sftp://host/runs'
@@ -105,7 +108,7 @@ def without_credentials(url: str) -> str:
 
 
 def show_references(config: Mapping[str, object]) -> dict[str, object]:
-    """Return a config with references in the place of secrets."""
+    """Return a config in which every secret is replaced by its reference."""
     return {name: _show(value) for name, value in config.items()}
 
 
@@ -123,9 +126,8 @@ def _show(value: object) -> object:
 def fingerprints(config: Mapping[str, object]) -> dict[str, int]:
     """Return a checksum for each number of a config that came from the environment.
 
-    Only of numbers and switches, which change what a training does; text is a path or a name, which
-    another machine may need to have otherwise, or worth hiding. Sixteen bits show that a number has
-    changed, and not what it was.
+    Text is left out: it is a path or a name, which may differ on another machine, or it should stay
+    hidden. Sixteen bits are enough to show that a number has changed, and too few to reveal it.
 
     >>> list(
     ...     fingerprints({"lr": Reference("${env:LR}", 0.1), "home": Reference("${env:HOME}", "/")})

@@ -307,12 +307,12 @@ def test_check_builds_everything_and_leaves_nothing_behind(project: Path) -> Non
     done = hookloop("check", "config.yaml", cwd=project)
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
-        "config.yaml: nothing to refuse.  Net: 42 parameters, 12 iterations, 9 hooks\n"
+        "config.yaml: nothing to reject.  Net: 42 parameters, 12 iterations, 9 hooks\n"
     )
     assert not (project / "runs").exists()
 
 
-def test_check_tells_all_faults_at_once(project: Path) -> None:
+def test_check_tells_all_problems_at_once(project: Path) -> None:
     (project / "bad.yaml").write_text(
         "_base_: config.yaml\n"
         "optimizer: {lr: fast}\n"
@@ -377,7 +377,7 @@ def test_a_failed_run_is_told_shortly_with_its_place(project: Path) -> None:
         (["train"], "Missing argument 'CONFIG'"),
         (["train", "config.yaml", "--run-dri", "x"], "No such option"),
         (["train", "broken.yaml"], "error: broken.yaml:2: not valid YAML: "),
-        (["train", "circle.yaml"], "error: circle.yaml:1: '_base_' goes round in a circle: "),
+        (["train", "circle.yaml"], "error: circle.yaml:1: '_base_' forms a circle: "),
         (["runs", "nowhere"], "there is no directory 'nowhere'"),
     ],
 )
@@ -404,7 +404,7 @@ def test_a_signal_ends_the_run_in_order(project: Path, wanted: signal.Signals) -
     output, errors = process.communicate(timeout=300)
     assert process.returncode == 128 + wanted, errors
     assert f"interrupted ({wanted.name}" in output.splitlines()[-2]
-    assert output.splitlines()[-1] == "hookloop resume runs/long goes on with it."
+    assert output.splitlines()[-1] == "hookloop resume runs/long continues it."
 
 
 def test_a_python_config_trains_and_its_written_config_does_too(project: Path) -> None:

@@ -184,7 +184,7 @@ def test_a_value_of_the_wrong_type_is_told_without_it(project: Path) -> None:
 
 @pytest.mark.parametrize("key", ["name", "run_dir", "model.type", "import_path"])
 def test_a_secret_names_no_file_and_no_class(project: Path, key: str) -> None:
-    with pytest.raises(ConfigError, match="a secret cannot stand here") as told:
+    with pytest.raises(ConfigError, match="a secret cannot be used here") as told:
         build(load("a.yaml", ["hooks=[]", f"{key}=x${{secret:TEST_TOKEN}}"]))
     assert TOKEN not in str(told.value)
 
@@ -205,7 +205,7 @@ def test_a_resume_reads_the_environment_again(
     project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = load("a.yaml", ["hooks=[]", "train_data.token=''", "accumulate=${env:TEST_PARTS}"])
-    assert "TEST_PARTS" in str(config.faults)
+    assert "TEST_PARTS" in str(config.problems)
     monkeypatch.setenv("TEST_PARTS", "1")
     monkeypatch.setenv("TEST_TOKEN", "first-token")
     config = load("a.yaml", ["hooks=[]", "train_data.token=''", "accumulate=${env:TEST_PARTS}"])

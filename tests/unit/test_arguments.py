@@ -1,4 +1,4 @@
-"""Arguments that are misspelt, or of the wrong type, are rejected with what was meant."""
+"""Arguments that are misspelled, or of the wrong type, are rejected with what was meant."""
 
 from pathlib import Path
 
@@ -7,7 +7,13 @@ import pytest
 
 import hookloop
 from hookloop import hooks
-from hookloop.arguments import check_names, check_values, missing_name
+from hookloop.arguments import (
+    check_names,
+    check_values,
+    missing_attribute,
+    missing_name,
+    unknown_argument,
+)
 from hookloop.errors import ArgumentError
 
 
@@ -101,7 +107,7 @@ def test_an_import_by_the_name_of_others_names_ours(statement, right):
         exec(statement)
 
 
-def test_a_misspelt_name_of_the_package_names_the_nearest():
+def test_a_misspelled_name_of_the_package_names_the_nearest():
     with pytest.raises(AttributeError, match="Did you mean 'Trainer'"):
         hookloop.Trianer  # noqa: B018
     assert not hasattr(hookloop, "Zebra")
@@ -117,3 +123,37 @@ def test_submodules_are_imported_whatever_they_are_called():
 
 def test_a_missing_name_without_a_hint_is_an_attribute_error():
     assert isinstance(missing_name("m", "zebra", None, []), AttributeError)
+
+
+def test_the_error_names_the_argument():
+    with pytest.raises(ArgumentError) as caught:
+        check_values(make, ("a",), {"rate": 1.0, "count": "3"})
+    assert caught.value.argument == "count"
+    with pytest.raises(ArgumentError) as caught:
+        check_names(make, (), {"counts": 3})
+    assert caught.value.argument == "counts"
+    with pytest.raises(ArgumentError) as caught:
+        check_names(make, ("a", 3), {})
+    assert caught.value.argument is None
+
+
+def test_advice_takes_the_place_of_a_suggestion():
+    advice = {"give it to the optimizer": "lr learning_rate"}
+    with pytest.raises(ArgumentError, match="make has no argument 'lr': give it to the optimizer."):
+        check_names(make, (), {"lr": 0.1}, advice=advice)
+
+
+def test_without_any_similar_argument_all_are_listed():
+    assert unknown_argument("f", "zebra", ["a", "b"]) == "f has no argument 'zebra'. It takes a, b."
+    assert unknown_argument("f", "zebra", []) == "f has no argument 'zebra'. It takes none."
+
+
+def test_a_missing_attribute_is_translated_or_compared_with_those_there_are():
+    peers = {"run.model": "net network"}
+    assert str(missing_attribute(Path(), "net", peers)).endswith(
+        "no attribute 'net'. It is run.model."
+    )
+    assert "Did you mean 'parent'?" in str(missing_attribute(Path(), "parnet", peers))
+    assert (
+        str(missing_attribute([], "__net__", peers)) == "'list' object has no attribute '__net__'."
+    )

@@ -53,7 +53,7 @@ def places_of(run_dir: str, stores: Sequence[str] = ()) -> list[tuple[str, str |
     pointer = RunDir(Path(run_dir)).last_pointer
     if pointer is None:
         return [(place, None) for place in (run_dir, *stores)]
-    if pointer.place is None:
+    if pointer.location is None:
         return [(run_dir, None), *((store, "") for store in stores)]
     place = trusted_place(pointer, run_dir, stores)
     rest = [store for store in (run_dir, *stores) if store != place]
@@ -63,7 +63,7 @@ def places_of(run_dir: str, stores: Sequence[str] = ()) -> list[tuple[str, str |
 def trusted_place(pointer: Pointer, run_dir: str, stores: Sequence[str]) -> str:
     """Return the place of the user's that a pointer means, or reject the pointer."""
     for place in (run_dir, *stores):
-        if is_same_place(place, str(pointer.place)):
+        if is_same_place(place, str(pointer.location)):
             return place
     for place in stores:  # The store was moved: what it says itself is what the pointer says.
         if CheckpointStore(place).last() == pointer.name:

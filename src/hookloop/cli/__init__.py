@@ -1,1 +1,1 @@
-"""The command ``hookloop``: one verb per file, imported when it is used."""
+"""The command ``hookloop``: one file per verb, imported when it is used."""

@@ -1,4 +1,4 @@
-"""Arguments that several verbs share."""
+"""Arguments that several verbs of the command line share."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import click
 Verb = Callable[..., object]
 
 ALIASES = "hookloop.aliases"
-"""Where a verb that starts other processes finds the names given with ``--alias``."""
+"""The key under which click keeps the names of ``--alias``, for verbs that start processes."""
 
 
 def config_and_overrides(function: Verb) -> Verb:
-    """Take a config file, or a run directory, and any number of ``key=value``."""
+    """Add the arguments for a config file or run directory, and any number of ``key=value``."""
     overrides = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
     config = click.argument("config", type=click.Path(path_type=Path))
     return aliases(config(overrides(function)))
 
 
 def aliases(function: Verb) -> Verb:
-    """Take names of foreign packages that are to be imported from our dialects."""
+    """Add the option ``--alias``: foreign packages to be imported from our dialects."""
     return click.option(
         "--alias",
         "packages",
@@ -38,6 +38,7 @@ def _install_aliases(
 ) -> None:
     if not names:
         return
+    # Imported here, so that --help does not wait for torch.
     from hookloop import dialects
     from hookloop.errors import HookError
 
@@ -50,7 +51,7 @@ def _install_aliases(
 
 
 def run_directory_of(config: Path) -> Path | None:
-    """Return the run that a config argument stands for, if it stands for one."""
+    """Return the run directory that a config argument stands for, or None for a plain config."""
     from hookloop.runs.layout import RunDir
 
     home = config if config.is_dir() else config.parent

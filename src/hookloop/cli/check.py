@@ -1,4 +1,4 @@
-"""``hookloop check``: everything that training would refuse, without training."""
+"""``hookloop check``: report everything that training would reject, without training."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from hookloop.cli.arguments import config_and_overrides
-from hookloop.cli.report import reporting, say
+from hookloop.cli.report import print_text, reporting
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config
     from hookloop.trainer.trainer import Trainer
 
 
-@click.command("check", short_help="Tell what training would refuse.")
+@click.command("check", short_help="Report what training would reject.")
 @config_and_overrides
 @reporting
 def command(config: Path, overrides: tuple[str, ...]) -> int:
-    """Build what CONFIG describes and tell everything that training would refuse.
+    """Build what CONFIG describes and report everything that training would reject.
 
     Nothing is trained, and no run directory is made.
     """
@@ -28,36 +28,36 @@ def command(config: Path, overrides: tuple[str, ...]) -> int:
 
     loaded = load(config, overrides)
     with TemporaryDirectory() as scratch:
-        trainer = build_for_looking(loaded, scratch)
+        trainer = build_without_run(loaded, scratch)
         trainer.check()
-    _check_directory(loaded)
-    say(f"{show(loaded.path)}: nothing to refuse.  {_describe(trainer)}")
+    _check_directory(loaded)  # Apart, because the Trainer above has a temporary directory.
+    print_text(f"{show(loaded.path)}: nothing to reject.  {_describe(trainer)}")
     return 0
 
 
-def build_for_looking(config: Config, scratch: str) -> Trainer:
-    """Build a Trainer that will not train; hooks that want a directory get a passing one."""
+def build_without_run(config: Config, scratch: str) -> Trainer:
+    """Build a Trainer that will not train; hooks that need a directory get a temporary one."""
     from hookloop.config.build import build
 
     return build(config, run_dir=scratch, resume=False)
 
 
 def _check_directory(config: Config) -> None:
-    """Reject a directory that is taken, or that holds no run although one is to be resumed."""
-    from hookloop.errors import CheckpointError, ConfigError, Fault
+    """Reject a directory that is taken, or that has no run to resume."""
+    from hookloop.errors import CheckpointError, ConfigError, Problem
     from hookloop.runs.layout import RunDir
     from hookloop.trainer.start import Start
 
     run_dir, resume = (cast("str | None", config.tree.get(name)) for name in ("run_dir", "resume"))
     if not resume:
         if run_dir is not None:
-            RunDir(Path(run_dir)).refuse_taken()
+            RunDir(Path(run_dir)).reject_taken()
         return
     try:
         Start(run_dir, resume)
     except CheckpointError as error:
-        key = "run_dir" if str(error).startswith("run_dir") else "resume"
-        raise ConfigError([Fault(str(error), config.where((key,)))]) from error
+        key = error.argument or "resume"
+        raise ConfigError([Problem(str(error), config.where((key,)))]) from error
 
 
 def _describe(trainer: Trainer) -> str:

@@ -1,4 +1,4 @@
-"""What ``test`` and ``validate`` have in common: weights, one evaluation, its numbers."""
+"""Evaluate a checkpoint: what ``test`` and ``validate`` have in common."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 from hookloop.cli.arguments import run_directory_of
-from hookloop.cli.report import say
+from hookloop.cli.report import print_text
 from hookloop.errors import CheckpointError
 from hookloop.runs.layout import RunDir
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 MOST_NAMED = 3
-"""Files that are named when they are not kept."""
+"""How many of the files that are not kept are named."""
 
 
 def evaluate(
@@ -30,9 +30,9 @@ def evaluate(
 ) -> int:
     """Evaluate a checkpoint with the data of a config and print the metrics.
 
-    A checkpoint of the run that CONFIG stands for is taken up with all its state (averaged weights
-    are that of a hook), and the numbers are added to the run's records. Any other evaluation takes
-    weights, and leaves nothing on disk unless a directory is given.
+    A checkpoint of the run that CONFIG stands for is resumed with all its state, because averaged
+    weights belong to a hook, and the numbers are added to the run's records. Any other evaluation
+    loads only the weights, and leaves nothing on disk unless a directory is given.
     """
     from hookloop.config.load import load
 
@@ -40,34 +40,34 @@ def evaluate(
     from hookloop.config.build import build
 
     home = run_directory_of(config)
-    given = _given(loaded, checkpoint)
-    if given is None and home is not None:
+    named = _named_checkpoint(loaded, checkpoint)
+    if named is None and home is not None:
         resume, chosen = str(home), _last_of(home)
-    elif given is not None and home is not None and _is_of_run(given, home):
-        resume = chosen = given
+    elif named is not None and home is not None and _is_of_run(named, home):
+        resume = chosen = named
     else:
-        resume, chosen = None, given
+        resume, chosen = None, named
     if resume is not None:
-        loaded.tree.pop("load_from", None)  # The weights that the run itself began with.
+        loaded.tree.pop("load_from", None)  # The run only started from these weights.
     elif chosen is not None:
         loaded.tree["load_from"] = chosen
     if chosen is None and loaded.tree.get("load_from") is None:
-        say("warning: no checkpoint is given, so the weights are untrained.", err=True)
+        print_text("warning: no checkpoint is given, so the weights are untrained.", err=True)
     with ExitStack() as stack:
         if run_dir is None and resume is not None:
             run_dir = home
         elif run_dir is None and not loaded.tree.get("resume"):
-            run_dir = stack.enter_context(_passing_directory())
+            run_dir = stack.enter_context(_temporary_directory())
         trainer = build(loaded, run_dir=run_dir, resume=resume)
         metrics = trainer.test() if phase == "test" else trainer.validate()
     numbers = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-    say(f"{chosen or loaded.path.name}  {numbers}")
+    print_text(f"{chosen or loaded.path.name}  {numbers}")
     return 0
 
 
 @contextmanager
-def _passing_directory() -> Iterator[Path]:
-    """Give hooks a directory that is deleted, and report what they leave there."""
+def _temporary_directory() -> Iterator[Path]:
+    """Give hooks a directory that is deleted afterwards, and report what they leave there."""
     with TemporaryDirectory(prefix="hookloop-evaluate-") as folder:
         home = RunDir(Path(folder) / "run")
         yield home.path
@@ -75,7 +75,7 @@ def _passing_directory() -> Iterator[Path]:
         files = [path for path in home.path.rglob("*") if path.is_file() and path not in own]
         if files:
             names = ", ".join(path.name for path in files[:MOST_NAMED])
-            say(
+            print_text(
                 f"What hooks wrote was not kept: {len(files)} files, such as {names}. To keep the "
                 "evaluation as a run of its own, give --run-dir.",
                 err=True,
@@ -83,36 +83,36 @@ def _passing_directory() -> Iterator[Path]:
 
 
 def _last_of(home: Path) -> str | None:
-    """Return what a run says is its newest checkpoint, to be shown."""
+    """Return the newest checkpoint of a run, to be shown."""
     run = RunDir(home)
     return str(run.last_checkpoint or run.last_pointer or "") or None
 
 
-def _given(config: Config, checkpoint: Path | None) -> str | None:
-    """Return the file that the command line names; of a directory, its newest checkpoint."""
+def _named_checkpoint(config: Config, checkpoint: Path | None) -> str | None:
+    """Return the file that the command line names; for a directory, its newest checkpoint."""
     if checkpoint is not None and checkpoint.is_dir():
         return _newest_in(checkpoint)
     if checkpoint is not None:
         return str(checkpoint)
-    said = config.tree.get("load_from")
-    is_override = (config.where(("load_from",)) or "").startswith("command line")
-    return said if is_override and isinstance(said, str) else None
+    # The config of a run has the weights that it started from, which are not meant here.
+    path = config.tree.get("load_from") if config.is_override(("load_from",)) else None
+    return path if isinstance(path, str) else None
 
 
 def _newest_in(directory: Path) -> str | None:
-    """Return the newest checkpoint in a directory; what lies elsewhere has to be named."""
+    """Return the newest checkpoint in a directory; one that is elsewhere has to be named."""
     run = RunDir(directory)
     pointer = run.last_pointer
-    if pointer is not None and pointer.place is not None:
+    if pointer is not None and pointer.location is not None:
         raise CheckpointError(
-            f"'{directory}' says that its newest checkpoint is '{pointer}', outside of it. If you "
+            f"'{directory}' names '{pointer}', outside of it, as its newest checkpoint. If you "
             "trust that, name the file itself: load_from=..."
         )
     return None if run.last_checkpoint is None else str(run.last_checkpoint)
 
 
 def _is_of_run(checkpoint: str, home: Path) -> bool:
-    """Tell whether a file is a whole checkpoint of a run, rather than weights."""
+    """Return whether a file is a complete checkpoint of a run, not only weights."""
     from hookloop.checkpoint.store import CheckpointStore
 
     path = Path(checkpoint)

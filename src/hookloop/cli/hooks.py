@@ -1,4 +1,4 @@
-"""``hookloop hooks``: what hooks there are, and what they take."""
+"""``hookloop hooks``: list the hooks and their parameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from hookloop.cli.report import reporting, say
+from hookloop.cli.report import print_text, reporting
 from hookloop.cli.table import show_table
 
 
@@ -20,23 +20,23 @@ def command(name: str | None) -> int:
     from hookloop.config.load import extend_import_path
     from hookloop.config.registry import HOOKS
 
-    extend_import_path([Path.cwd()])
+    extend_import_path([Path.cwd()])  # So that a hook of the project can be named by its path.
     if name is not None:
-        say(_describe(name, HOOKS.get(name)))
+        print_text(_describe(name, HOOKS.get(name)))
         return 0
     rows = [
-        (known, parameters(HOOKS.get(known)), _first_line(HOOKS.get(known)))
-        for known in HOOKS.names()
+        (listed, parameters(HOOKS.get(listed)), _first_line(HOOKS.get(listed)))
+        for listed in HOOKS.names()
     ]
     show_table(("hook", "parameters", "what it does"), rows, wide=("parameters", "what it does"))
     return 0
 
 
 def parameters(hook: Callable[..., object]) -> str:
-    """Write what a hook's constructor takes, with defaults."""
-    shown = inspect.signature(hook).parameters.values()
+    """Return the parameters of a hook's constructor, with defaults."""
+    found = inspect.signature(hook).parameters.values()
     return ", ".join(
-        str(parameter.replace(annotation=inspect.Parameter.empty)) for parameter in shown
+        str(parameter.replace(annotation=inspect.Parameter.empty)) for parameter in found
     )
 
 

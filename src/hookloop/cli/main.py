@@ -1,13 +1,14 @@
-"""The entry of the command line; it starts fast, so a verb is imported when it is asked for."""
+"""The entry point of the command line. It starts fast, because a verb is imported when used."""
 
 from __future__ import annotations
 
 import sys
-from importlib import import_module
+from typing import cast
 
 import click
 
 from hookloop.cli.streams import keep_streams, report_lost_output
+from hookloop.lazy import load_name
 from hookloop.version import VERSION
 
 VERBS = (
@@ -24,11 +25,11 @@ COMMANDS = {
     "runs": "list ls status experiments",
     "plan": "timetable schedule order",
 }
-"""Verbs, with what other command lines call them."""
+"""Verbs, with the names that other command lines use."""
 
 
 class Verbs(click.Group):
-    """A group whose commands live in modules of their names."""
+    """A group of commands; each is in the module with its name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the verbs in the order of their use, not of the alphabet."""
@@ -36,16 +37,15 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of a verb."""
-        if cmd_name not in VERBS:
+        if cmd_name not in VERBS:  # So that only modules of this package are ever imported here.
             return None
-        module = import_module(f"hookloop.cli.{cmd_name.replace('-', '_')}")
-        command: click.Command = module.command
-        return command
+        command = load_name({}, f"hookloop.cli.{cmd_name.replace('-', '_')}", "command")
+        return cast("click.Command", command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb, or refuse it with the nearest one."""
+        """Find the verb; an unknown one is rejected with the nearest name."""
         from hookloop.peers import suggestion
 
         if args and args[0] not in VERBS and not args[0].startswith("-"):
@@ -54,7 +54,7 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a verb; an option that is a value of the config is answered with how to set it."""
+        """Run a verb; for an option that is a key of the config, show how to set it."""
         try:
             return super().invoke(ctx)
         except click.NoSuchOption as error:
@@ -85,7 +85,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line and exit with its code: 2 for a user's fault, 1 for a failed run."""
+    """Run the command line and exit with its code: 2 for a user error, 1 for a failed run."""
     keep_streams()
     try:
         cli.main(standalone_mode=False, prog_name="hookloop")
@@ -93,6 +93,6 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(130)
+        sys.exit(130)  # As a shell reports a process that SIGINT ended: 128 + 2.
     finally:
         report_lost_output()

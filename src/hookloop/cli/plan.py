@@ -1,4 +1,4 @@
-"""``hookloop plan``: who acts where, and when."""
+"""``hookloop plan``: show which hooks act at which mount point."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hookloop.cli.arguments import config_and_overrides
-from hookloop.cli.check import build_for_looking
-from hookloop.cli.report import reporting, say
+from hookloop.cli.check import build_without_run
+from hookloop.cli.report import print_text, reporting
 from hookloop.cli.table import show_table
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def command(config: Path, overrides: tuple[str, ...]) -> int:
 
     loaded = load(config, overrides)
     with TemporaryDirectory() as scratch:
-        rows = build_for_looking(loaded, scratch).timetable()
+        rows = build_without_run(loaded, scratch).timetable()
     show_table(COLUMNS, _cells(rows), wide=("reads", "writes"))
     used = {row.point for row in rows}
-    silent = [point.name for point in POINTS if point.name not in used]
-    say(f"\nNo hook acts at: {', '.join(silent)}.")
+    unused = [point.name for point in POINTS if point.name not in used]
+    print_text(f"\nNo hook acts at: {', '.join(unused)}.")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""``hookloop resume``: go on with a run, with its own config."""
+"""``hookloop resume``: continue a run with its own config."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hookloop.cli.train import strict_option, train
 from hookloop.errors import CheckpointError
 
 
-@click.command("resume", short_help="Go on with a run.")
+@click.command("resume", short_help="Continue a run.")
 @aliases
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
@@ -36,7 +36,7 @@ def command(
     checkpoint: str | None,
     strict: bool,
 ) -> int:
-    """Go on with RUN, the directory of a run, from its newest checkpoint that is whole.
+    """Continue RUN, the directory of a run, from its newest complete checkpoint.
 
     The run's own config is used, which is code: what it names is imported and built. For a
     directory of somebody else, give --config. Values can be changed: max_epochs=40 makes the run

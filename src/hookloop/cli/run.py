@@ -1,4 +1,4 @@
-"""``hookloop run``: a Python script, with foreign packages aliased to our dialects."""
+"""``hookloop run``: run a Python script, with foreign packages aliased to our dialects."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def command(script: Path, arguments: tuple[str, ...]) -> int:
     With --alias, scripts written for a foreign package run where that package is not installed:
     hookloop run --alias mmengine train.py --work-dir out
     """
+    # What `python SCRIPT` does: the script sees its own arguments, and imports its neighbours.
     sys.argv = [str(script), *arguments]
     sys.path.insert(0, str(script.parent.resolve()))
     runpy.run_path(str(script), run_name="__main__")

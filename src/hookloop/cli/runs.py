@@ -1,4 +1,4 @@
-"""``hookloop runs``: how the runs of a directory stand."""
+"""``hookloop runs``: list the runs of a directory and their status."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hookloop.cli.report import reporting, say
+from hookloop.cli.report import print_text, reporting
 from hookloop.cli.table import show_table
-from hookloop.runs.shown import shown_in_line
+from hookloop.runs.shown import make_safe_line
 
 if TYPE_CHECKING:
     from hookloop.runs.reader import RunSummary
 
 WIDE = 160
-"""Characters that a cell may have: files may hold more than anybody wants to see."""
+"""The most characters of a cell: the files may hold more than fits on a screen."""
 
 COLUMNS = ("run", "outcome", "epochs", "iters", "best", "started", "duration")
 
@@ -32,7 +32,7 @@ def command(directory: Path) -> int:
         raise click.BadParameter(f"there is no directory '{directory}'.", param_hint="DIRECTORY")
     runs = list_runs(directory)
     if not runs:
-        say(f"There is no run in '{directory}'.")
+        print_text(f"There is no run in '{directory}'.")
         return 0
     show_table(COLUMNS, [_cells(run) for run in runs], wide=("run", "outcome", "best"))
     return 0
@@ -41,13 +41,13 @@ def command(directory: Path) -> int:
 def _cells(run: RunSummary) -> tuple[str, ...]:
     best = ""
     if run.best is not None:
-        metric = shown_in_line(run.best.metric, WIDE)
+        metric = make_safe_line(run.best.metric, WIDE)
         best = f"{metric} {run.best.value:.4g} (epoch {run.best.epoch})"
     without = f", without {', '.join(run.disabled)}" if run.disabled else ""
     outcome = f"{run.status} ({run.reason})" if run.reason else run.status
     return (
-        shown_in_line(run.name, WIDE),
-        shown_in_line(f"{outcome}{without}", WIDE),
+        make_safe_line(run.name, WIDE),
+        make_safe_line(f"{outcome}{without}", WIDE),
         str(run.epochs),
         str(run.iters),
         best,

@@ -1,4 +1,4 @@
-"""The standard streams of the command line: a training does not end because nobody reads them."""
+"""Standard streams that never fail: a training must not end because nobody reads its output."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def keep_streams() -> None:
-    """Let whatever is printed be lost where it cannot be written, rather than end the process."""
+    """Make output that cannot be written disappear, instead of ending the process."""
     for number in range(3):
         try:
             os.fstat(number)
-        except OSError:  # Closed, ``>&-``. The next file to be opened must not take its place.
+        except OSError:  # Closed, ``>&-``. Else the next file to be opened would get its number.
             os.open(os.devnull, os.O_RDWR)
-    if os.name != "nt":  # There, a console takes text in a way of its own.
+    if os.name != "nt":  # A console of Windows takes text through an interface of its own.
         sys.stdout = _forgiving(sys.stdout, 1)
         sys.stderr = _forgiving(sys.stderr, 2)
 
 
 def report_lost_output() -> None:
-    """Report that output was lost for another reason than that nobody wanted it."""
+    """Report lost output, unless it was lost because its reader went away."""
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     if isinstance(raw, _Forgiving):
         sys.stdout.flush()
@@ -36,7 +36,7 @@ def report_lost_output() -> None:
 
 
 class _Forgiving(io.FileIO):
-    """A file whose writing does not fail; it notes why it would have."""
+    """A file whose ``write`` never fails; it keeps the first error."""
 
     problem: OSError | None = None
 
@@ -46,7 +46,7 @@ class _Forgiving(io.FileIO):
             return super().write(data)
         except OSError as error:
             self.problem = self.problem or error
-            return memoryview(data).nbytes
+            return memoryview(data).nbytes  # As if all was written: otherwise it is tried again.
 
 
 def _forgiving(stream: TextIO | None, number: int) -> TextIO:

@@ -1,4 +1,4 @@
-"""Tables: framed on a terminal, aligned text everywhere else."""
+"""Print tables: framed on a terminal, aligned text everywhere else."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Sequence
 
 import click
 
-from hookloop.runs.shown import shown_in_line
+from hookloop.runs.shown import make_safe_line
 
 Row = Sequence[str]
 
 LONGEST = 1000
-"""Characters of a cell that are shown."""
+"""How many characters of a cell are shown."""
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Row], wide: Sequence[str]) -> None:
-    """Print rows under their columns, each in a line, without codes that a terminal would obey.
+    """Print rows under their columns, one per line, with terminal codes escaped.
 
     Args:
         columns: The headings.
-        rows: As many cells each.
-        wide: The columns that may be broken into lines when a terminal is too narrow.
+        rows: Rows with one cell per column.
+        wide: The columns that may be wrapped if the terminal is too narrow.
     """
-    rows = [[shown_in_line(cell, LONGEST) for cell in row] for row in rows]
+    rows = [[make_safe_line(cell, LONGEST) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _show_framed(columns, rows, wide)
     else:
@@ -55,5 +55,5 @@ def _show_framed(columns: Sequence[str], rows: Sequence[Row], wide: Sequence[str
         table.add_column(column, overflow="fold", no_wrap=column not in wide)
     for row in rows:
         table.add_row(*row)
-    # Cells are data: a name in square brackets is no mark-up.
+    # Cells are data: rich must not read a name in square brackets as mark-up.
     Console(markup=False, highlight=False).print(table)

@@ -1,4 +1,4 @@
-"""``hookloop train``: train what a config describes, or go on with a run."""
+"""``hookloop train``: train what a config describes, or continue a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hookloop.cli.arguments import config_and_overrides, run_directory_of
-from hookloop.cli.report import reporting, say, say_error
+from hookloop.cli.report import print_error, print_text, reporting
 from hookloop.errors import CheckpointError, HookloopError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 HOOK_FAILED = 3
-"""The exit code of ``--strict`` for a run that ended well, but without one of its hooks."""
+"""The exit code of ``--strict`` for a run that completed without one of its hooks."""
 
 strict_option = click.option(
     "--strict", is_flag=True, help=f"Exit with {HOOK_FAILED} if a hook failed and was left out."
@@ -29,7 +29,7 @@ strict_option = click.option(
 @click.command("train", short_help="Train what a config describes.")
 @config_and_overrides
 @click.option("--run-dir", type=click.Path(path_type=Path), help="Directory of the run.")
-@click.option("--resume", is_flag=True, help="Go on with the run of this directory or config.")
+@click.option("--resume", is_flag=True, help="Continue the run of this directory or config.")
 @strict_option
 @reporting
 def command(
@@ -54,12 +54,12 @@ def train(
     """Train a config, report how it ended, and return the exit code.
 
     Args:
-        config: What to train.
-        run_dir: The run's directory, instead of the config's own.
+        config: The config to train.
+        run_dir: The run's directory, instead of the one in the config.
         resume: As for `Trainer`.
-        strict: Whether a hook that failed and was left out makes an exit code of its own.
+        strict: Whether a hook that failed and was left out changes the exit code.
     """
-    # Only now, so that a file which cannot be read is refused without waiting for torch.
+    # Imported only now, so that a file that cannot be read is rejected without waiting for torch.
     from hookloop.config.build import build
     from hookloop.core.run import Interrupted
 
@@ -67,19 +67,19 @@ def train(
     try:
         outcome = trainer.train()
     except Interrupted as interruption:
-        _say_outcome(interruption.outcome)
-        say(f"hookloop resume {interruption.outcome.run_dir} goes on with it.")
+        _show_outcome(interruption.outcome)
+        print_text(f"hookloop resume {interruption.outcome.run_dir} continues it.")
         return interruption.outcome.exit_code
     metrics = dict(outcome.metrics)
     if trainer.run.test_data:
         metrics |= trainer.test()
         failed = dict.fromkeys((*outcome.disabled, *trainer.run.outcome.disabled))
         outcome = replace(outcome, disabled=tuple(failed))
-    _say_outcome(outcome, metrics)
+    _show_outcome(outcome, metrics)
     return outcome.exit_code or (HOOK_FAILED if strict and outcome.disabled else 0)
 
 
-def _say_outcome(outcome: Outcome, metrics: Mapping[str, float] | None = None) -> None:
+def _show_outcome(outcome: Outcome, metrics: Mapping[str, float] | None = None) -> None:
     shown = metrics or outcome.metrics
     # The mean of the last epoch, as in the line of that epoch, if one was completed.
     loss = "train_epoch/loss" if "train_epoch/loss" in shown else "train/loss"
@@ -88,9 +88,9 @@ def _say_outcome(outcome: Outcome, metrics: Mapping[str, float] | None = None) -
         for name, value in shown.items()
         if name == loss or not name.startswith(("train/", "train_epoch/"))
     )
-    say(f"{outcome}: {outcome.run_dir}  {numbers}".rstrip())
+    print_text(f"{outcome}: {outcome.run_dir}  {numbers}".rstrip())
     if outcome.problem:
-        say_error(outcome.problem)
+        print_error(outcome.problem)
 
 
 def _run_to_resume(config: Config) -> Path | None:
@@ -103,14 +103,16 @@ def _run_to_resume(config: Config) -> Path | None:
 
     if config.tree.get("run_dir") is not None:
         return None
+    # Files of other people may be among the runs: a Python config there is never executed.
     wanted = effective(config)
+    # The list starts with the oldest run.
     for run in reversed(list_runs(default_path().parent)):
         if not RunDir(run.path).config_file.is_file():
             continue
         try:
             written = effective(load(run.path, only_data=True))
-        except (HookloopError, OSError, ValueError) as error:  # Another run may be the one.
-            say_error(f"'{run.path}' is passed over: {error}")
+        except (HookloopError, OSError, ValueError) as error:  # Another run may match.
+            print_error(f"'{run.path}' is skipped: {error}")
             continue
         if all(
             wanted.get(key) == written.get(key) for key in {*wanted, *written} - set(NOT_COMPARED)
@@ -118,5 +120,5 @@ def _run_to_resume(config: Config) -> Path | None:
             return run.path
     raise CheckpointError(
         f"there is no run of this config under '{default_path().parent}' to resume: "
-        "say which one with --run-dir."
+        "name it with --run-dir."
     )

@@ -1,4 +1,4 @@
-"""What the commands that verify a config share: it is trained several times, each in a process."""
+"""Train a config several times, each in a process of its own: the base of the verify commands."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from hookloop.errors import HookloopError
 
 
 class Trials:
-    """Trains a config in processes of their own.
+    """Trains a config in separate processes.
 
     Args:
-        folder: Where the runs are kept.
+        folder: The directory for the runs.
         config: The config file.
         overrides: Changes to it.
-        iters: How long to train.
+        iters: The number of iterations to train.
     """
 
     def __init__(self, folder: Path, config: Path, overrides: Sequence[str], iters: int) -> None:
@@ -35,20 +35,20 @@ class Trials:
         }
 
     def start(
-        self, module: str, name: str, order: Mapping[str, object]
+        self, module: str, name: str, task: Mapping[str, object]
     ) -> subprocess.CompletedProcess[str]:
-        """Let a module train in a directory of that name, and wait for it."""
-        whole = {**self.settings, "run_dir": str(self.folder / name), **order}
+        """Run a module that trains in the directory ``name``, and wait for it."""
+        whole = {**self.settings, "run_dir": str(self.folder / name), **task}
         return subprocess.run(
             [sys.executable, "-m", module, json.dumps(whole)],
             check=False,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.STDOUT,  # In one stream, so that the last lines are the last ones.
             text=True,
         )
 
 
 def failure_of(process: subprocess.CompletedProcess[str]) -> HookloopError:
-    """Return the error of a training that failed, with the end of what it printed."""
+    """Return the error for a training that failed, with the end of its output."""
     tail = "\n".join(process.stdout.splitlines()[-20:])
     return HookloopError(f"The training ended with exit code {process.returncode}:\n{tail}")

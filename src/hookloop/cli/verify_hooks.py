@@ -1,4 +1,4 @@
-"""``hookloop verify-hooks``: find out which hooks of a config change the training."""
+"""``hookloop verify-hooks``: find the hooks of a config that change the training."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from tempfile import TemporaryDirectory
 import click
 
 from hookloop.cli.arguments import config_and_overrides
-from hookloop.cli.report import reporting, say, say_error
+from hookloop.cli.report import print_error, print_text, reporting
 from hookloop.cli.table import show_table
 from hookloop.cli.trials import Trials, failure_of
 from hookloop.errors import HookloopError
 
-USER_FAULT = 2
+USER_ERROR = 2
 COLUMNS = ("hook", "class", "declared as", "leaving it out changes")
 
 
 @click.command("verify-hooks", short_help="List the hooks that change the training.")
 @config_and_overrides
-@click.option("--iters", type=click.IntRange(min=1), default=40, help="How long to train.")
+@click.option("--iters", type=click.IntRange(min=1), default=40, help="Iterations to train.")
 @reporting
 def command(config: Path, overrides: tuple[str, ...], iters: int) -> int:
     """Train CONFIG with all of its hooks, and again with each of them left out.
 
     The weights and every recorded number of the training and the validation are compared, bit by
-    bit. It ends with 1 if a hook changes them that does not declare to take part in the training.
-    Nothing is left on disk, and nothing is sent to the services that writers of the config name.
+    bit. The exit code is 1 if a hook changes them without declaring that it takes part in the
+    training. Nothing is left on disk, and nothing is sent to the services of the config's writers.
     """
     from hookloop.config.load import load
 
     loaded = load(config, overrides)
     if loaded.tree.get("seed") is None:
-        say("The config has no seed; 0 is used, so that two runs can be compared.")
+        print_text("The config has no seed; 0 is used, so that two runs can be compared.")
     with TemporaryDirectory(prefix="hookloop-verify-") as folder:
-        return Comparison(Path(folder), config, overrides, iters).make()
+        return Comparison(Path(folder), config, overrides, iters).run()
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Ending:
 
     Attributes:
         hooks: The config's hooks: name, class and whether they take part in the training.
-        iters: How many iterations it had.
+        iters: The number of iterations.
         weights: A digest of each tensor of the model.
-        numbers: What was recorded, by iteration and name.
+        numbers: The recorded numbers, by iteration and name.
     """
 
     hooks: list[dict[str, object]]
@@ -57,16 +57,18 @@ class Ending:
     numbers: Mapping[str, str]
 
     def changes(self, other: Ending) -> str:
-        """Describe what is different in another training; empty if nothing is."""
+        """Describe what is different in another training; empty if nothing is different."""
         parts = []
         if other.iters != self.iters:
             parts.append(f"the length: {other.iters} iterations, not {self.iters}")
-        weights = [name for name, one in self.weights.items() if other.weights.get(name) != one]
+        weights = [
+            name for name, digest in self.weights.items() if other.weights.get(name) != digest
+        ]
         if weights:
             parts.append(f"the weights: {_first_of(weights)}")
-        # A number that only one of the two has is the hook's own.
+        # A number that only one of the two trainings has is recorded by the hook itself.
         numbers = [
-            name for name, one in self.numbers.items() if other.numbers.get(name, one) != one
+            name for name, value in self.numbers.items() if other.numbers.get(name, value) != value
         ]
         if numbers:
             parts.append(f"the numbers: {_first_of(numbers)}")
@@ -74,18 +76,19 @@ class Ending:
 
 
 class Comparison(Trials):
-    """Trains a config without each of its hooks."""
+    """Trains a config with all of its hooks, and without each of them."""
 
-    def make(self) -> int:
+    def run(self) -> int:
         """Train, compare, show; return the exit code."""
         whole = self._train("all", None)
-        if apart := whole.changes(self._train("again", None)):
-            say_error(
-                f"two runs of this config differ already, in {apart}. Seed what is random, or "
-                "torch.use_deterministic_algorithms(True)."
+        # Without this, the randomness of the config would be blamed on every hook.
+        if differences := whole.changes(self._train("again", None)):
+            print_error(
+                f"two runs of this config differ already, in {differences}. Seed what is random, "
+                "or torch.use_deterministic_algorithms(True)."
             )
-            return USER_FAULT
-        say(f"with all hooks: {whole.iters} iterations, twice the same.")
+            return USER_ERROR
+        print_text(f"with all hooks: {whole.iters} iterations, twice the same.")
         rows, culprits = [], []
         for number, hook in enumerate(whole.hooks):
             name, takes_part = str(hook["name"]), bool(hook["takes_part"])
@@ -99,7 +102,7 @@ class Comparison(Trials):
             rows.append((name, str(hook["kind"]), declared, changes or "nothing"))
         show_table(COLUMNS, rows, ("leaving it out changes",))
         if culprits:
-            say_error(
+            print_error(
                 f"declared as observing, but they change the training: {', '.join(culprits)}. A "
                 "hook that is meant to do so declares takes_part_in_training = True."
             )
@@ -107,8 +110,8 @@ class Comparison(Trials):
 
     def _train(self, folder: str, without: str | None) -> Ending:
         file = self.folder / f"{folder}.json"
-        order = {"kill": None, "without": without, "file": str(file)}
-        process = self.start("hookloop.cli.verify_hooks_life", folder, order)
+        task = {"kill": None, "without": without, "file": str(file)}
+        process = self.start("hookloop.cli.verify_hooks_process", folder, task)
         if process.returncode or not file.is_file():
             lines = process.stdout.splitlines()
             if without is not None:

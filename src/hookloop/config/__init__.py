@@ -1,9 +1,9 @@
-"""Config files, station by station.
+"""Config files, in the order in which they are processed.
 
     load.load(path, overrides)   file, its bases, overrides, interpolation -> Config
-    blueprint.draw(config)       every check that needs no object -> what is to be built
+    blueprint.draw(config)       every check that needs no object -> Blueprint
     build.build(config)          the objects -> Trainer
     dump.dump(config)            the effective config as YAML
 
-Nothing is imported here: a registry is wanted without torch, and `build` needs it.
+Nothing is imported here: registries are used without torch, which `build` needs.
 """

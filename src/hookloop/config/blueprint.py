@@ -1,8 +1,7 @@
-"""A config, checked as far as it can be without building anything."""
+"""Check a config as far as possible without building anything."""
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast
@@ -11,7 +10,7 @@ from hookloop import peers
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.config import registry as registries
 from hookloop.config.load import extend_import_path
-from hookloop.config.locate import describe
+from hookloop.config.locate import describe, load_module
 from hookloop.config.parts.hooks import read_default_hooks, read_hooks
 from hookloop.config.parts.optimizers import is_named, read_optimizers, read_schedules
 from hookloop.config.parts.part import TYPE, Description, PartReader
@@ -27,13 +26,13 @@ _STEPS: Registry[object] = Registry("step", "hookloop.steps")
 
 @dataclass
 class Blueprint:
-    """What is to be built, by the keys of the config; parts stand where objects will be.
+    """What to build, by the keys of the config; a `Part` stands for each object.
 
     Attributes:
         parts: Model, data, loss, step and metrics.
-        optimizers: By name.
-        schedules: By name of their optimizer.
-        hooks: In order.
+        optimizers: Optimizers by name.
+        schedules: Schedules by the name of their optimizer.
+        hooks: Hooks in order.
         default_hooks: Changes to the standard set.
         points: Mount points of the project.
         load_from: Weights to begin with.
@@ -54,8 +53,9 @@ def draw(config: Config) -> Blueprint:
     """Resolve every name in a config and check every argument.
 
     Raises:
-        ConfigError: With all faults that were found, those of reading included.
+        ConfigError: With all problems that were found, including those of reading the files.
     """
+    # Imports come first: they may register the names that the rest of the config uses.
     extend_import_path(import_path(config))
     reader = PartReader(config)
     _import_modules(reader)
@@ -75,17 +75,17 @@ def draw(config: Config) -> Blueprint:
     blueprint.points = _points(reader, ("points",), tree.get("points"))
     blueprint.settings = _settings(reader)
     blueprint.load_from = _weights(reader, ("load_from",), tree.get("load_from"))
-    reader.raise_faults()
+    reader.raise_problems()
     return blueprint
 
 
 def import_path(config: Config) -> list[Path]:
-    """List the directories in which the config's modules are looked for, the first one first."""
+    """List the directories in which the config's modules are searched, in order."""
     home = config.path.parent
-    given = config.tree.get("import_path")
-    if given is None:
+    written = config.tree.get("import_path")
+    if written is None:
         return _distinct([home, Path.cwd()])
-    entries = given if isinstance(given, list) else [given]
+    entries = written if isinstance(written, list) else [written]
     return _distinct([*((home / str(entry)).resolve() for entry in entries), Path.cwd()])
 
 
@@ -94,12 +94,12 @@ def _distinct(paths: list[Path]) -> list[Path]:
 
 
 def _import_modules(reader: PartReader) -> None:
-    """Import what the config wants imported, so that its registrations take effect."""
+    """Import the modules that the config lists, so that their registrations take effect."""
     tree = reader.config.tree
     wanted: list[tuple[Key, object]] = [(("imports",), tree.get("imports"))]
-    foreign = tree.get("custom_imports")
-    if isinstance(foreign, dict):
-        wanted.append((("custom_imports", "imports"), foreign.get("imports")))
+    custom = tree.get("custom_imports")  # The key that configs of MMEngine use.
+    if isinstance(custom, dict):
+        wanted.append((("custom_imports", "imports"), custom.get("imports")))
     for key, names in wanted:
         for index, name in enumerate(names if isinstance(names, list) else [names]):
             at = (*key, index) if isinstance(names, list) else key
@@ -109,35 +109,35 @@ def _import_modules(reader: PartReader) -> None:
 
 def _import_module(reader: PartReader, key: Key, name: str) -> None:
     try:
-        importlib.import_module(name)
+        load_module(name)
     except HookloopError as error:
-        reader.fault(key, str(error))
+        reader.report(key, str(error))
     except Exception as error:  # noqa: BLE001 - reported with its cause
-        reader.fault(key, f"'{name}' could not be imported: {describe(error)}", error)
+        reader.report(key, f"'{name}' could not be imported: {describe(error)}", error)
 
 
 def _check_keys(reader: PartReader) -> None:
     tree = reader.config.tree
     for name in tree:
         if name not in KEYS:
-            reader.fault((name,), f"there is no such key.{_hint_for_key(reader, str(name))}")
+            reader.report((name,), f"there is no such key.{_hint_for_key(reader, str(name))}")
     for name, annotation in ABOUT.items():
         if name in tree:
             reader.plain((name,), tree[name], annotation)
     if tree.get("model") is None:
-        reader.fault((), "a config needs 'model'.")
+        reader.report((), "a config needs 'model'.")
 
 
 def _hint_for_key(reader: PartReader, name: str) -> str:
-    """Suggest what a key that does not exist is meant to be."""
-    known = peers.translation(name, peers.INNER_KEYS) or peers.translation(name, peers.ARGUMENTS)
-    if known is not None:
-        return f" Did you mean '{known}'?"
+    """Return a hint for a key that does not exist."""
+    ours = peers.translation(name, peers.INNER_KEYS) or peers.translation(name, peers.ARGUMENTS)
+    if ours is not None:
+        return f" Did you mean '{ours}'?"
     advice = next((what for what, names in peers.ADVICE.items() if name in names.split()), None)
     if advice is not None:
         return f" In Python, {advice}."
     own = f"_{name}" if reader.config.path.suffix == ".py" else f"vars.{name}"
-    return nearest(name, KEYS) or f" A value of your own goes by the name {own}."
+    return nearest(name, KEYS) or f" Write a value of your own as {own}."
 
 
 def _settings(reader: PartReader) -> dict[str, object]:
@@ -150,7 +150,7 @@ def _settings(reader: PartReader) -> dict[str, object]:
     for name, least in LEAST.items():
         value = settings.get(name)
         if isinstance(value, int) and value < least:
-            reader.fault((name,), f"must be at least {least}, got {value}.")
+            reader.report((name,), f"must be at least {least}, got {value}.")
     return settings
 
 
@@ -184,7 +184,7 @@ def _parts(reader: PartReader) -> dict[str, object]:
 
 
 def _functions(reader: PartReader, name: str, value: object, home: Registry[object]) -> object:
-    """Read a loss or step, or the mapping from names that ``step`` may be and ``metrics`` is."""
+    """Read a loss or a step; ``step`` may be a mapping from names, ``metrics`` has to be one."""
     if name != "loss" and isinstance(value, dict) and TYPE not in value:
         return {
             inner: reader.function((name, inner), item, home)
@@ -192,13 +192,13 @@ def _functions(reader: PartReader, name: str, value: object, home: Registry[obje
             if not reader.is_removed((name, inner), item, value)
         }
     if name == "metrics":
-        reader.fault((name,), "expected a mapping from names to metrics, {accuracy: ...}.")
+        reader.report((name,), "expected a mapping from names to metrics, {accuracy: ...}.")
         return None
     return reader.function((name,), value, home)
 
 
 def _weights(reader: PartReader, key: Key, value: object) -> object:
-    """Read a path, or a mapping that says what to take of it."""
+    """Read a path, or a mapping with the arguments of `Pretrained`."""
     if not isinstance(value, dict):
         return reader.plain(key, value, str | None)
     return reader.read(Description(key, Pretrained, key, value, key), registries.MODELS)
@@ -208,7 +208,7 @@ def _points(reader: PartReader, key: Key, value: object) -> list[object]:
     if value is None:
         return []
     if not isinstance(value, list):
-        reader.fault(key, f"expected a list of mount points, got {value!r}.")
+        reader.report(key, f"expected a list of mount points, got {value!r}.")
         return []
     points: list[object] = []
     signature = Signature.of(Point)
@@ -218,7 +218,7 @@ def _points(reader: PartReader, key: Key, value: object) -> list[object]:
         for name in fields:
             unknown = signature.unknown(str(name))
             if unknown:
-                reader.fault((*at, name), unknown)
+                reader.report((*at, name), unknown)
         read = {
             name: reader.plain((*at, name), fields[name], annotation)
             for name, annotation in signature.annotations.items()
@@ -227,7 +227,7 @@ def _points(reader: PartReader, key: Key, value: object) -> list[object]:
         try:
             points.append(item if isinstance(item, Point) else Point(**read))  # type: ignore[arg-type]
         except HookError as error:
-            reader.fault(at, str(error))
+            reader.report(at, str(error))
         except TypeError:
-            reader.fault(at, "a mount point needs 'name'.")
+            reader.report(at, "a mount point needs 'name'.")
     return points

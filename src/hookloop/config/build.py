@@ -1,13 +1,12 @@
-"""The one place that constructs: from a checked config to a `Trainer`.
+"""Build a `Trainer` from a checked config. Nothing else in this package constructs objects.
 
 Parts are built in a fixed order (model, data, loss, step, metrics, optimizers, schedules, hooks)
-after the seed is set, so that a config draws the random numbers of a script that does the same.
+after the seed is set, so that a config draws the same random numbers as a script that does this.
 """
 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,7 @@ from hookloop.core.lr_schedule import Schedule
 from hookloop.core.points import PointTable
 from hookloop.data.randomness import seed_all
 from hookloop.data.source import Source
-from hookloop.errors import ConfigError, Fault, HookError, HookloopError
+from hookloop.errors import ConfigError, HookError, HookloopError, Problem, caused_by
 from hookloop.every import Every
 from hookloop.runs.layout import RunDir, default_path
 from hookloop.trainer.inputs import check_model, make_progress
@@ -46,15 +45,15 @@ T = TypeVar("T")
 def build(
     config: Config, run_dir: str | Path | None = None, resume: bool | str | Path | None = None
 ) -> Trainer:
-    """Construct all that a config describes, and a Trainer with it.
+    """Build everything that a config describes, and a Trainer from it.
 
     Args:
-        config: What `load` returned.
-        run_dir: The run's directory, instead of the one that the config names.
-        resume: As for `Trainer`, instead of what the config says.
+        config: The result of `load`.
+        run_dir: The run's directory, instead of the one in the config.
+        resume: As for `Trainer`, instead of the value in the config.
 
     Raises:
-        ConfigError: With every fault of the config, before anything is constructed.
+        ConfigError: With every problem of the config, before anything is built.
     """
     builder = _builder(config, run_dir, resume)
     try:
@@ -63,18 +62,18 @@ def build(
     except ConfigError:
         raise
     except HookloopError as error:
-        key = builder.place_of(error)
+        key = builder.key_of(error)
         if key is None:
             raise
-        said = f"{error}" if error.hook is None else f"{spell(key)}: {error}"
-        raise ConfigError([Fault(said, config.where(key))]) from error
+        message = f"{error}" if error.hook is None else f"{spell(key)}: {error}"
+        raise ConfigError([Problem(message, config.where(key))]) from error
     return trainer
 
 
 def arguments(
     config: Config, run_dir: str | Path | None = None, resume: bool | str | Path | None = None
 ) -> dict[str, object]:
-    """Return what `build` gives to the Trainer."""
+    """Return the arguments that `build` gives to the Trainer."""
     return _builder(config, run_dir, resume).build()
 
 
@@ -125,19 +124,19 @@ class Builder:
             "config": effective(self.config, cast("str | None", self.settings.get("run_dir"))),
         }
 
-    def place_of(self, error: HookloopError) -> Key | None:
-        """Tell where that is written which an error is about: a hook, or the key it begins with."""
+    def key_of(self, error: HookloopError) -> Key | None:
+        """Return the key of the hook or the argument that an error names; None without one."""
         if error.hook is not None:
-            return self.hooks.place_of(error.hook)
-        name = re.match(r"\w*", str(error))
-        return (name[0],) if name and name[0] in self.config.tree else None
+            return self.hooks.key_of(error.hook)
+        name = error.argument
+        return (name,) if name is not None and name in self.config.tree else None
 
     def _points(self) -> PointTable:
         try:
             return PointTable(cast("list[Point]", self.blueprint.points))
         except HookError as error:
-            fault = Fault(f"points: {error}", self.config.where(("points",)))
-            raise ConfigError([fault]) from error
+            problem = Problem(f"points: {error}", self.config.where(("points",)))
+            raise ConfigError([problem]) from error
 
     def _optimizer(self, part: object, model: nn.Module) -> object:
         if not isinstance(part, OptimizerPart):
@@ -155,7 +154,8 @@ class Builder:
             for name in ("max_epochs", "max_iters", "epoch_iters")
         ]
         accumulate = cast("int", self.settings.get("accumulate", 1))
-        source = None if data is None else Source(data, "train_data")  # type: ignore[arg-type]
+        with caused_by("train_data"):
+            source = None if data is None else Source(data, "train_data")  # type: ignore[arg-type]
         progress = make_progress(source, limits[0], limits[1], limits[2], accumulate)
         return {
             name: self._schedule(part, optimizers.get(name), progress)
@@ -172,7 +172,7 @@ class Builder:
         return Schedule(scheduler, every, metric)
 
     def _fill_lengths(self, part: Part, every: Every, progress: Progress) -> None:
-        """Replace ``auto`` by the number of times that the schedule will step."""
+        """Replace ``auto`` by the number of steps that the schedule will take."""
         for name, value in part.arguments.items():
             if name in LENGTHS and value == AUTO:
                 length = _length(name, every, progress)
@@ -182,7 +182,7 @@ class Builder:
                         f"{spell(at)}: the length of the run is not known, so 'auto' cannot be "
                         "computed: give the number, or max_iters, or max_epochs with epoch_iters."
                     )
-                    raise ConfigError([Fault(message, self.config.where(at))])
+                    raise ConfigError([Problem(message, self.config.where(at))])
                 part.arguments[name] = length
             for inner in value if isinstance(value, list) else [value]:
                 if isinstance(inner, Part):
@@ -196,38 +196,38 @@ class Builder:
         for part in [*self.blueprint.hooks, *changed]:
             if isinstance(part, Part) and "output_dir" in part.supplied:
                 supply["output_dir"] = supply.get("output_dir") or self._claim_directory()
-        hooks, faults = self._make_all(dict(enumerate(self.blueprint.hooks)), supply)
+        hooks, problems = self._make_all(dict(enumerate(self.blueprint.hooks)), supply)
         for index, hook in hooks.items():
             part = self.blueprint.hooks[index]
-            self.hooks.take(_key(part, ("hooks",)), part, hook)
+            self.hooks.add(_key(part, ("hooks",)), part, hook)
         listed = self.hooks.all()
         if not isinstance(defaults, dict):
-            _refuse([*faults, *self.hooks.faults])
+            _raise_any([*problems, *self.hooks.problems])
             return listed, defaults
         changes, further = self._make_all(defaults, supply)
         for name, hook in changes.items():
             if hook is not None:
                 part = defaults[name]
-                ours = self.hooks.take(_key(part, ("default_hooks", name)), part, hook)
+                ours = self.hooks.add(_key(part, ("default_hooks", name)), part, hook)
                 changes[name] = ours[0] if len(ours) == 1 else hook
-        _refuse([*faults, *further, *self.hooks.faults])
+        _raise_any([*problems, *further, *self.hooks.problems])
         return listed, changes
 
     def _make_all(
         self, parts: Mapping[T, object], supply: Mapping[str, object]
-    ) -> tuple[dict[T, object], list[Fault]]:
-        """Build several parts and go on past those that refuse their arguments, to report all."""
+    ) -> tuple[dict[T, object], list[Problem]]:
+        """Build several parts; continue after one that rejects its arguments, to report all."""
         made: dict[T, object] = {}
-        faults: list[Fault] = []
+        problems: list[Problem] = []
         for name, part in parts.items():
             try:
                 made[name] = self._make(part, supply)
             except ConfigError as error:
-                faults += error.faults
-        return made, faults
+                problems += error.problems
+        return made, problems
 
     def _claim_directory(self) -> str:
-        """Take the run's directory now, because a hook wants to know it when it is constructed."""
+        """Create the run's directory now, because a hook needs it in its constructor."""
         run_dir = cast("str | Path | None", self.settings.get("run_dir"))
         resume = self.settings.get("resume")
         if resume:
@@ -240,29 +240,29 @@ class Builder:
         return str(made.path)
 
     def _make(self, part: object, supply: Mapping[str, object]) -> object:
-        """Build a part and all parts inside it; whatever is no part is kept as it is."""
+        """Build a part and all parts inside it; anything else is returned as it is."""
         if isinstance(part, dict):
             return {name: self._make(item, supply) for name, item in part.items()}
         if isinstance(part, list):
             return [self._make(item, supply) for item in part]
         if not isinstance(part, Part):
             return part
-        given = {name: self._make(item, supply) for name, item in part.arguments.items()}
-        given |= {name: supply[name] for name in part.supplied}
+        arguments = {name: self._make(item, supply) for name, item in part.arguments.items()}
+        arguments |= {name: supply[name] for name in part.supplied}
         where = self.config.where(part.key)
         try:
-            made = _call(part, given)
+            made = _call(part, arguments)
         except ConfigError:
             raise
-        except HookloopError as error:  # A value that the constructor itself refuses.
-            raise ConfigError([Fault(f"{spell(part.key)}: {error}", where)]) from error
+        except HookloopError as error:  # A value that our own constructor rejects.
+            raise ConfigError([Problem(f"{spell(part.key)}: {error}", where)]) from error
         except ValueError as error:
-            if not str(getattr(part.make, "__module__", "")).startswith(
-                "torch"
-            ):  # Then it is the project's own.
+            # torch raises ValueError for a bad value; in the project's own code it may be a bug,
+            # which needs its traceback.
+            if not str(getattr(part.make, "__module__", "")).startswith("torch"):
                 self._note(error, part)
                 raise
-            raise ConfigError([Fault(f"{spell(part.key)}: {error}", where)]) from error
+            raise ConfigError([Problem(f"{spell(part.key)}: {error}", where)]) from error
         except Exception as error:
             self._note(error, part)
             raise
@@ -272,31 +272,32 @@ class Builder:
 
     def _note(self, error: Exception, part: Part) -> None:
         where = self.config.where(part.key)
-        place = f", {where}" if where else ""
-        error.add_note(f"while building {spell(part.key)} ({part.signature.name}){place}")
+        suffix = f", {where}" if where else ""
+        error.add_note(f"while building {spell(part.key)} ({part.signature.name}){suffix}")
 
 
-def _refuse(faults: list[Fault]) -> None:
-    if faults:
-        raise ConfigError(faults)
+def _raise_any(problems: list[Problem]) -> None:
+    if problems:
+        raise ConfigError(problems)
 
 
 def _key(part: object, otherwise: Key) -> Key:
-    """Tell where a part is written; an object of a Python config has no place of its own."""
+    """Return the key of a part; an object of a Python config has none of its own."""
     return part.key if isinstance(part, Part) else otherwise
 
 
-def _call(part: Part, given: dict[str, object]) -> object:
+def _call(part: Part, arguments: dict[str, object]) -> object:
     if part.way == "use":
         return part.make
     if part.way == "bind":
-        return partial(part.make, **given)
-    if part.signature.star in given:
+        return partial(part.make, **arguments)
+    if part.signature.star in arguments:
+        # Python cannot give *args by name; a bound signature sorts the values into a call.
         bound = inspect.signature(part.make).bind_partial()
-        star = cast("list[object]", given[part.signature.star])
-        bound.arguments = {**given, part.signature.star: tuple(star)}
+        star = cast("list[object]", arguments[part.signature.star])
+        bound.arguments = {**arguments, part.signature.star: tuple(star)}
         return part.make(*bound.args, **bound.kwargs)
-    return part.make(**given)
+    return part.make(**arguments)
 
 
 def _single(by_name: dict[str, object]) -> object:

@@ -10,18 +10,18 @@ from hookloop.config.blueprint import import_path
 from hookloop.config.parts.part import REFERENCE, TYPE
 from hookloop.config.reading.interpolate import escape
 from hookloop.config.tree import Config, Key, spell
-from hookloop.errors import ConfigError, Fault
+from hookloop.errors import ConfigError, Problem
 from hookloop.runs import plain_yaml
 from hookloop.runs.layout import default_path
 from hookloop.secret import Secret, redact
 
 NOT_KEPT = ("run_dir", "resume")
-"""Keys that say where one run was; running it again is another run."""
+"""Keys that belong to one run only: running its config again is another run."""
 
 REMOVABLE = (
     "hooks", "custom_hooks", "metrics", "step", "val_data", "test_data", "optimizer", "schedule",
 )  # fmt: skip
-"""Keys that map names to things which null takes away."""
+"""Keys whose entries null removes."""
 
 
 def dump(config: Config, run_dir: str | Path | None = None) -> str:
@@ -32,13 +32,13 @@ def dump(config: Config, run_dir: str | Path | None = None) -> str:
 def effective(config: Config, run_dir: str | Path | None = None) -> dict[str, object]:
     """Return the effective config as plain values.
 
-    Classes and functions are written as their path, and what came from the environment, or is a
-    secret, as the reference to it. The directories of the project's modules are
-    added, as seen from the run directory, so that the written config finds them again.
+    Classes and functions are written as their path. Secrets and values from the environment are
+    written as references. The directories of the project's modules are added, relative to the run
+    directory, so that the written config finds them again.
 
     Args:
         config: The config.
-        run_dir: Where it will be written.
+        run_dir: The directory into which it will be written.
     """
     kept = {name: value for name, value in config.tree.items() if name not in NOT_KEPT}
     home = Path(os.path.abspath(run_dir if run_dir is not None else default_path()))
@@ -48,9 +48,10 @@ def effective(config: Config, run_dir: str | Path | None = None) -> dict[str, ob
     return plain
 
 
-def _seen_from(home: Path, directory: Path) -> str:
-    """Write a directory relative to a run in the same project, so that they can move together."""
+def _relative_to(home: Path, directory: Path) -> str:
+    """Return a directory relative to a run of the same project, so that both can move together."""
     project = Path.cwd()
+    # Within a project, paths are relative: a run may move to another machine with its project.
     is_one_project = home.is_relative_to(project) and directory.is_relative_to(project)
     if is_one_project or home.is_relative_to(directory):
         return os.path.relpath(directory, home)
@@ -58,29 +59,30 @@ def _seen_from(home: Path, directory: Path) -> str:
 
 
 def _without_removed(value: object) -> object:
-    """Leave out names that null took away: what is written has nothing left to remove."""
+    """Return a value without its removed entries: the written config has no base to remove from."""
     if isinstance(value, dict) and TYPE not in value:
         return {name: item for name, item in value.items() if item is not None}
     return [item for item in value if item is not None] if isinstance(value, list) else value
 
 
 def _import_path(config: Config, home: Path) -> list[str]:
-    given = config.tree.get("import_path")
+    entries = config.tree.get("import_path")
     keys: list[Key] = [("import_path",)]
-    if isinstance(given, list):
-        keys = [("import_path", index) for index in range(len(given))]
+    if isinstance(entries, list):
+        keys = [("import_path", index) for index in range(len(entries))]
     written = {}
     for key in keys:
         if (reference := config.references.get(key)) is not None:
             directory = (config.path.parent / str(reference.value)).resolve()
             is_relative = not Path(str(reference.value)).is_absolute()
-            start = f"{_seen_from(home, config.path.parent)}/" if is_relative else ""
+            start = f"{_relative_to(home, config.path.parent)}/" if is_relative else ""
             written[directory] = f"{start}{reference}"
-    return [written.get(entry) or _seen_from(home, entry) for entry in import_path(config)]
+    return [written.get(entry) or _relative_to(home, entry) for entry in import_path(config)]
 
 
 def _plain(config: Config, key: Key, value: object) -> object:
     reference = config.references.get(key)
+    # Code may have set another value since, which is then what the run really used.
     if reference is not None and _is_same(value, reference.value):
         return reference
     if id(value) in config.origins:
@@ -90,17 +92,17 @@ def _plain(config: Config, key: Key, value: object) -> object:
     if isinstance(value, list):
         return [_plain(config, (*key, index), item) for index, item in enumerate(value)]
     if value is None or isinstance(value, bool | int | float | str):
-        return _shown(value) if isinstance(value, str) else value
+        return _escaped(value) if isinstance(value, str) else value
     if isinstance(value, FunctionType | type):
         return f"{value.__module__}.{value.__qualname__}"
     message = (
         f"{spell(key)}: a {type(value).__name__} cannot be written down, so the run could not be "
         "resumed: describe it with 'type'."
     )
-    raise ConfigError([Fault(message, config.where(key))])
+    raise ConfigError([Problem(message, config.where(key))])
 
 
-def _shown(text: str) -> str:
+def _escaped(text: str) -> str:
     return redact(text if isinstance(text, Secret) else escape(text))
 
 

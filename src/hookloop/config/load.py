@@ -1,4 +1,4 @@
-"""From a config file to a `Config`: its bases merged, overrides applied, references resolved."""
+"""Load a config file: merge its bases, apply overrides, resolve references."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hookloop.config.reading.python_file import read_python
 from hookloop.config.reading.yaml_file import read_yaml
 from hookloop.config.schema import KEYS
 from hookloop.config.tree import REPLACE, Config, Tree
-from hookloop.errors import ConfigError, Fault, nearest
+from hookloop.errors import ConfigError, Problem, nearest
 from hookloop.runs.layout import RunDir
 
 _log = logging.getLogger("hookloop")
@@ -24,18 +24,19 @@ IMPORT_PATH = "import_path"
 
 
 def load(path: str | Path, overrides: Sequence[str] = (), *, only_data: bool = False) -> Config:
-    """Read a config file, and say nothing yet about what its names mean.
+    """Read a config file, without checking yet what its names mean.
 
-    A file that cannot be read at all is refused at once. Faults that leave the rest readable are
+    A file that cannot be read at all is rejected at once. Problems that leave the rest readable are
     kept in the result, and raised by `build` together with all others.
 
     Args:
-        path: A YAML or Python file, or a run directory, whose written config is taken.
-        overrides: ``a.b=value`` each; the last of one key wins.
-        only_data: Whether to reject Python files, also as a base, since reading them runs them.
+        path: A YAML or Python file, or a run directory, whose written config is read.
+        overrides: ``a.b=value`` each; for the same key, the last one wins.
+        only_data: Whether to reject Python files, also as a base, because reading one runs it.
     """
     config = _read(_find(Path(path), None), (), only_data=only_data)
     config.marks[()] = show(config.path)
+    # References last, so that a file can refer to what an override sets.
     for text in overrides:
         override(config, text)
     interpolate(config)
@@ -45,17 +46,16 @@ def load(path: str | Path, overrides: Sequence[str] = (), *, only_data: bool = F
 
 
 def show(path: Path) -> str:
-    """Write a path as a user would: relative to the working directory when it lies below it."""
+    """Return a path as a user would write it: relative if it is below the working directory."""
     full = Path(os.path.abspath(path))
     here = Path.cwd()
     return str(full.relative_to(here)) if full.is_relative_to(here) else str(full)
 
 
 def extend_import_path(directories: Sequence[Path]) -> None:
-    """Let modules in these directories be imported, the first directory first.
+    """Add directories to the import path of Python, the first one in front.
 
-    They stay for the life of the process, as a script's own directory does: training may import
-    a module as late as it likes.
+    They stay, like the directory of a script: training may import a module at any time.
     """
     for directory in reversed(directories):
         if str(directory) not in sys.path:
@@ -64,7 +64,8 @@ def extend_import_path(directories: Sequence[Path]) -> None:
 
 def _read(path: Path, open_files: tuple[Path, ...], *, only_data: bool = False) -> Config:
     if only_data and path.suffix == ".py":
-        raise ConfigError([Fault("a Python file is not read here: that would run it.", show(path))])
+        message = "a Python file is not read here: that would run it."
+        raise ConfigError([Problem(message, show(path))])
     config = _read_file(path)
     bases = config.tree.pop(BASE, [])
     result = Config({}, path)
@@ -72,27 +73,29 @@ def _read(path: Path, open_files: tuple[Path, ...], *, only_data: bool = False) 
     for base in bases if isinstance(bases, list) else [bases]:
         where = config.where((BASE,))
         if not isinstance(base, str):
-            raise ConfigError([Fault(f"'{BASE}' names a file or a list of files.", where)])
+            raise ConfigError([Problem(f"'{BASE}' names a file or a list of files.", where)])
         found = _find(path.parent / base, where)
         chain = (*open_files, path)
         if found in chain:
             circle = " -> ".join(show(file) for file in (*chain[chain.index(found) :], found))
-            raise ConfigError([Fault(f"'{BASE}' goes round in a circle: {circle}.", where)])
+            raise ConfigError([Problem(f"'{BASE}' forms a circle: {circle}.", where)])
         inherited = _read(found, chain, only_data=only_data)
+        # A base names classes beside itself, which the child has to find as well.
         searched += _searched(inherited, found.parent)
         result.absorb(inherited)
     result.absorb(config)
+    # Written out only if it says more than the default, the directory of the file itself.
     if bases and set(searched) != {str(path.parent)}:
         result.tree[IMPORT_PATH] = list(dict.fromkeys(searched))
-    _strip_marks_of_merging(result.tree)
+    _strip_merge_keys(result.tree)
     return result
 
 
 def _searched(config: Config, home: Path) -> list[str]:
-    """List where a file's modules are: relative to itself, so that a child finds them, too."""
-    said = config.tree.get(IMPORT_PATH, str(home))
-    entries = [str(entry) for entry in (said if isinstance(said, list) else [said])]
-    # A reference is resolved later; where it leads is usually absolute.
+    """List the import directories of a file: relative to itself, so that a child finds them."""
+    written = config.tree.get(IMPORT_PATH, str(home))
+    entries = [str(entry) for entry in (written if isinstance(written, list) else [written])]
+    # A reference is resolved later; its value is usually an absolute path.
     return [entry if "${" in entry else os.path.abspath(home / entry) for entry in entries]
 
 
@@ -104,39 +107,36 @@ def _read_file(path: Path) -> Config:
             return read_python(path, shown, KEYS)
         return read_yaml(path, shown)
     except UnicodeDecodeError as error:
-        raise ConfigError([Fault(f"not a text file in UTF-8: {error.reason}.", shown)]) from error
+        raise ConfigError([Problem(f"not a text file in UTF-8: {error.reason}.", shown)]) from error
     except PermissionError as error:
-        raise ConfigError([Fault("permission to read this file is denied.", shown)]) from error
+        raise ConfigError([Problem("permission to read this file is denied.", shown)]) from error
 
 
 def _find(path: Path, where: str | None) -> Path:
-    """Return the absolute path of a config file, or refuse with what there is instead."""
+    """Return the absolute path of a config file; a wrong path is rejected with the nearest one."""
     if path.is_dir():
         written = RunDir(path).config_file
         if not written.is_file():
-            raise ConfigError([Fault(f"the directory '{show(path)}' has no config.yaml.", where)])
+            raise ConfigError([Problem(f"the directory '{show(path)}' has no config.yaml.", where)])
         path = written
     if not path.is_file():
-        options = (
-            []
-            if not path.parent.is_dir()
-            else [entry.name for entry in path.parent.iterdir() if entry.suffix in SUFFIXES]
-        )
-        hint = nearest(path.name, options)
-        raise ConfigError([Fault(f"there is no config file '{show(path)}'.{hint}", where)])
+        beside = path.parent.iterdir() if path.parent.is_dir() else ()
+        hint = nearest(path.name, [entry.name for entry in beside if entry.suffix in SUFFIXES])
+        raise ConfigError([Problem(f"there is no config file '{show(path)}'.{hint}", where)])
     if path.suffix not in SUFFIXES:
         kinds = ", ".join(SUFFIXES)
-        raise ConfigError([Fault(f"'{show(path)}' is no config file: it must be {kinds}.", where)])
+        message = f"'{show(path)}' is not a config file: it must be {kinds}."
+        raise ConfigError([Problem(message, where)])
     return Path(os.path.abspath(path))
 
 
-def _strip_marks_of_merging(tree: Tree) -> None:
+def _strip_merge_keys(tree: Tree) -> None:
     for value in [tree, *tree.values()]:
         if isinstance(value, dict):
             value.pop(REPLACE, None)
     for value in tree.values():
         if isinstance(value, dict):
-            _strip_marks_of_merging(value)
+            _strip_merge_keys(value)
 
 
 SUFFIXES = (".yaml", ".yml", ".json", ".py")

@@ -1,4 +1,8 @@
-"""From the path ``package.module.Class`` to the class, with the reason when there is none."""
+"""Import what a text names: a module, or the class at ``package.module.Class``.
+
+All names that a config or a user gives are imported here, so that one place decides what is an
+unknown name and what is an error of the imported code.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,18 @@ from collections.abc import Mapping, Sequence
 from traceback import extract_tb
 from types import ModuleType
 
-from hookloop.errors import ConfigError, Fault, nearest
+from hookloop.errors import ConfigError, Problem, nearest
+
+
+def load_module(name: str) -> ModuleType:
+    """Import a module; whatever it raises is raised here."""
+    return importlib.import_module(name)
 
 
 def locate(path: str) -> object:
-    """Import what a dotted path or ``module:Name`` stands for.
+    """Import the object that a dotted path or ``module:Name`` names.
 
-    A module that exists and fails while it is imported raises its own error, never 'not found'.
+    A module that exists but fails during its import raises its own error, never 'not found'.
 
     >>> locate("collections:OrderedDict").__name__
     'OrderedDict'
@@ -25,30 +34,33 @@ def locate(path: str) -> object:
         module_name, _, attribute = path.partition(":")
         module = _import(module_name)
         if module is None:
-            raise _refusal(f"there is no module '{module_name}'.{_where_searched(module_name)}")
+            raise _error(f"there is no module '{module_name}'.{_where_searched(module_name)}")
         return _descend(module, attribute.split("."), path)
     parts = path.split(".")
+    # The longest module first: in `a.b.C`, `a.b` is mostly a module, but may be a class in `a`.
     for count in range(len(parts) - 1, 0, -1):
         module = _import(".".join(parts[:count]))
         if module is not None:
             return _descend(module, parts[count:], path)
-    raise _refusal(f"there is no module '{parts[0]}'.{_where_searched(path)}")
+    raise _error(f"there is no module '{parts[0]}'.{_where_searched(path)}")
 
 
 def describe(error: BaseException) -> str:
-    """Say an exception in one line, with the place that raised it."""
+    """Return an exception in one line, with the file and line that raised it."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
+    # The frames of the import system itself are frozen: they lead nobody to the mistake.
     frames = [frame for frame in extract_tb(error.__traceback__) if "<frozen" not in frame.filename]
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"
 
 
 def _import(name: str) -> ModuleType | None:
-    """Import a module; None only when the module itself, or a package above it, does not exist."""
+    """Import a module; return None only if it, or a package above it, does not exist."""
     try:
-        return importlib.import_module(name)
+        return load_module(name)
     except ModuleNotFoundError as error:
+        # Another name means that the module exists, and imports something that does not.
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
             return None
@@ -64,12 +76,12 @@ def _descend(module: ModuleType, attributes: list[str], path: str) -> object:
         if not hasattr(found, attribute):
             owner = getattr(found, "__name__", str(found))
             kind = "module" if isinstance(found, ModuleType) else "class"
-            raise _refusal(
+            raise _error(
                 f"the {kind} '{owner}' has no '{attribute}'.{nearest(attribute, _members(found))}"
             )
         found = getattr(found, attribute)
     if isinstance(found, ModuleType):
-        raise _refusal(f"'{path}' is a module: name the class or function in it.")
+        raise _error(f"'{path}' is a module: name the class or function in it.")
     return found
 
 
@@ -80,7 +92,7 @@ def _entry(owner: Mapping[object, object] | Sequence[object], step: str, path: s
     else:
         options = {str(index): value for index, value in enumerate(owner)}
     if step not in options:
-        raise _refusal(f"'{path}' leads nowhere: there is no '{step}'.{nearest(step, options)}")
+        raise _error(f"'{path}' leads nowhere: there is no '{step}'.{nearest(step, options)}")
     return options[step]
 
 
@@ -91,12 +103,12 @@ def _members(owner: object) -> list[str]:
 
 def _where_searched(name: str) -> str:
     top = name.partition(".")[0]
-    known = [module.name for module in pkgutil.iter_modules()]
-    return nearest(top, known) + (
+    modules = [module.name for module in pkgutil.iter_modules()]
+    return nearest(top, modules) + (
         " Modules are looked for beside the config file and its bases, in the working directory, "
         "in 'import_path' and among the installed packages."
     )
 
 
-def _refusal(message: str) -> ConfigError:
-    return ConfigError([Fault(message)])
+def _error(message: str) -> ConfigError:
+    return ConfigError([Problem(message)])

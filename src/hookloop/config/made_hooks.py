@@ -1,6 +1,6 @@
-"""The hooks of a config once they are made: each checked by itself, with its place at hand.
+"""The hooks of a config after they are built: each is checked, and its line is known.
 
-The plan would refuse the same, but one fault at a time and without knowing the file.
+The plan would reject the same, but one problem at a time and without the line.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ from hookloop.config.tree import Config, Key, spell
 from hookloop.core.checks import check_hook
 from hookloop.core.hook import Hook
 from hookloop.core.points import PointTable
-from hookloop.errors import Fault, HookError
+from hookloop.errors import HookError, Problem
 from hookloop.trainer.adapters import adapt, numbered
 
 
 class MadeHooks:
-    """Hooks of one config, in order.
+    """The hooks of one config, in order.
 
     Args:
         config: The config.
-        points: The mount points that they may act at.
+        points: The mount points at which they may act.
 
     Attributes:
-        faults: What is wrong with those that were taken.
+        problems: What is wrong with the hooks that were added.
     """
 
     def __init__(self, config: Config, points: PointTable) -> None:
         self.config = config
         self.points = points
-        self.faults: list[Fault] = []
-        self._taken: list[tuple[object, list[Hook]]] = []
+        self.problems: list[Problem] = []
+        self._added: list[tuple[object, list[Hook]]] = []
         self._keys: list[tuple[Hook, Key]] = []
 
-    def take(self, key: Key, part: object, made: object) -> list[Hook]:
-        """Take a hook, or what stands for a foreign one; return it in our form."""
+    def add(self, key: Key, part: object, made: object) -> list[Hook]:
+        """Add a hook, ours or a foreign one; return it as hooks of ours."""
         try:
             ours = adapt(made)
             every = part.settings.get("every") if isinstance(part, Part) else None
@@ -42,36 +42,36 @@ class MadeHooks:
             for hook in ours:
                 check_hook(hook, self.points)
         except HookError as error:
-            self._fault(key, str(error))
+            self._report(key, str(error))
             return []
-        self._taken.append((made, ours))
+        self._added.append((made, ours))
         self._keys += [(hook, key) for hook in ours]
         return ours
 
     def all(self) -> list[Hook]:
-        """Return those taken so far; two of one name are a fault."""
-        hooks = numbered(self._taken)
-        first: set[str] = set()
+        """Return the hooks added so far; two with the same name are a problem."""
+        hooks = numbered(self._added)
+        names: set[str] = set()
         for hook, key in self._keys:
-            if hook.name in first:
-                self._fault(
+            if hook.name in names:
+                self._report(
                     key,
                     f"another hook is named '{hook.name}', too: give this one a name of its own, "
                     f"{{type: {type(hook).__name__}, name: {hook.name}_2, ...}}.",
                 )
-            first.add(hook.name)
+            names.add(hook.name)
         return hooks
 
-    def place_of(self, name: str) -> Key | None:
-        """Return where the hook of a name is written."""
+    def key_of(self, name: str) -> Key | None:
+        """Return the key of the hook with a name."""
         return next((key for hook, key in self._keys if hook.name == name), None)
 
-    def _fault(self, key: Key, message: str) -> None:
-        self.faults.append(Fault(f"{spell(key)}: {message}", self.config.where(key)))
+    def _report(self, key: Key, message: str) -> None:
+        self.problems.append(Problem(f"{spell(key)}: {message}", self.config.where(key)))
 
 
 def _limit(hooks: list[Hook], every: object, kind: str) -> None:
-    """Limit a foreign hook, which knows nothing of our schedules, as the config says."""
+    """Set the interval of a foreign hook, which has no argument of its own for ours."""
     for hook in hooks:
         if hook.every is not None or len(hooks) > 1:
             raise HookError(f"'every' cannot limit {kind}: it has arguments of its own for that.")

@@ -1,11 +1,10 @@
-"""The built-in names of each kind: our hooks, and what torch itself offers.
+"""The built-in names of each kind: our hooks, and the classes and functions of torch.
 
 Each function imports what it lists, so it is called only when a name has to be looked up.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 
@@ -15,11 +14,11 @@ from hookloop.errors import HookError
 
 
 class LazyNames(Mapping[str, object]):
-    """The names of a package's ``__all__``, each imported when it is asked for."""
+    """The names of a package's ``__all__``; each is imported when it is looked up."""
 
-    def __init__(self, package: str) -> None:
-        self._package = importlib.import_module(package)
-        self._names = sorted(self._package.__all__)
+    def __init__(self, package: ModuleType) -> None:
+        self._package = package
+        self._names = sorted(package.__all__)
 
     def __getitem__(self, name: str) -> object:
         if name not in self._names:
@@ -34,18 +33,19 @@ class LazyNames(Mapping[str, object]):
 
 
 class HookNames(LazyNames):
-    """Our hooks; behind them what files registered for a dialect, and the dialects' catalogues."""
+    """Our hooks, then those registered by files of a dialect, then the dialects' catalogues."""
 
     def __getitem__(self, name: str) -> object:
         if name in self._names:
             return super().__getitem__(name)
         if (own := registered(name)) is not None:
             return own
+        # The names of a dialect can be looked up, but are not listed: ours stay the first choice.
         catalogues = {dialect.name: dialect.catalogue() for dialect in installed().values()}
         found = {system: names[name] for system, names in catalogues.items() if name in names}
         if len(found) > 1:
             raise HookError(
-                f"'{name}' is a hook of {' and of '.join(found)}: say which is meant, with "
+                f"'{name}' is a hook of {' and of '.join(found)}: choose one with "
                 f"dialect: {next(iter(found))}, or by its path, '{next(iter(found.values()))}'."
             )
         for path in found.values():
@@ -54,26 +54,28 @@ class HookNames(LazyNames):
 
 
 def hooks() -> Mapping[str, object]:
-    """The hooks that come with hookloop."""
-    return HookNames("hookloop.hooks")
+    """Return the hooks that come with hookloop."""
+    import hookloop.hooks
+
+    return HookNames(hookloop.hooks)
 
 
 def optimizers() -> Mapping[str, object]:
-    """The optimizers of ``torch.optim``."""
+    """Return the optimizers of ``torch.optim``."""
     import torch.optim
 
     return _subclasses(torch.optim, torch.optim.Optimizer)
 
 
 def schedules() -> Mapping[str, object]:
-    """The schedulers of ``torch.optim.lr_scheduler``."""
+    """Return the schedulers of ``torch.optim.lr_scheduler``."""
     from torch.optim import lr_scheduler
 
     return _subclasses(lr_scheduler, lr_scheduler.LRScheduler)
 
 
 def data() -> Mapping[str, object]:
-    """The loader and the composable data sets of ``torch.utils.data``."""
+    """Return the loader and the composable data sets of ``torch.utils.data``."""
     import torch.utils.data
 
     public = ("ChainDataset", "ConcatDataset", "DataLoader", "StackDataset", "Subset")
@@ -81,7 +83,7 @@ def data() -> Mapping[str, object]:
 
 
 def losses() -> Mapping[str, object]:
-    """The loss modules of ``torch.nn`` and the loss functions of ``torch.nn.functional``."""
+    """Return the losses of ``torch.nn`` and the loss functions of ``torch.nn.functional``."""
     import torch.nn
     from torch.nn import functional
 
@@ -95,11 +97,11 @@ def losses() -> Mapping[str, object]:
 
 
 def metrics() -> Mapping[str, object]:
-    """The metrics of torchmetrics, when it is installed."""
+    """Return the metrics of torchmetrics, if it is installed."""
     try:
         import torchmetrics
     except ModuleNotFoundError as error:
-        if error.name != "torchmetrics":
+        if error.name != "torchmetrics":  # It is installed, and lacks something itself.
             raise
         return {}
     return _subclasses(torchmetrics, torchmetrics.Metric)

@@ -1,6 +1,6 @@
-"""Names for classes and functions, so that a config can say ``type: StopAfter``.
+"""Names for classes and functions, so that a config can write ``type: StopAfter``.
 
-A name is looked up among what was registered here, then among installed plugins (entry points of
+A name is looked up among the registered ones, then among installed plugins (entry points of
 the group ``hookloop.hooks``, ``hookloop.models``, ...), then in the built-in namespace of its kind.
 A dotted path (``pkg.module.Class`` or ``pkg.module:Class``) always works, without registration.
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, overload
 from hookloop import peers
 from hookloop.config import namespaces
 from hookloop.config.locate import describe, locate
-from hookloop.errors import ConfigError, Fault, HookError, HookloopError
+from hookloop.errors import ConfigError, HookError, HookloopError, Problem
 from hookloop.peers import suggestion
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class Registry(Generic[T_co]):
     """Names of one kind of thing.
 
     Args:
-        kind: What the names stand for, in the singular, as messages say it.
+        kind: What the names stand for, in the singular, as messages show it.
         group: The entry point group of installed plugins.
-        builtin: Returns the built-in names; called when the first of them is needed.
-        peers: What other libraries call them.
+        builtin: Returns the built-in names; called when a name is first looked up among them.
+        peers: Names that other libraries use for them.
 
     >>> SHAPES: Registry[object] = Registry("shape", group="example.shapes")
     >>> @SHAPES.register()
@@ -73,8 +73,8 @@ class Registry(Generic[T_co]):
     def register(self, name: Factory | str | None = None) -> Factory | Callable[[Factory], Factory]:
         """Register the decorated class or function, under its own name if none is given.
 
-        A module that is reloaded may register its classes again; another class of a name that is
-        taken is refused.
+        A module that is reloaded may register its classes again. Another class under a name that is
+        taken is rejected.
         """
         if name is not None and not isinstance(name, str):
             return self._add(name.__name__, name)
@@ -85,16 +85,17 @@ class Registry(Generic[T_co]):
         return decorate
 
     def get(self, name: str) -> Callable[..., T_co]:
-        """Return what ``name`` stands for; an unknown name is refused with the nearest one."""
+        """Return what ``name`` stands for; an unknown name is rejected with the nearest one."""
         try:
             found = self._find(name)
         except HookloopError:
             raise
         except Exception as error:
             problem = f"{self.kind} '{name}' could not be imported: {describe(error)}"
-            raise self._refusal(problem) from error
+            raise self._error(problem) from error
         if not callable(found):
-            raise self._refusal(f"'{name}' is no {self.kind}: it is {found!r}.")
+            article = "an" if self.kind[0] in "aeiou" else "a"
+            raise self._error(f"'{name}' is not {article} {self.kind}: it is {found!r}.")
         return found
 
     def __contains__(self, name: str) -> bool:
@@ -107,6 +108,7 @@ class Registry(Generic[T_co]):
         return sorted({*self._registered, *self._plugins, *self._builtin})
 
     def _find(self, name: str) -> object:
+        # What the user registered wins over plugins and built-in names.
         if name in self._registered:
             return self._registered[name]
         if name in self._plugins:
@@ -118,14 +120,14 @@ class Registry(Generic[T_co]):
         hint = suggestion(name, self._peers, self.names()) or (
             f" Write a registered name, or the path of one: 'package.module:{name}'."
         )
-        raise self._refusal(f"no {self.kind} is named '{name}'.{hint}")
+        raise self._error(f"no {self.kind} is named '{name}'.{hint}")
 
     def _add(self, name: str, factory: Factory) -> Factory:
-        taken = self._registered.get(name)
-        if taken is not None and not _is_same(taken, factory):
-            raise self._refusal(
+        registered = self._registered.get(name)
+        if registered is not None and not _is_same(registered, factory):
+            raise self._error(
                 f"two {self.group.rpartition('.')[2]} are registered as '{name}': "
-                f"{_name(taken)} and {_name(factory)}. Give one of them another name: "
+                f"{_name(registered)} and {_name(factory)}. Give one of them another name: "
                 f"register('other_name')."
             )
         self._registered[name] = factory
@@ -133,23 +135,28 @@ class Registry(Generic[T_co]):
 
     @cached_property
     def _plugins(self) -> dict[str, metadata.EntryPoint]:
+        # Only the names are read here: a plugin is imported when its name is looked up.
         return {point.name: point for point in metadata.entry_points(group=self.group)}
 
     @cached_property
     def _builtin(self) -> Mapping[str, object]:
         return self._builtin_names()
 
-    def _refusal(self, message: str) -> HookloopError:
-        return HookError(message) if self.kind == "hook" else ConfigError([Fault(message)])
+    def _error(self, message: str) -> HookloopError:
+        return HookError(message) if self.kind == "hook" else ConfigError([Problem(message)])
 
 
 def _is_path(name: str) -> bool:
-    """Tell a path from a name, so that a path is not looked for in libraries that load slowly."""
+    """Return whether a name is a dotted path, which no registry has to be searched for."""
+    # The built-in names are slow to list: they import torch.
     return "." in name or ":" in name
 
 
 def _is_same(one: object, other: object) -> bool:
-    """Tell whether two classes are one, loaded twice: by a reload or under a second module name."""
+    """Return whether two classes are the same one, loaded twice.
+
+    That happens when a module is reloaded, or imported under a second name.
+    """
     if getattr(one, "__qualname__", None) != getattr(other, "__qualname__", ""):
         return False
     same_module = getattr(one, "__module__", None) == getattr(other, "__module__", "")

@@ -1,7 +1,7 @@
 """The keys that a config may have.
 
-A key is built (an object described by its ``type``), a setting (a plain value handed to the
-Trainer as it is), or about the config itself.
+A key describes an object to build (with a ``type``), is a setting (a plain value that the Trainer
+gets as it is), or concerns the config itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BUILT = (
     "points",
     "load_from",
 )
-"""Keys whose values describe objects, in the order in which these are built."""
+"""Keys whose values describe objects, in the order in which they are built."""
 
 SETTINGS: dict[str, object] = {
     "max_epochs": int | None,
@@ -47,7 +47,7 @@ SETTINGS: dict[str, object] = {
 """Arguments of the Trainer that are plain values, with their types."""
 
 LEAST = {"max_epochs": 1, "max_iters": 1, "epoch_iters": 1, "accumulate": 1, "val_begin": 0}
-"""The smallest values that make sense."""
+"""The smallest value that each of these settings may have."""
 
 ABOUT: dict[str, object] = {
     "name": str | None,
@@ -60,9 +60,9 @@ ABOUT: dict[str, object] = {
 """Keys that the Trainer does not see."""
 
 SHOWN = ("name", "run_dir", "resume", "imports", "custom_imports", "import_path")
-"""Keys whose values become names of files or modules, so that none can be a secret."""
+"""Keys whose values become names of files or modules, so a secret cannot be used there."""
 
 NOT_COMPARED = ("import_path", "name", "run_dir", "resume")
-"""Keys in which two runs of the same config may differ."""
+"""Keys that may differ between two runs of the same config."""
 
 KEYS = (*BUILT, *SETTINGS, *ABOUT)

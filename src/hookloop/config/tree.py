@@ -1,4 +1,4 @@
-"""A config in memory: a tree of plain values and, beside it, where each node was written."""
+"""A config in memory: a tree of plain values, and the file and line of each node."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hookloop.errors import Fault
+from hookloop.errors import Problem
 from hookloop.secret import Reference
 
 Key = tuple[str | int, ...]
-"""The way from the root to a node: ``("hooks", 2, "patience")``."""
+"""The path from the root to a node: ``("hooks", 2, "patience")``."""
 
 Tree = dict[str, object]
 
 REPLACE = "_delete_"
+COMMAND_LINE = "command line"
+"""What a mark starts with, instead of a file, if the node was set by an override."""
 
 
 def spell(key: Key) -> str:
-    """Write a key as messages show it.
+    """Return a key as messages show it.
 
     >>> spell(("hooks", 2, "patience"))
     'hooks[2].patience'
@@ -31,39 +33,43 @@ def spell(key: Key) -> str:
 
 @dataclass
 class Config:
-    """What config files say: the tree, the place of each node, and the faults met so far.
+    """The content of config files: the tree, where each node was written, and the problems so far.
 
-    Reading keeps a fault that leaves the tree usable (a key given twice, a reference to nothing) in
-    ``faults``; they are raised together with all that checking finds, so that a user mends a config
-    in one go.
+    A problem that leaves the tree usable (a key given twice, a reference to nothing) is kept in
+    ``problems``. It is raised later together with what checking finds, so that the user can fix all
+    of them in one go.
 
     Attributes:
         tree: Mappings, lists and scalars; from a Python file also classes, functions and objects.
         path: The file that was loaded.
-        marks: ``file:line`` of nodes. A node without one is where its nearest ancestor is.
-        faults: What is wrong with the files.
-        warnings: What is read as something else than what is written.
-        removed: Nodes that were there until null took them away.
-        origins: Where the objects of a Python file can be found again, by their ``id``.
-        references: Nodes whose value came from the environment or is a secret, as they are to be
-            written.
+        marks: ``file:line`` of nodes. A node without one has that of its nearest ancestor.
+        problems: What is wrong with the files.
+        warnings: Values that YAML reads as something else than what is written.
+        removed: Nodes that existed until null removed them.
+        origins: The import paths of the objects of a Python file, by their ``id``.
+        references: Nodes whose value came from the environment or is a secret, with the text to
+            write instead.
     """
 
     tree: Tree
     path: Path
     marks: dict[Key, str] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
-    warnings: list[Fault] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
     removed: set[Key] = field(default_factory=set)
     origins: dict[int, str] = field(default_factory=dict)
     references: dict[Key, Reference] = field(default_factory=dict)
 
     def where(self, key: Key) -> str | None:
-        """Return where a node was written."""
+        """Return the ``file:line`` where a node was written."""
         for length in range(len(key), -1, -1):
             if key[:length] in self.marks:
                 return self.marks[key[:length]]
         return None
+
+    def is_override(self, key: Key) -> bool:
+        """Return whether a node was set on the command line."""
+        return is_on_command_line(self.where(key))
 
     def at(self, key: Key) -> object:
         """Return a node."""
@@ -76,9 +82,9 @@ class Config:
         """Replace a node."""
         self.at(key[:-1])[key[-1]] = value  # type: ignore[index]
 
-    def add_fault(self, key: Key, message: str) -> None:
-        """Note that something is wrong at a node."""
-        self.faults.append(Fault(message, self.where(key)))
+    def add_problem(self, key: Key, message: str) -> None:
+        """Add a problem of a node."""
+        self.problems.append(Problem(message, self.where(key)))
 
     def absorb(self, child: Config) -> None:
         """Merge another config over this one: mappings merge by key, anything else replaces.
@@ -86,13 +92,13 @@ class Config:
         A mapping with ``_delete_: true`` replaces as well.
         """
         self._absorb(self.tree, child, child.tree, ())
-        self.faults += child.faults
+        self.problems += child.problems
         self.warnings += child.warnings
         self.removed |= child.removed
         self.origins |= child.origins
 
     def forget(self, key: Key) -> None:
-        """Drop the marks of a node and of all below it, because it is being replaced."""
+        """Delete the marks of a node and of everything below it, because it is being replaced."""
         for old in [old for old in self.marks if old[: len(key)] == key]:
             del self.marks[old]
 
@@ -102,6 +108,7 @@ class Config:
             old = mine.get(name)
             if isinstance(old, dict) and isinstance(value, dict) and not value.get(REPLACE):
                 self._absorb(old, child, value, at)
+                # The calls below took the marks of the child's own entries; others keep the base's.
                 moved = [at] if at in child.marks else []
             else:
                 if value is None and old is not None:
@@ -110,6 +117,11 @@ class Config:
                 self.forget(at)
                 moved = [mark for mark in child.marks if mark[: len(at)] == at]
             self.marks.update({mark: child.marks[mark] for mark in moved})
+
+
+def is_on_command_line(where: str | None) -> bool:
+    """Return whether a mark is that of an override rather than of a file."""
+    return where is not None and where.startswith(COMMAND_LINE)
 
 
 def nodes(value: object, key: Key = ()) -> Iterator[tuple[Key, object]]:

@@ -14,7 +14,7 @@ from hookloop.data.indices import Place
 from hookloop.data.orders import Orders
 from hookloop.data.randomness import Randomness
 from hookloop.data.reader import make_reader
-from hookloop.errors import DataError
+from hookloop.errors import DataError, caused_by
 
 Batches = Iterable[object]
 
@@ -275,4 +275,5 @@ def open_streams(
         streams = {str(key): (value, f"{name}['{key}']") for key, value in data.items()}
     else:
         streams = {"": (data, name)}
-    return {key: Source(*one, seed_samples=seed_samples) for key, one in streams.items()}
+    with caused_by(name):
+        return {key: Source(*one, seed_samples=seed_samples) for key, one in streams.items()}

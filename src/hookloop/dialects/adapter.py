@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from hookloop.core.hook import Call, Hook, OnError, Priority, snake_case
 from hookloop.errors import HookError, nearest
-from hookloop.runs.run_log import log_as_well
+from hookloop.runs.run_log import forward_logger
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,7 +154,7 @@ class Adapter(Hook):
             run.facades[key] = self._make_facade(run)
         self.facade = cast("Facade", run.facades[key])
         for name in self.facade.loggers:
-            log_as_well(name)
+            forward_logger(name)
 
     def stores(self, run_dir: Path) -> Sequence[str]:
         folder = _instance_text(self.foreign, "checkpoint_folder")  # Classy Vision's word.

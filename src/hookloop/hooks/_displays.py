@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from hookloop.hooks._wording import describe, of, place, remaining
-from hookloop.runs.shown import print_line, shown
+from hookloop.runs.shown import make_safe, print_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +94,8 @@ class Bars:
         """Print a line above the bars."""
         if self._live is not None:
             self._live.refresh()  # A window that has become narrower is cleared up first.
-        self._console.print(shown(line), style=style, markup=False, highlight=False, soft_wrap=True)
+        text = make_safe(line)
+        self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def start(self, run: Run) -> None:
         """Open the bars."""
@@ -129,7 +130,7 @@ class Bars:
         done, total = progress.iter_in_epoch, progress.epoch_iters
         bars.update(self._epoch_bar, completed=done, total=total)
         self._frame.state = f"epoch {epoch}  eta {remaining(run, recent)}"
-        self._frame.numbers = shown(describe(run, recent)).split("  ")
+        self._frame.numbers = make_safe(describe(run, recent)).split("  ")
 
     def evaluate(self, run: Run, done: int, total: int | None) -> None:
         """Move the bar of an evaluation."""

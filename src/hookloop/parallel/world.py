@@ -49,11 +49,14 @@ def choose_device(wanted: str | torch.device) -> torch.device:
             device = torch.device(wanted)
         except RuntimeError as error:
             hint = "Write 'auto', 'cpu', 'cuda' or 'mps', with a number to choose one: 'cuda:1'."
-            raise HookloopError(f"device={wanted!r} is not a device of torch. {hint}") from error
+            raise HookloopError(
+                f"device={wanted!r} is not a device of torch. {hint}", argument="device"
+            ) from error
         if device.type == "cuda" and not torch.cuda.is_available():
             raise HookloopError(
                 f"device={str(wanted)!r}: torch finds no CUDA device here. Write 'auto' or 'cpu', "
-                "or install a build of torch for CUDA and its driver."
+                "or install a build of torch for CUDA and its driver.",
+                argument="device",
             )
         return device
     if torch.cuda.is_available():

@@ -1,1 +1,1 @@
-"""A run on disk: where its files are and how they are read. Knows neither torch nor the engine."""
+"""A run on disk: its files, and how to read them. It needs neither torch nor the engine."""

@@ -1,9 +1,9 @@
-"""Writing into a directory that somebody else may have filled: no link in it is followed.
+"""Write into a directory that somebody else may have filled, without following links in it.
 
-A directory that was copied, unpacked or shared can hold symbolic links in the place of files. To
-append to such a file, or to empty it, would change whatever it leads to. Files are therefore
-written beside their place and renamed, which replaces a link, or opened in a way that rejects one.
-Only what lies inside the directory is looked at: the directory itself may be reached through links.
+A directory that was copied, unpacked or shared can hold symbolic links instead of files. Appending
+to such a file, or emptying it, would change the target of the link. Files are therefore written
+beside their final path and renamed, which replaces a link, or opened in a way that rejects one.
+Only links inside the directory matter: the directory itself may be reached through links.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import IO, BinaryIO
 
 from hookloop.errors import LinkError
 
-# Windows has neither; there a link is looked for before the file is opened.
+# Windows has neither flag; there, only `reject_link` finds a link, before the file is opened.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # A FIFO would wait for somebody to read it.
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # Opening a FIFO would wait for a reader.
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a whole file or nothing: a crash leaves the old file, never half of the new one."""
+    """Write a whole file or nothing: after a crash, the file is the old one or the new one."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Do the same with bytes; unless ``durable``, a crash of the machine may lose them."""
+    """Do the same as `write_text` with bytes; unless ``durable``, a machine crash may lose them."""
     with drafted(path) as draft:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _BINARY
         with os.fdopen(os.open(draft, flags, 0o666), "wb") as file:
@@ -41,13 +41,13 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
 
 
 def overwrite(path: Path, data: bytes) -> bool:
-    """Write a file in the room that it has already, for a disk without any; return whether it fits.
+    """Write a file into the blocks that it already has, for a full disk; return whether it fits.
 
     A crash in the middle damages it, so this is a last resort.
     """
     number = open_own(path, os.O_RDWR)
     try:
-        room = getattr(os.fstat(number), "st_blocks", 0) * 512
+        room = getattr(os.fstat(number), "st_blocks", 0) * 512  # POSIX counts in blocks of 512.
         if os.fstat(number).st_nlink > 1 or len(data) > room:
             return False
         os.write(number, data)
@@ -60,10 +60,10 @@ def overwrite(path: Path, data: bytes) -> bool:
 
 @contextmanager
 def drafted(path: Path) -> Iterator[Path]:
-    """Give a path to write to, whose file takes the place of ``path`` if nothing fails."""
+    """Yield a path to write to; its file replaces ``path`` if nothing fails."""
     draft = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
     try:
-        draft.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)  # Of a process that crashed, or a link with that name.
         yield draft
         os.replace(draft, path)
     except BaseException:
@@ -72,15 +72,15 @@ def drafted(path: Path) -> Iterator[Path]:
 
 
 def append(path: Path, text: str) -> None:
-    """Add text to the end of a file, which is made when it is missing."""
+    """Append text to a file, which is created if it is missing."""
     with open_to_append(path) as file:
         file.write(text.encode())
 
 
 def open_to_append(path: Path, buffering: int = -1) -> BinaryIO:
-    """Open a file at its end; made when it is missing.
+    """Open a file to append to it; it is created if it is missing.
 
-    A file that has a second name, as a backup made of hard links has, is first copied.
+    A file with a second name, as in a backup made of hard links, is copied first.
 
     Raises:
         LinkError: If it is a link, or not a file at all.
@@ -106,12 +106,12 @@ def has_left(file: IO[bytes], path: Path) -> bool:
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Open a file of a run without following a link; made when it is missing."""
+    """Open a file of a run without following a link; it is created if it is missing."""
     reject_link(path)
     try:
         number = os.open(path, flags | os.O_CREAT | _NO_FOLLOW | _NO_WAIT | _BINARY, 0o666)
     except OSError as error:
-        reject_link(path)
+        reject_link(path)  # A link that was put there meanwhile explains the failure better.
         raise error
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
@@ -120,39 +120,39 @@ def open_own(path: Path, flags: int) -> int:
 
 
 def reject_link(path: Path) -> None:
-    """Reject a path that is there and is not a file of its own."""
+    """Reject a path that exists and is not a regular file."""
     try:
         mode = os.lstat(path).st_mode
-    except OSError:  # It is missing, or opening it gives the reason.
+    except OSError:  # It is missing, or opening it will show the reason.
         return
     if stat.S_ISLNK(mode):
         raise LinkError(
-            f"'{path}' is a symbolic link, which is not followed: whatever it leads to would be "
-            "changed. Delete the link, or move the file into its place."
+            f"'{path}' is a symbolic link, which is not followed: its target would be changed. "
+            "Delete the link, or replace it by the file."
         )
     if not stat.S_ISREG(mode):
         raise LinkError(f"'{path}' is not a file, so nothing is written to it: delete it.")
 
 
 def make_folder(path: Path, home: Path) -> Path:
-    """Make a directory inside another one, ``home``, and return it; no link leads out of that."""
+    """Make a directory inside ``home`` and return it; links on the way are rejected."""
     reject_links(path, home)
     path.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def reject_links(path: Path, home: Path) -> None:
-    """Reject a directory inside another one, ``home``, if a link is on the way to it.
+    """Reject a directory inside ``home`` if a link is on the way to it.
 
-    A path outside of ``home`` is one that the user has named, and left alone.
+    A path outside of ``home`` was chosen by the user, and is not checked.
     """
     if not path.is_relative_to(home):
         return
-    place = home
+    directory = home
     for part in path.relative_to(home).parts:
-        place /= part
-        if place.is_symlink():
+        directory /= part
+        if directory.is_symlink():
             raise LinkError(
-                f"'{place}' is a symbolic link, so nothing is written into it. Delete the link, "
-                "or name the directory that it leads to."
+                f"'{directory}' is a symbolic link, so nothing is written into it. Delete the "
+                "link, or name the directory that it leads to."
             )

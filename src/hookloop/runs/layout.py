@@ -1,4 +1,4 @@
-"""The files of a run directory: their names, how a directory is claimed, and atomic writing.
+"""The files of a run directory: their names, how a directory is claimed, how files are written.
 
 Laid out like this::
 
@@ -29,32 +29,32 @@ from hookloop.runs.records import to_json, to_number
 __all__ = ["TIME", "Pointer", "RunDir", "default_path", "to_json", "write_text"]
 
 TIME = "{time}"
-"""Stands for the time in the path of a run that is to be made."""
+"""Stands for the time in the path of a new run."""
 
 
 LONGEST_POINTER = 4096
-"""Bytes of ``last_checkpoint`` that are read."""
+"""How many bytes of ``last_checkpoint`` are read."""
 
 
 @dataclass(frozen=True)
 class Pointer:
-    """What ``last_checkpoint`` names.
+    """The content of ``last_checkpoint``.
 
     Attributes:
-        name: The file.
-        place: Directory or URL of another store; None for the run's own directory.
+        name: The name of the file.
+        location: Directory or URL of another store; None for the run's own directory.
     """
 
     name: str
-    place: str | None = None
+    location: str | None = None
 
     def __str__(self) -> str:
-        return self.name if self.place is None else f"{self.place}/{self.name}"
+        return self.name if self.location is None else f"{self.location}/{self.name}"
 
 
 @dataclass(frozen=True)
 class RunDir:
-    """The directory of one run. Making the object touches no file; ``create`` and ``open`` do."""
+    """The directory of one run. The constructor touches no file; ``create`` and ``open`` do."""
 
     path: Path
 
@@ -63,16 +63,16 @@ class RunDir:
         """Claim a directory for a new run.
 
         Args:
-            path: The directory to use; one that already holds a run is refused. ``{time}`` in its
-                last part stands for the time, and a number is added when that is taken.
-            root: Where a directory named after the time is made when no ``path`` is given.
+            path: The directory to use; one that already holds a run is rejected. ``{time}`` in its
+                last part stands for the time, and a number is added if that name is taken.
+            root: Where a directory named after the time is made if no ``path`` is given.
         """
         if path is None:
             path = Path(root) / TIME
         if TIME in Path(path).name:
             return cls(_claim(Path(path)))
         run = cls(Path(path))
-        run.refuse_taken()
+        run.reject_taken()
         _make(run.path)
         if not os.access(run.path, os.W_OK | os.X_OK):
             raise HookloopError(
@@ -83,7 +83,7 @@ class RunDir:
 
     @classmethod
     def open(cls, path: str | Path) -> RunDir:
-        """Take the directory of an existing run, to resume it; made when it is missing."""
+        """Open the directory of an existing run, to resume it; it is created if it is missing."""
         run = cls(Path(path))
         _make(run.path)
         return run
@@ -100,7 +100,7 @@ class RunDir:
 
     @property
     def summary_file(self) -> Path:
-        """How the run ended, or how it stands."""
+        """How the run ended, or its status so far."""
         return self.path / "summary.json"
 
     @property
@@ -115,32 +115,32 @@ class RunDir:
 
     @property
     def last_pointer(self) -> Pointer | None:
-        """What ``last_checkpoint`` says, as text that is not to be trusted; None without one."""
+        """The content of ``last_checkpoint``, which is not to be trusted; None if it is missing."""
         if not self.last_checkpoint_file.is_file():
             return None
         with self.last_checkpoint_file.open("rb") as file:
             text = file.read(LONGEST_POINTER).decode("utf-8", "replace").strip()
-        place, slash, name = text.rpartition("/")
-        return Pointer(name, place if slash else None)
+        location, slash, name = text.rpartition("/")
+        return Pointer(name, location if slash else None)
 
     @property
     def last_checkpoint(self) -> Path | None:
-        """The newest checkpoint in this directory, or None when there is none yet."""
+        """The newest checkpoint in this directory, or None if there is none yet."""
         pointer = self.last_pointer
-        return None if pointer is None or pointer.place else self.path / pointer.name
+        return None if pointer is None or pointer.location else self.path / pointer.name
 
     def holds_run(self) -> bool:
-        """Tell whether a run has left records or checkpoints here."""
+        """Return whether there are records or checkpoints of a run here."""
         if self.summary_file.exists() or self.metrics_file.exists():
             return True
         return self.path.is_dir() and any(self.path.glob("*.pth"))
 
     def can_be_continued(self) -> bool:
-        """Return whether a run was begun here; one that was killed early has its config alone."""
+        """Return whether a run was started here; one that was killed early has only its config."""
         return self.holds_run() or self.last_checkpoint_file.is_file() or self.config_file.is_file()
 
-    def refuse_taken(self) -> None:
-        """Refuse a path where no new run can begin."""
+    def reject_taken(self) -> None:
+        """Reject a path where no new run can start."""
         if self.path.exists() and not self.path.is_dir():
             raise RunExistsError(f"'{self.path}' is a file: a run needs a directory of its own.")
         if self.holds_run():
@@ -151,25 +151,25 @@ class RunDir:
 
     def write_config(self, config: Mapping[str, object]) -> None:
         """Write the effective config as plain YAML."""
-        # Local, so that a run can be found and read where PyYAML is not wanted (--help).
+        # Imported here, so that finding and reading runs does not load PyYAML (--help).
         from hookloop.runs import plain_yaml
 
         write_text(self.config_file, plain_yaml.dump(config))
 
     def write_summary(self, summary: Mapping[str, object], *, durable: bool = True) -> None:
-        """Write how the run ended; the keys are those that ``hookloop.runs.reader`` reads.
+        """Write how the run ended; ``hookloop.runs.reader`` reads the keys.
 
-        Unless ``durable``, a crash of the machine may leave the one before.
+        Unless ``durable``, a crash of the machine may leave the previous summary.
         """
         data = (to_json(summary, indent=2) + "\n").encode()
         try:
             write_bytes(self.summary_file, data, durable=durable)
-        except OSError:  # On a full disk, a run that has ended would look as if it went on.
+        except OSError:  # On a full disk, a run that has ended would seem to be running.
             if not self.summary_file.is_file() or not overwrite(self.summary_file, data):
                 raise
 
     def read_summary(self) -> dict[str, object]:
-        """Return what ``write_summary`` wrote, numbers restored; empty before that.
+        """Return what ``write_summary`` wrote, with numbers restored; empty before that.
 
         Raises:
             OSError: If it cannot be read.
@@ -188,7 +188,7 @@ class RunDir:
     def read_metrics(self) -> Iterator[dict[str, object]]:
         """Yield the records of ``metrics.jsonl`` in order, NaN and infinities as floats.
 
-        A last line without its end is a record that is being written just now: it is left out.
+        A last line without its newline is still being written, and is left out.
         """
         if not self.metrics_file.is_file():
             return
@@ -199,7 +199,7 @@ class RunDir:
 
 
 def default_path(name: str | None = None) -> Path:
-    """Return where a run goes when nobody says where: named after the time, and after itself.
+    """Return the default directory of a run, named after the time and its own name.
 
     >>> str(default_path("digits"))
     'runs/{time}_digits'
@@ -220,10 +220,11 @@ def _make(directory: Path) -> None:
 
 
 def _claim(template: Path) -> Path:
-    """Make a directory named after the time; mkdir decides between two runs of one second."""
+    """Make a directory named after the time."""
     _make(template.parent)
     name = template.name.replace(TIME, datetime.now().strftime("%Y-%m-%d_%H-%M-%S"))
     count = 1
+    # No look first: only mkdir decides safely between two runs that start in the same second.
     while True:
         path = template.with_name(name if count == 1 else f"{name}-{count}")
         try:

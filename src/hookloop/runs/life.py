@@ -1,8 +1,8 @@
-"""Whether the process that trains in a directory is alive, as far as its lock tells.
+"""Find out from its lock whether the process that trains in a directory is alive.
 
-A lock that the system knows is the surest sign: it ends with its process, and is seen from other
-hosts and containers where the file system shares it. Otherwise the file names process and host, and
-when the process began, so that another one with the same number is not taken for it.
+A lock in the operating system is the surest sign: it ends with its process, and other hosts and
+containers see it if the file system shares it. Otherwise the file names the process, its host, and
+when the process started, so that a new process with the same number is not mistaken for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Literal
 from hookloop.runs.reading import opened_to_read
 
 Life = Literal["alive", "dead", "unknown", "none"]
-"""``unknown`` is that of a process on another host, ``none`` that of a directory without a lock."""
+"""``unknown``: the process is on another host. ``none``: the directory has no lock."""
 
 LONGEST = 400
 _TEXT = re.compile(
@@ -27,7 +27,8 @@ _TEXT = re.compile(
 )
 _ZOMBIE = ("Z", "X")
 
-# The structure with which the system is asked about a lock: type, whence, start, length, process.
+# `struct flock`, which fcntl needs to query a lock. Its layout differs from system to system, and
+# Python does not know it: type, whence, start, length, process on Linux, another order on macOS.
 _LOCK_FORMS = {"linux": "hhqqi4x", "darwin": "qqihh"}
 
 
@@ -36,10 +37,11 @@ class Holder:
     """The process that a lock names.
 
     Attributes:
-        pid: Its number.
-        host: Where it is.
-        begun: A mark of when it began, which no other process of that number has; "" if unknown.
-        file: The number of the lock's file, which a copy of it does not have; 0 if unknown.
+        pid: The number of the process.
+        host: The host on which it runs.
+        begun: When it started, as the system counts; no other process with that number has the
+            same; "" if unknown.
+        file: The inode of the lock's file, which a copy of it does not have; 0 if unknown.
     """
 
     pid: int
@@ -54,13 +56,13 @@ class Holder:
 
     @classmethod
     def read(cls, text: bytes) -> Holder | None:
-        """Take what a lock says, if it says something of the kind."""
+        """Parse the text of a lock; return None if it is something else."""
         found = _TEXT.fullmatch(text.decode("utf-8", "replace").strip())
         return cls(int(found[1]), found[2], found[3] or "", int(found[4] or 0)) if found else None
 
     @property
     def text(self) -> str:
-        """What the lock says."""
+        """The text of the lock."""
         begun = f", begun {self.begun}" if self.begun else ""
         return f"{self}{begun}" + (f", file {self.file}" if self.file else "")
 
@@ -69,9 +71,9 @@ class Holder:
 
 
 def life_of(lock: Path) -> tuple[Life, Holder | None]:
-    """Return whether the process that holds a lock lives; not for a lock of this very process.
+    """Return whether the process that holds a lock is alive, and which process it is.
 
-    To open and close it would give it back, by the rules of the system.
+    Never call it for a lock of this process: POSIX releases a lock when its holder closes the file.
     """
     try:
         with opened_to_read(lock) as file:
@@ -91,7 +93,7 @@ def life_of(lock: Path) -> tuple[Life, Holder | None]:
 
 
 def _is_locked(file: int) -> bool:
-    """Return whether the system knows of a lock that another process has on a file."""
+    """Return whether another process holds a lock on a file, according to the system."""
     form = _LOCK_FORMS.get(sys.platform)
     if form is None or struct.calcsize("P") != 8:
         return False
@@ -99,34 +101,35 @@ def _is_locked(file: int) -> bool:
         import fcntl
     except ImportError:
         return False
-    place = 0 if form.startswith("h") else 3
+    index = 0 if form.startswith("h") else 3  # Where the type of the lock is.
     values = [0] * 5
-    values[place] = fcntl.F_RDLCK
+    values[index] = fcntl.F_RDLCK
     try:
         answer = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack(form, *values))
     except OSError:  # The file system has no locks.
         return False
-    return bool(struct.unpack(form, answer)[place] == fcntl.F_WRLCK)
+    return bool(struct.unpack(form, answer)[index] == fcntl.F_WRLCK)
 
 
 def _lives(holder: Holder) -> bool:
-    if os.name == "nt":  # There, to ask for a process would end it.
+    if os.name == "nt":  # On Windows, os.kill ends a process whatever the signal.
         return True
     try:
         os.kill(holder.pid, 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):  # Somebody else's: it is there.
+    except (OSError, OverflowError):  # It belongs to another user, so it exists.
         pass
     state, begun = _process(holder.pid)
     return state not in _ZOMBIE and (not begun or not holder.begun or begun == holder.begun)
 
 
 def _process(pid: int) -> tuple[str, str]:
-    """Return the state of a process, and a mark of when it began, where the system tells."""
+    """Return the state of a process and when it started, if the system has /proc."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        # Field 22 counts from the boot, so the boot is named, too.
         return fields[0], f"{boot}/{fields[19]}"
     except (OSError, IndexError):
         return "", ""

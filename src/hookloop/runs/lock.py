@@ -1,4 +1,4 @@
-"""One process at a time trains in a run's directory."""
+"""A lock, so that only one process at a time trains in a run's directory."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ LOCK = ".lock"
 _log = logging.getLogger("hookloop")
 
 _HELD: list[RunLock] = []
-"""The locks of this process. The system knows one holder per process, and lets go of the lock as
-soon as the process closes the file once, wherever it had opened it."""
+"""The locks of this process. POSIX knows one holder per process, and releases the lock as soon as
+the process closes the file anywhere, even if another part of it holds the lock."""
 
 
 def is_held_here(path: Path) -> bool:
-    """Return whether this very process holds a lock."""
+    """Return whether this process holds a lock."""
     return any(lock.holds(path) for lock in _HELD)
 
 
 class RunLock:
-    """Held from the start of a training to its end; the system gives it back if the process dies.
+    """Held from the start of a training to its end; the system releases it if the process dies.
 
     It belongs to the process and not to the workers that it forks, which may outlive it by seconds.
 
     Args:
-        directory: The run's directory, which is there.
+        directory: The run's directory, which has to exist.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -41,11 +41,11 @@ class RunLock:
         self._process = 0
 
     def take(self) -> None:
-        """Take it, or refuse because another process has it; OSError if nothing can be written."""
+        """Take the lock; reject it if another process has it; OSError if nothing can be written."""
         if self._file is not None:
             return
-        if is_held_here(self._path):  # To open it would give it back.
-            raise self._taken("this very process")
+        if is_held_here(self._path):  # Opening and closing it would release it.
+            raise self._taken("this process itself")
         while True:
             file = open_own(self._path, os.O_RDWR)
             try:
@@ -55,34 +55,34 @@ class RunLock:
                 raise
             if self._is_there(file) and os.fstat(file).st_nlink == 1:
                 break
-            if self._is_there(file):  # A copy of the directory made of hard links has it, too.
+            if self._is_there(file):  # A copy of the directory made of hard links shares it.
                 self._path.unlink()
-            os.close(file)  # Otherwise it was deleted by the process that held it until now.
-        with suppress(OSError):  # On a full disk nobody learns whose it is; it holds all the same.
+            os.close(file)  # Otherwise the process that held it until now has deleted it.
+        with suppress(OSError):  # On a full disk the holder stays unnamed; the lock holds anyway.
             os.ftruncate(file, 0)
             os.write(file, Holder.this(os.fstat(file).st_ino).text.encode())
         self._file, self._process = file, os.getpid()
         _HELD.append(self)
 
     def give_back(self) -> None:
-        """Give it back, if it was taken. In a child of the process it stays with the parent."""
+        """Release the lock, if it was taken. In a forked child, the parent keeps it."""
         if self._file is not None:
             file, self._file = self._file, None
             _HELD.remove(self)
             try:
                 if self._is_there(file) and self._process == os.getpid():
                     self._path.unlink(missing_ok=True)
-            except OSError:  # The directory cannot be written any more; what is left locks nothing.
+            except OSError:  # The directory is read-only by now; the file alone locks nothing.
                 _log.info("'%s' could not be deleted.", self._path)
             finally:
                 os.close(file)
 
     def is_lost(self) -> bool:
-        """Return whether it was taken, and its file is gone: somebody emptied the directory."""
+        """Return whether the lock was taken and its file is gone, as in an emptied directory."""
         return self._file is not None and not self._is_there(self._file)
 
     def holds(self, path: Path) -> bool:
-        """Return whether this process holds a lock, by this object."""
+        """Return whether this object holds the lock at a path, in this process."""
         if self._file is None or self._process != os.getpid():
             return False
         try:
@@ -93,7 +93,7 @@ class RunLock:
     def _lock(self, file: int) -> None:
         try:
             import fcntl
-        except ImportError:  # Windows: nothing is locked there.
+        except ImportError:  # On Windows, nothing is locked.
             return
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,6 +1,6 @@
-"""Where the informative messages of hookloop are printed while a run lasts.
+"""Show the informative messages of hookloop during a run.
 
-Nothing is set when this module is imported; what `OpenLog` adds it takes away again.
+Nothing is set when this module is imported, and `OpenLog` removes everything that it adds.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from hookloop.runs.files import open_to_append, write_text
-from hookloop.runs.handlers import PassingHandler, has_own_handlers
+from hookloop.runs.handlers import TemporaryHandler, has_own_handlers
 from hookloop.runs.run_log import LOGGER, current_logs, show_on_stderr
 from hookloop.runs.shown import print_line
 
 
 class LogFile(logging.FileHandler):
-    """Appends to a file; a link in its place is rejected.
+    """Appends to a file; a link is rejected.
 
     Args:
-        file: Its path.
-        mode: ``"w"`` to begin it again.
-        delay: Whether to open it at the first message only.
+        file: The path of the file.
+        mode: ``"w"`` to empty it first.
+        delay: Whether to open it only at the first message.
     """
 
     def __init__(self, file: Path, mode: str = "a", *, delay: bool = False) -> None:
@@ -31,12 +31,12 @@ class LogFile(logging.FileHandler):
 
     def _open(self) -> TextIOWrapper:
         path = Path(self.baseFilename)
-        if self.mode == "w":
+        if self.mode == "w":  # Replaced by a new file: opening with "w" would follow a link.
             write_text(path, "")
         return TextIOWrapper(open_to_append(path), encoding="utf-8")
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Report a disk that is full in a line, once, rather than with all that was going on."""
+        """Report a full disk once, in one line, instead of with a traceback for each message."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):
             super().handleError(record)
@@ -46,14 +46,14 @@ class LogFile(logging.FileHandler):
             show_on_stderr(f"warning: '{self.baseFilename}' cannot be written: {reason}.")
 
 
-class OpenLog(PassingHandler):
-    """Lets informative messages pass until it is closed: to ``run.log``, and to the screen.
+class OpenLog(TemporaryHandler):
+    """Sends informative messages to ``run.log`` and to the screen, until it is closed.
 
     Warnings are shown on the standard error by the run itself.
 
     Args:
-        screen: Whether to print them where the program has not said what logging should do.
-        logger: Whose messages: all of hookloop's, or those of a part.
+        screen: Whether to print them if the program has not set up logging itself.
+        logger: The logger whose messages are shown: hookloop's, or that of a part.
     """
 
     def __init__(self, *, screen: bool = True, logger: str = LOGGER) -> None:
@@ -65,13 +65,13 @@ class OpenLog(PassingHandler):
         self.attach(logger, logging.INFO)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a message, if it is of this run."""
+        """Print a message, if it belongs to this run."""
         is_ours = self._logs == current_logs()
         if self._prints and is_ours and record.levelno < logging.WARNING:
-            # The standard output of the moment, which a progress display may have replaced.
+            # Looked up each time, because a progress display may replace sys.stdout.
             print_line(sys.stdout, self.format(record))
 
     def close(self) -> None:
-        """Leave logging as it was."""
+        """Restore logging as it was before."""
         self.detach()
         super().close()

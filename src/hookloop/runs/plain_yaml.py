@@ -1,7 +1,7 @@
-"""YAML as configs are written and read: plain values only, and ``1e-3`` is a number.
+"""YAML for configs: plain values only, and ``1e-3`` is a number.
 
-PyYAML follows YAML 1.1, in which a float needs a point: ``1e-3`` would be read as text, and text
-that looks like it would be written without quotes. Reading and writing share one rule here.
+PyYAML follows YAML 1.1, in which a float needs a point: ``1e-3`` would be read as text, and the
+text ``1e-3`` would be written without quotes. Reading and writing share one rule here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PlainDumper(yaml.SafeDumper):
     """Writes dicts, lists and scalars without anchors; any other object as its text."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write a value that occurs twice twice: anchors are for machines."""
+        """Write a repeated value in full each time: anchors are hard to read and to edit."""
         return True
 
 
@@ -49,10 +49,10 @@ def dump(value: Mapping[str, object]) -> str:
 
 
 def number_floats(target: type[yaml.SafeLoader] | type[yaml.SafeDumper]) -> None:
-    """Make a loader or dumper class take ``1e-3`` for a float, without touching its parents."""
+    """Make a loader or dumper class read ``1e-3`` as a float, without changing its parents."""
     target.yaml_implicit_resolvers = {
-        start: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:float"]
-        for start, known in target.yaml_implicit_resolvers.items()
+        start: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:float"]
+        for start, resolvers in target.yaml_implicit_resolvers.items()
     }
     target.add_implicit_resolver("tag:yaml.org,2002:float", FLOAT, FLOAT_STARTS)
 

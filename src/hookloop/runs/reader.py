@@ -1,7 +1,7 @@
-"""Find the runs under a directory and report how each of them stands.
+"""Find the runs under a directory and report the status of each.
 
-Nothing of a run is executed, imported or changed. The files may be damaged, foreign or hostile: one
-run that cannot be read never hides another.
+Nothing of a run is executed, imported or changed. The files may be damaged, foreign or hostile: a
+run that cannot be read never hides the others.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from hookloop.runs.lock import LOCK, is_held_here
 from hookloop.runs.reading import last_record
 
 FRESH = 600.0
-"""Seconds since its last sign of life for which a run on another host counts as running."""
+"""A run on another host counts as running for this many seconds after it last wrote a file."""
 
 LONGEST = 1e10
-"""Seconds that a run can take."""
+"""A longer duration in a file, in seconds, is damage and not a run."""
 
 UNREADABLE = "unreadable"
 
@@ -43,17 +43,17 @@ class RunSummary:
     """A run at a glance.
 
     Attributes:
-        name: Its directory, relative to where it was looked for.
+        name: Its directory, relative to the one that was searched.
         path: Its directory.
         status: ``completed``, ``stopped``, ``interrupted``, ``failed``; ``running`` while its
-            process lives, ``dead`` if that was killed, ``unknown`` if it is on another host and has
-            not been heard of for long; ``unreadable``.
-        reason: Why it ended, or how that is known.
+            process is alive, ``dead`` if that was killed, ``unknown`` if it is on another host and
+            has written nothing for long; ``unreadable``.
+        reason: Why it ended, or how the status is known.
         epochs: Completed epochs.
         iters: Completed iterations.
         best: The best value of its first watched metric.
-        started: When it began.
-        seconds: How long it has been trained, without pauses; up to its last sign of life.
+        started: When it started.
+        seconds: How long it was trained, without pauses, up to the last time it wrote something.
         disabled: The hooks that failed and were left out.
     """
 
@@ -78,11 +78,11 @@ def list_runs(directory: str | Path) -> list[RunSummary]:
 
 
 def summarize(run: RunDir, root: Path | None = None) -> RunSummary:
-    """Read how a run stands; what it has not written yet is left empty.
+    """Return the summary of a run; what it has not written yet is left empty.
 
     Raises:
-        OSError: If its summary cannot be read.
-        ValueError: If that is not a summary.
+        OSError: If its summary file cannot be read.
+        ValueError: If that file is not a summary.
     """
     summary = run.read_summary()
     last = _last_record(run)
@@ -103,7 +103,7 @@ def summarize(run: RunDir, root: Path | None = None) -> RunSummary:
 
 
 def trained_seconds(run: RunDir) -> float:
-    """Return how long a run has been trained so far, pauses not counted."""
+    """Return how many seconds a run has been trained so far, without pauses."""
     try:
         return _seconds(run.read_summary(), _last_record(run), is_running=False) or 0.0
     except (OSError, ValueError):
@@ -111,26 +111,27 @@ def trained_seconds(run: RunDir) -> float:
 
 
 def _find(root: Path) -> Iterator[tuple[Path, str | None]]:
-    """Walk down to the directories of runs; inside one, there is no other.
+    """Yield the directories of runs, each with None or with the reason why it cannot be read.
 
-    Yields each with None, or with the reason why it cannot be looked into.
+    A run has no other run inside it, so its own directories are not searched.
     """
     waiting = [root]
     while waiting:
-        place = waiting.pop()
+        directory = waiting.pop()
         try:
-            with os.scandir(place) as entries:
+            with os.scandir(directory) as entries:
                 inside = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
-        except FileNotFoundError:
+        except FileNotFoundError:  # It was deleted meanwhile.
             continue
         except OSError as error:
-            yield place, error.strerror or str(error)
+            yield directory, error.strerror or str(error)
             continue
-        run = RunDir(place)
+        run = RunDir(directory)
         if inside.keys() & {run.summary_file.name, run.metrics_file.name, LOCK}:
-            yield place, None
+            yield directory, None
             continue
-        waiting += [place / n for n, is_dir in inside.items() if is_dir and not n.startswith(".")]
+        visible = [name for name, is_dir in inside.items() if is_dir and not name.startswith(".")]
+        waiting += [directory / name for name in visible]
 
 
 def _summarize_safely(path: Path, problem: str | None, root: Path) -> RunSummary:
@@ -151,7 +152,7 @@ def _name(path: Path, root: Path | None) -> str:
 def _last_record(run: RunDir) -> dict[str, object]:
     try:
         return last_record(run.metrics_file)
-    except OSError:  # There is none, or none that can be read: the summary tells enough.
+    except OSError:  # It is missing or cannot be read: the summary is enough.
         return {}
 
 
@@ -163,22 +164,23 @@ def _life(run: RunDir) -> tuple[Life, Holder | None]:
 def _status(
     run: RunDir, summary: Mapping[str, object], life: Life, holder: Holder | None
 ) -> tuple[str, str]:
-    """Return whether a run goes on, or how it ended, and the reason."""
+    """Return whether a run is running, or how it ended, and the reason."""
     found = summary.get("status")
     written = found if isinstance(found, str) else ""
+    # The lock before the summary: a resumed run may still have its earlier summary.
     if life == "alive":
         return "running", ""
     if written and written != "running":
         return written, str(summary.get("reason") or "")
     if life == "none" and not written:
-        return "unknown", "nothing tells how it stands"
+        return "unknown", "nothing shows its status"
     if life != "unknown":
         return "dead", f"{holder or 'its process'} is gone"
     return _status_elsewhere(run, holder)
 
 
 def _status_elsewhere(run: RunDir, holder: Holder | None) -> tuple[str, str]:
-    """Judge a run on another host by when it last wrote something."""
+    """Return the status of a run on another host, from when it last wrote something."""
     if holder is None:
         return "unknown", "its lock cannot be read"
     silence = time() - _last_sign(run)
@@ -206,7 +208,7 @@ def _count(summary: Mapping[str, object], last: Mapping[str, object], name: str)
 
 
 def _best(value: object) -> Best | None:
-    """Choose the metric to show: a score tells more than a loss, and the first is the main one."""
+    """Return the best value of the metric to show: the first that is not a loss, or the first."""
     if not isinstance(value, Mapping) or not value:
         return None
     name = next((name for name in value if "loss" not in str(name)), next(iter(value)))
@@ -225,7 +227,7 @@ def _disabled(value: object) -> tuple[str, ...]:
 def _seconds(
     summary: Mapping[str, object], last: Mapping[str, object], *, is_running: bool
 ) -> float | None:
-    """Return how long a run has taken: what the summary says, and what came after it."""
+    """Return how long a run has taken: the seconds in the summary, and the time after it."""
     found = _time_taken(summary, last, is_running=is_running)
     return found if found is not None and 0 <= found < LONGEST else None
 
@@ -245,7 +247,7 @@ def _time_taken(
 
 
 def _number(value: object) -> float | None:
-    """Return a finite number that is small enough to be one of a run."""
+    """Return a finite number of plausible size, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if abs(value) < 1e18 and math.isfinite(value) else None

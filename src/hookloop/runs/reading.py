@@ -1,4 +1,4 @@
-"""Reading files that anybody may have made: never waiting, never more than a stated size."""
+"""Read files that anybody may have made: never wait, and never read more than a limit."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import BinaryIO
 
 MOST = 16_000_000
-"""Bytes of a file that is read as a whole."""
+"""The most bytes of a file that is read as a whole."""
 
 TAIL = 65_536
-"""Bytes at the end of a file of records in which the last one is looked for."""
+"""How many bytes at the end of a file of records are searched for the last one."""
 
 
 @contextmanager
 def opened_to_read(path: Path) -> Iterator[BinaryIO]:
-    """Open a file; a pipe, a socket or a device, which might never answer, is rejected.
+    """Open a file; a pipe, socket or device is rejected, because it might block forever.
 
     Raises:
         OSError: If it cannot be opened, or is not a file.
     """
-    # Without the flag, to open a pipe would wait for somebody who writes.
+    # Without O_NONBLOCK, opening a pipe would wait for a writer.
     flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     number = os.open(path, os.O_RDONLY | flags)
     if not stat.S_ISREG(os.fstat(number).st_mode):
@@ -52,7 +52,7 @@ def read_json(path: Path, most: int = MOST) -> object:
 
 
 def parse_json(data: bytes) -> object:
-    """Parse JSON; whatever is wrong with it is a ValueError."""
+    """Parse JSON; every error is a ValueError."""
     try:
         return json.loads(data)
     except RecursionError as error:
@@ -60,12 +60,12 @@ def parse_json(data: bytes) -> object:
 
 
 def last_record(path: Path) -> dict[str, object]:
-    """Return the last whole line of a file of records, without reading all of it; {} if none is."""
+    """Return the last complete record of a file, without reading all of it; {} if there is none."""
     with opened_to_read(path) as file:
         size = os.fstat(file.fileno()).st_size
         file.seek(max(0, size - TAIL))
         data = file.read(TAIL)
-    lines = data.split(b"\n")[:-1]  # A last line without its end is being written just now.
+    lines = data.split(b"\n")[:-1]  # A last line without its newline is still being written.
     for line in reversed(lines):
         try:
             record = parse_json(line)

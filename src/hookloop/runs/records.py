@@ -1,4 +1,4 @@
-"""JSON as a run writes it: numbers that JSON lacks are spelled, so that every reader takes them."""
+"""JSON as a run writes it: NaN and infinities become text, so that every reader accepts it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def to_json(value: object, *, indent: int | None = None) -> str:
-    """Write ``value`` as JSON; NaN and the infinities become strings, since JSON lacks them.
+    """Return ``value`` as JSON; NaN and the infinities become strings, because JSON lacks them.
 
-    Numbers of other libraries (a numpy or torch scalar) are written as the Python number they hold,
-    and what JSON cannot say at all as its text.
+    Numbers of other libraries (a numpy or torch scalar) are written as the Python number they hold.
+    Any other object is written as its text.
 
     >>> to_json({"loss": float("nan"), "lr": 0.1})
     '{"loss": "NaN", "lr": 0.1}'
@@ -24,7 +24,7 @@ def to_json(value: object, *, indent: int | None = None) -> str:
 
 
 def to_number(value: object) -> object:
-    """Turn a spelled NaN or infinity back into a float, and leave every other value alone.
+    """Return NaN and the infinities, written as text, as floats, and any other value as it is.
 
     >>> to_number("-Infinity"), to_number("epoch 3")
     (-inf, 'epoch 3')
@@ -33,7 +33,7 @@ def to_number(value: object) -> object:
 
 
 def plain(value: object) -> object:
-    """Turn ``value`` into what JSON can say: mappings, lists, text and finite numbers."""
+    """Return ``value`` as what JSON can hold: mappings, lists, text and finite numbers."""
     if value is None or isinstance(value, bool | int | str):
         return redact(value) if isinstance(value, str) else value
     if isinstance(value, float):

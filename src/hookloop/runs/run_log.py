@@ -1,7 +1,7 @@
-"""What a run reports while it lasts: ``run.log`` in its directory, warnings on the standard error.
+"""The messages of a run: ``run.log`` in its directory, and warnings on the standard error.
 
-Messages go through Python's logger ``hookloop``, so that a program may send them where it likes.
-Nothing is set when this module is imported; what a `RunLog` sets is taken back when it is closed.
+Messages go through Python's logger ``hookloop``, so that a program can send them elsewhere. Nothing
+is set when this module is imported, and closing a `RunLog` undoes everything that it set.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import BinaryIO, TextIO, TypeVar
 
 from hookloop.runs.files import has_left, open_to_append, reject_link
-from hookloop.runs.handlers import PassingHandler, is_on_screen, passing_handlers
-from hookloop.runs.shown import print_line, shown
+from hookloop.runs.handlers import TemporaryHandler, is_on_screen, temporary_handlers
+from hookloop.runs.shown import make_safe, print_line
 from hookloop.version import VERSION
 
 T = TypeVar("T")
@@ -28,23 +28,23 @@ T = TypeVar("T")
 LOGGER = "hookloop"
 
 ELSEWHERE = {"is_elsewhere": True}
-"""The ``extra`` of a message that a run's log does not take: it has it already, or should not."""
+"""The ``extra`` of a message that a run's log skips: it has it already, or should not have it."""
 
 MOST_WAITING = 1_000_000
-"""Bytes of messages that are kept while they cannot be written."""
+"""How many bytes of messages are kept while they cannot be written."""
 
 
-class RunLog(PassingHandler):
-    """Takes the messages of one run, until it is closed.
+class RunLog(TemporaryHandler):
+    """Collects the messages of one run, until it is closed.
 
     All of them go to the file, with the time. Warnings and errors also go to the standard error,
-    unless the program has sent the logger's messages to the screen itself. Python's own warnings,
-    which are shown anyhow, are added to the file. Each run of a process has a log of its own.
+    unless the program itself shows the logger's messages on the screen. Python's own warnings,
+    which are shown anyway, are added to the file. Each run of a process has a log of its own.
 
-    Messages wait in memory until `keep` gives the file; a run that keeps nothing has none.
+    Messages wait in memory until `keep` names the file; a run that keeps nothing has no file.
 
     Attributes:
-        guests: Other handlers that end with the run, should their owner not close them.
+        guests: Other handlers that are detached with this one, if their owner does not do it.
     """
 
     def __init__(self) -> None:
@@ -55,18 +55,18 @@ class RunLog(PassingHandler):
         self._is_late = False
         self._outer = outer = CURRENT.get()
         if outer in _open_logs() and outer._path is None:
-            # What was reported while the run was prepared belongs to it.
+            # Messages from the preparation of a run belong to the run.
             self._waiting, outer._waiting = outer._waiting, b""
-        self.guests: list[PassingHandler] = []
-        # A level for all loggers does not mean these warnings; one for this very logger does.
+        self.guests: list[TemporaryHandler] = []
+        # The level of the root logger does not hide our warnings; a level of this logger does.
         logger = logging.getLogger(LOGGER)
         self.attach(LOGGER, logger.level or logging.WARNING)
-        logger.addFilter(_make_safe)
+        logger.addFilter(_make_record_safe)
         _watch_warnings()
         CURRENT.set(self)
 
     def keep(self, file: Path) -> None:
-        """Append the messages to a file, those that waited as well.
+        """Append the messages to a file, including those that waited.
 
         Raises:
             LinkError: If it is a link, or not a file at all.
@@ -76,7 +76,7 @@ class RunLog(PassingHandler):
         self.note(f"process {os.getpid()} on {socket.gethostname()}, hookloop {VERSION}")
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take a message, if it is of this run."""
+        """Handle a message, if it belongs to this run."""
         logs = current_logs()
         if self not in logs or getattr(record, "is_elsewhere", False):
             return
@@ -88,7 +88,7 @@ class RunLog(PassingHandler):
         self._append(text)
 
     def note(self, text: str) -> None:
-        """Write to the file alone."""
+        """Write a text to the file only."""
         self.acquire()
         try:
             self._append(text)
@@ -96,13 +96,13 @@ class RunLog(PassingHandler):
             self.release()
 
     def close(self) -> None:
-        """Leave logging as it was."""
+        """Restore logging as it was before."""
         for handler in (self, *self.guests):
             handler.detach()
         logs = _open_logs()
         if not logs:
-            _leave_warnings()
-            logging.getLogger(LOGGER).removeFilter(_make_safe)
+            _restore_warnings()
+            logging.getLogger(LOGGER).removeFilter(_make_record_safe)
         if CURRENT.get() is self:
             CURRENT.set(self._outer if self._outer in logs else None)
         if self._file is not None:
@@ -111,8 +111,8 @@ class RunLog(PassingHandler):
         super().close()
 
     def _append(self, text: str) -> None:
-        """Add a line to the file. What cannot be written waits; that is reported once."""
-        line = f"{datetime.now():%Y-%m-%d %H:%M:%S}  {shown(text)}\n"
+        """Add a line to the file. What cannot be written waits, which is reported once."""
+        line = f"{datetime.now():%Y-%m-%d %H:%M:%S}  {make_safe(text)}\n"
         self._waiting = (self._waiting + line.encode())[-MOST_WAITING:]
         try:
             if self._path is not None:
@@ -127,28 +127,29 @@ class RunLog(PassingHandler):
 
     def _write_waiting(self, path: Path) -> None:
         if self._file is not None and has_left(self._file, path):
-            self._file.close()  # Somebody has deleted or moved it.
+            self._file.close()  # Somebody has deleted or moved it: write to a new one.
             self._file = None
         if self._file is None:
+            # Unbuffered, so that a killed process loses no message.
             self._file = open_to_append(path, buffering=0)
         while self._waiting:
             self._waiting = self._waiting[self._file.write(self._waiting) :]
 
 
 CURRENT: ContextVar[RunLog | None] = ContextVar("hookloop_run_log", default=None)
-"""The log of the run for which the current code works. The threads of a run copy its context."""
+"""The log of the run that the current code belongs to. The threads of a run copy its context."""
 
 
 def current_logs() -> list[RunLog]:
-    """Return the log of the current run, or all that are open where the run is not known."""
+    """Return the log of the current run, or all open logs if the run is not known."""
     logs, current = _open_logs(), CURRENT.get()
     return [current] if current in logs else logs
 
 
 def logged(items: Iterator[T]) -> Iterator[T]:
-    """Let what is reported while an item is made belong to the run that is current now.
+    """Yield items; messages from producing them belong to the run that is current now.
 
-    Between two items somebody else's code runs, in which another run may have begun.
+    Between two items the caller's code runs, which may have started another run.
     """
     return _logged(CURRENT.get(), items)
 
@@ -166,8 +167,8 @@ def _logged(log: RunLog | None, items: Iterator[T]) -> Iterator[T]:
         yield item
 
 
-class _Forward(PassingHandler):
-    """Hands the messages of another logger to the log of a run, until that is closed."""
+class _Forward(TemporaryHandler):
+    """Passes the messages of another logger to the log of a run, until that is closed."""
 
     def __init__(self, log: RunLog, name: str) -> None:
         super().__init__()
@@ -176,43 +177,43 @@ class _Forward(PassingHandler):
         self.attach(name, logging.getLogger(name).level or logging.WARNING)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Hand a message over."""
+        """Pass a message on."""
         self._log.handle(record)
 
 
-def log_as_well(name: str) -> None:
-    """Let the messages of another logger belong to the current run."""
+def forward_logger(name: str) -> None:
+    """Add the messages of another logger to the log of the current run."""
     for log in current_logs():
         forwards = [guest for guest in log.guests if isinstance(guest, _Forward)]
-        if all(one.source != name for one in forwards):
+        if all(forward.source != name for forward in forwards):
             log.guests.append(_Forward(log, name))
 
 
-def _make_safe(record: logging.LogRecord) -> bool:
-    """Make a message safe to show, also for handlers of the program itself."""
+def _make_record_safe(record: logging.LogRecord) -> bool:
+    """Make a message safe to show, for the handlers of the program as well."""
     text = record.getMessage()
-    if (safe := shown(text)) != text:
+    if (safe := make_safe(text)) != text:
         record.msg, record.args = safe, ()
     if record.exc_info:
         text = logging.Formatter().formatException(record.exc_info)
-        if (safe := shown(text)) != text:
-            record.exc_text = safe  # A formatter takes it instead of making its own.
+        if (safe := make_safe(text)) != text:
+            record.exc_text = safe  # Formatters use it instead of formatting the exception.
     return True
 
 
 def show_on_stderr(text: str) -> None:
-    """Print a line on the standard error, if anybody can be reached there."""
-    with suppress(OSError):  # There is nowhere left to report that.
+    """Print a line on the standard error, if that is possible."""
+    with suppress(OSError):  # There is nowhere left to report it.
         print_line(sys.stderr, text)
 
 
 def _open_logs() -> list[RunLog]:
-    handlers = passing_handlers(logging.getLogger(LOGGER))
+    handlers = temporary_handlers(logging.getLogger(LOGGER))
     return [handler for handler in handlers if isinstance(handler, RunLog)]
 
 
 class _ShowAndNote:
-    """In the place of `warnings.showwarning`: adds what it shows to the log of the run."""
+    """Replaces `warnings.showwarning`: shows a warning and adds it to the log of the run."""
 
     def __init__(self) -> None:
         self.before = warnings.showwarning
@@ -237,7 +238,7 @@ def _watch_warnings() -> None:
         warnings.showwarning = _ShowAndNote()
 
 
-def _leave_warnings() -> None:
-    # If somebody has put another function in its place, ours does nothing without a run.
+def _restore_warnings() -> None:
+    # If somebody else has replaced ours meanwhile, it stays below, and does nothing without a run.
     if isinstance(warnings.showwarning, _ShowAndNote):
         warnings.showwarning = warnings.showwarning.before

@@ -1,4 +1,4 @@
-"""Text from files and from other people's code, made safe to show on a terminal."""
+"""Make text from files and from other people's code safe to show on a terminal."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ from typing import TextIO
 
 from hookloop.secret import redact
 
-# Control characters but tab and newline; those that turn the direction of text around or end a
-# line; and halves of characters, which stand for bytes that are not text.
+# Control characters except tab and newline, and characters that reverse the direction of text or
+# end a line: in a message they could hide or forge parts of it. Lone surrogates stand for bytes
+# that are not text, and cannot be printed.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_HALVES = re.compile("[\ud800-\udfff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 GONE = (errno.EPIPE, errno.EIO, errno.EBADF)
-"""What writing fails with when the reader has gone away: ``| head -1``, a closed terminal."""
+"""Errors of a stream whose reader has gone away: ``| head -1``, a closed terminal."""
 
 
-def shown(text: str) -> str:
-    r"""Return the text without secrets, and with codes that a terminal would obey written out.
+def make_safe(text: str) -> str:
+    r"""Return the text without secrets, and with terminal codes escaped.
 
-    >>> print(shown("red \x1b[31m"))
+    >>> print(make_safe("red \x1b[31m"))
     red \x1b[31m
     """
-    return _HALVES.sub(_escape, _CONTROL.sub(_escape, redact(text)))
+    return _SURROGATES.sub(_escape, _CONTROL.sub(_escape, redact(text)))
 
 
-def shown_in_line(text: str, longest: int = 300) -> str:
-    r"""Do the same with a text that has to fit in a line: of its lines none begins a new one.
+def make_safe_line(text: str, longest: int = 300) -> str:
+    r"""Do the same as `make_safe`, and bring the text into a single line of limited length.
 
-    >>> print(shown_in_line("a\nb"))
+    >>> print(make_safe_line("a\nb"))
     a\nb
     """
-    line = shown(text).replace("\n", "\\n").replace("\t", "\\t")
+    line = make_safe(text).replace("\n", "\\n").replace("\t", "\\t")
     return line if len(line) <= longest else f"{line[: longest - 3]}..."
 
 
 def print_line(stream: TextIO | None, text: str) -> None:
-    """Print a line at once, whatever the stream can show of it.
+    """Print a line and flush it; characters that the stream cannot encode are replaced.
 
     Nothing happens if the stream is closed, or if its reader has gone away.
     """
@@ -46,7 +47,7 @@ def print_line(stream: TextIO | None, text: str) -> None:
         return
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
-        stream.write(shown(text).encode(encoding, "replace").decode(encoding) + "\n")
+        stream.write(make_safe(text).encode(encoding, "replace").decode(encoding) + "\n")
         stream.flush()
     except OSError as error:
         if error.errno not in GONE:

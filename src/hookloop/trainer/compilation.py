@@ -36,19 +36,22 @@ def compile_model(model: nn.Module, compile: Compile | None) -> Compilation | No
     if compile is not True and not isinstance(compile, Mapping):
         raise ModelError(
             f"compile={compile!r}: write True, or the options of torch.compile: "
-            f"{{'mode': {compile!r}}}."
+            f"{{'mode': {compile!r}}}.",
+            argument="compile",
         )
     options = {} if compile is True else dict(compile)
     for name in options:
         if name not in OPTIONS:
             raise ModelError(
                 f"compile= has no option '{name}'.{nearest(str(name), OPTIONS)} There are: "
-                f"{', '.join(OPTIONS)}."
+                f"{', '.join(OPTIONS)}.",
+                argument="compile",
             )
     if hasattr(model, "_orig_mod"):
         raise ModelError(
             "model= was compiled with torch.compile already, which renames the keys of its state: "
-            "give the model itself, with compile=."
+            "give the model itself, with compile=.",
+            argument="model",
         )
     return Compilation(model, options)
 
@@ -78,7 +81,7 @@ class Compilation:
         try:
             self._forward = torch.compile(_own_function(model.forward), **options)  # type: ignore[call-overload]
         except Exception as error:
-            raise ModelError(f"compile={dict(options)!r}: {error}") from error
+            raise ModelError(f"compile={dict(options)!r}: {error}", argument="compile") from error
         model._compiled_call_impl = self
 
     def __call__(self, *args: object, **kwargs: object) -> object:

@@ -43,7 +43,8 @@ def default_hooks(changes: Mapping[str, Hook | None] | Literal[False] | None) ->
         if hook is None:
             raise HookError(
                 f"default_hooks: there is no '{name}' to remove.{nearest(name, DEFAULT_HOOKS)} "
-                f"There are: {', '.join(DEFAULT_HOOKS)}."
+                f"There are: {', '.join(DEFAULT_HOOKS)}.",
+                argument="default_hooks",
             )
         hooks += _named(name, hook)
     return hooks

@@ -20,6 +20,7 @@ from hookloop.errors import (
     HookloopError,
     MetricError,
     ModelError,
+    caused_by,
     nearest,
 )
 from hookloop.metrics.meters import Accumulating
@@ -37,7 +38,8 @@ def check_given(given: Given) -> None:
         raise ArgumentError("Trainer needs a model: Trainer(model, train_data=..., ...).")
     for name, check in _CHECKS.items():
         if given.get(name) is not None:
-            check(name, given[name])
+            with caused_by(name):
+                check(name, given[name])
 
 
 def _check_model(name: str, value: object) -> None:

@@ -21,7 +21,9 @@ from hookloop.trainer.compilation import Compilation, Compile, compile_model
 def check_model(model: object) -> None:
     """Reject what is not a model."""
     if not isinstance(model, torch.nn.Module):
-        raise ModelError(f"model= is {type(model).__name__}: it must be a torch.nn.Module.")
+        raise ModelError(
+            f"model= is {type(model).__name__}: it must be a torch.nn.Module.", argument="model"
+        )
 
 
 def place_model(
@@ -42,10 +44,15 @@ def named_optimizers(
     by_name = dict(optimizer) if isinstance(optimizer, Mapping) else {"default": optimizer}
     trainable = {id(parameter) for parameter in model.parameters() if parameter.requires_grad}
     if not trainable:
-        raise ModelError("model= has no trainable parameters: every requires_grad is False.")
+        raise ModelError(
+            "model= has no trainable parameters: every requires_grad is False.", argument="model"
+        )
     for name, held_by in by_name.items():
         if not isinstance(held_by, Optimizer):
-            raise ModelError(f"optimizer '{name}' is {held_by!r}: it must be a torch optimizer.")
+            raise ModelError(
+                f"optimizer '{name}' is {held_by!r}: it must be a torch optimizer.",
+                argument="optimizer",
+            )
         held = {id(parameter) for group in held_by.param_groups for parameter in group["params"]}
         if not held & trainable:
             raise ModelError(
@@ -58,7 +65,9 @@ def named_optimizers(
 def whole(name: str, value: object) -> int:
     """Return a whole number, NumPy's too, as an int."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise ModelError(f"{name}={value!r}: it must be a whole number, such as {name}=3.")
+        raise ModelError(
+            f"{name}={value!r}: it must be a whole number, such as {name}=3.", argument=name
+        )
     return int(value)
 
 
@@ -66,7 +75,7 @@ def check_count(name: str, value: object) -> int:
     """Return a whole number above 0; reject anything else."""
     count = whole(name, value)
     if count < 1:
-        raise ModelError(f"{name} must be at least 1, not {value}.")
+        raise ModelError(f"{name} must be at least 1, not {value}.", argument=name)
     return count
 
 
@@ -90,7 +99,8 @@ def make_progress(
     if source is not None and source.is_one_pass and max_epochs not in (None, 1):
         raise DataError(
             f"{source.name} is a {type(source.data).__name__} that can be read only once, but "
-            f"max_epochs is {max_epochs}: give a list or a DataLoader, or max_iters."
+            f"max_epochs is {max_epochs}: give a list or a DataLoader, or max_iters.",
+            argument="train_data",
         )
     return Progress(max_iters=max_iters, max_epochs=max_epochs, epoch_iters=known)
 

@@ -58,7 +58,9 @@ class Start:
             self._continues = _keeps_in(self._dir, self._resume)
         wanted = str(self.weights.path) if self.weights is not None else ""
         if wanted and not is_url(wanted) and not Path(wanted).is_file():
-            raise CheckpointError(f"load_from: there is no checkpoint '{wanted}'.")
+            raise CheckpointError(
+                f"load_from: there is no checkpoint '{wanted}'.", argument="load_from"
+            )
 
     @property
     def is_given(self) -> bool:
@@ -166,10 +168,10 @@ class Start:
 def _keeps_in(run_dir: Path, checkpoint: str) -> bool:
     """Return whether a run's directory claims the checkpoint that the user named as its own."""
     pointer = RunDir(run_dir).last_pointer
-    if pointer is None or pointer.place is None:
+    if pointer is None or pointer.location is None:
         return False
     given = (checkpoint, checkpoint.rpartition("/")[0])
-    return any(is_same_place(place, pointer.place) for place in given)
+    return any(is_same_place(place, pointer.location) for place in given)
 
 
 def _run_to_continue(directory: Path | None, resume: bool | str | Path) -> str | None:
@@ -184,7 +186,7 @@ def _run_to_continue(directory: Path | None, resume: bool | str | Path) -> str |
         return str(resume)
     if directory is None or TIME in directory.name:
         wanted = "the run to continue" if resume is True else "a directory with a fixed name"
-        raise CheckpointError(f"resume={resume!r} needs run_dir=, {wanted}.")
+        raise CheckpointError(f"resume={resume!r} needs run_dir=, {wanted}.", argument="resume")
     if resume == AUTO:
         return str(directory) if RunDir(directory).can_be_continued() else None
     _check_holds_run(directory, "run_dir")
@@ -199,5 +201,6 @@ def _check_holds_run(path: Path, argument: str) -> None:
     what = "holds no run to resume" if path.exists() else "does not exist: there is no run there"
     raise CheckpointError(
         f"{argument}: '{path}' {what}.{nearest(path.name, names)} To start the run if it does not "
-        "exist, and continue it if it does, write resume='auto'."
+        "exist, and continue it if it does, write resume='auto'.",
+        argument=argument,
     )

@@ -24,6 +24,7 @@ from hookloop.core.points import Point, PointTable
 from hookloop.core.run import Outcome, Run
 from hookloop.core.update import Step, Update
 from hookloop.data.source import Batches, Source, open_streams
+from hookloop.errors import caused_by
 from hookloop.every import Every
 from hookloop.metrics.meters import Metric
 from hookloop.metrics.results import Results
@@ -157,7 +158,8 @@ class Trainer(Guarded):
         self._compilation = place_model(model, where, compile)
         source = None
         if train_data is not None:
-            source = Source(train_data, "train_data", seed_samples=seed_samples)
+            with caused_by("train_data"):
+                source = Source(train_data, "train_data", seed_samples=seed_samples)
         self.run = Run(
             model=model,
             optimizers=named_optimizers(optimizer, model),

@@ -30,7 +30,8 @@ def make_scaler(precision: Precision, device: torch.device) -> torch.amp.GradSca
     if precision not in ("fp32", "bf16", "fp16"):
         options = ("fp32", "bf16", "fp16")
         raise ModelError(
-            f"precision={precision!r}: write fp32, bf16 or fp16.{nearest(str(precision), options)}"
+            f"precision={precision!r}: write fp32, bf16 or fp16.{nearest(str(precision), options)}",
+            argument="precision",
         )
     return torch.amp.GradScaler(device.type) if precision == "fp16" else None
 
@@ -63,9 +64,14 @@ def make_updates(
         context: In which output and loss are computed, if in any.
     """
     if loss is not None and step is not None:
-        raise ModelError("loss= and step= are both given: a step computes the loss itself.")
+        raise ModelError(
+            "loss= and step= are both given: a step computes the loss itself.", argument="loss"
+        )
     if clip_norm is not None and not clip_norm > 0:
-        raise ModelError(f"clip_norm must be above 0, not {clip_norm}: None does not clip.")
+        raise ModelError(
+            f"clip_norm must be above 0, not {clip_norm}: None does not clip.",
+            argument="clip_norm",
+        )
     if scaler is not None:
         for optimizer in optimizers.values():
             # torch warns of a schedule that steps before its optimizer. A scaler may skip a step,
@@ -105,5 +111,6 @@ def _check_names(step: Mapping[str, Step], optimizers: Mapping[str, torch.optim.
     if unknown := set(step) - set(optimizers):
         raise ModelError(
             f"step= names {', '.join(sorted(unknown))}, but the optimizers are "
-            f"{', '.join(optimizers) or 'none'}: the names must agree."
+            f"{', '.join(optimizers) or 'none'}: the names must agree.",
+            argument="step",
         )

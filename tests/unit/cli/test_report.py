@@ -5,8 +5,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from hookloop.cli.report import place_in_user_code, reporting
-from hookloop.errors import ConfigError, DataError, Fault
+from hookloop.cli.report import frame_in_user_code, reporting
+from hookloop.errors import ConfigError, DataError, Problem
 
 
 def run(function: Callable[[], int], *args: str) -> Result:
@@ -18,21 +18,21 @@ def test_what_a_verb_returns_is_the_exit_code() -> None:
     assert run(lambda: 130).exit_code == 130
 
 
-def test_each_fault_is_a_line_of_its_own() -> None:
+def test_each_problem_is_a_line_of_its_own() -> None:
     def verb() -> int:
-        raise ConfigError([Fault("no.", "a.yaml:1"), Fault("neither.", "a.yaml:2")])
+        raise ConfigError([Problem("no.", "a.yaml:1"), Problem("neither.", "a.yaml:2")])
 
     result = run(verb)
     assert result.exit_code == 2
     assert result.stderr == "error: a.yaml:1: no.\nerror: a.yaml:2: neither.\n"
 
 
-def test_a_fault_caused_by_user_code_says_how_to_see_more() -> None:
+def test_a_problem_caused_by_user_code_says_how_to_see_more() -> None:
     def verb() -> int:
         try:
             raise ImportError("x")
         except ImportError as error:
-            raise ConfigError([Fault("no.")]) from error
+            raise ConfigError([Problem("no.")]) from error
 
     assert run(verb).stderr == "error: no.\n  --traceback shows where it comes from\n"
     assert "ImportError: x" in run(verb, "--traceback").stderr
@@ -66,7 +66,7 @@ def test_the_place_is_in_the_users_code_also_when_a_library_raised() -> None:
 
     with pytest.raises(ValueError, match="subpath") as caught:
         parse("other")
-    frame = place_in_user_code(caught.value)
+    frame = frame_in_user_code(caught.value)
     assert frame is not None
     assert frame.name == "parse"
 

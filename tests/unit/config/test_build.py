@@ -10,7 +10,7 @@ import torch
 from hookloop.config.build import arguments, build
 from hookloop.config.tree import Config
 from hookloop.data.randomness import seed_all
-from hookloop.errors import ConfigError
+from hookloop.errors import ConfigError, ModelError
 from hookloop.trainer.trainer import Trainer
 
 Write = Callable[..., Config]
@@ -23,7 +23,7 @@ def built(config: Config, **options: Any) -> dict[str, Any]:
     return arguments(config, **options)
 
 
-def fault(config: Config) -> str:
+def problem(config: Config) -> str:
     with pytest.raises(ConfigError) as caught:
         arguments(config)
     return str(caught.value)
@@ -93,103 +93,6 @@ def test_steps_and_metrics_are_functions_by_name(write: Write) -> None:
     assert callable(built(write(f"{MODEL}step: proj.step\n"))["step"])
 
 
-def test_an_optimizer_gets_the_parameters_in_groups(write: Write) -> None:
-    given = built(
-        write(
-            MODEL + "optimizer:\n"
-            "  type: AdamW\n"
-            "  lr: 1e-3\n"
-            "  groups:\n"
-            "    - {norms: true, weight_decay: 0}\n"
-            "    - {match: '*.bias', weight_decay: 0, lr: 1e-4}\n"
-            "    - {match: ['body.*'], lr: 1e-5, name: body}\n"
-        )
-    )
-    groups = given["optimizer"].param_groups
-    model = given["model"]
-    assert [names_in(model, group) for group in groups] == [
-        ["norm.weight", "norm.bias"],
-        ["body.bias", "head.bias"],
-        ["body.weight"],
-        ["head.weight"],
-    ]
-    assert [group["lr"] for group in groups] == [1e-3, 1e-4, 1e-5, 1e-3]
-    assert [group["weight_decay"] for group in groups] == [0, 0, 0.01, 0.01]
-
-
-def test_frozen_parameters_are_left_out(write: Write, project: Path) -> None:
-    (project / "frozen.py").write_text(
-        "from proj import Net\n"
-        "def frozen():\n"
-        "    net = Net()\n"
-        "    net.body.requires_grad_(False)\n"
-        "    return net\n"
-        "def all_frozen():\n"
-        "    return Net().requires_grad_(False)\n"
-    )
-    given = built(
-        write(
-            "model: frozen.frozen\n"
-            "optimizer: {type: SGD, lr: 1, groups: [{match: 'body.*', lr: 2}]}\n"
-        )
-    )
-    (group,) = given["optimizer"].param_groups
-    assert "body.weight" not in names_in(given["model"], group)
-    with pytest.raises(ConfigError, match="a.yaml:\\d+: model= has no trainable parameters"):
-        build(write(f"model: frozen.all_frozen\n{SGD}"))
-
-
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        (
-            "[{match: 'bdoy.weight', lr: 1}]",
-            "a.yaml:2: optimizer.groups[0].match: 'bdoy.weight' matches no parameter of the model. "
-            "Did you mean 'body.weight'?",
-        ),
-        (
-            "[{match: 'zebra.*', lr: 1}]",
-            "matches no parameter of the model. It has body.weight, body.bias, norm.weight",
-        ),
-        (
-            "[{match: '*.weight', lr: 1}, {match: 'body.weight', lr: 2}]",
-            "optimizer.groups[1]: every parameter that it matches (body.weight) is in an earlier",
-        ),
-    ],
-)
-def test_a_group_that_gets_nothing_is_refused(write: Write, groups: str, message: str) -> None:
-    config = write(f"{MODEL}optimizer: {{type: SGD, lr: 1, groups: {groups}}}\n")
-    assert message in fault(config)
-
-
-def test_several_optimizers_share_the_model_by_pattern(write: Write) -> None:
-    given = built(
-        write(
-            MODEL + "train_data: proj.batches\nmax_epochs: 2\n"
-            "optimizer:\n"
-            "  lower: {type: SGD, lr: 1, params: ['body.*', 'norm.*']}\n"
-            "  upper: {type: Adam, lr: 2, params: 'head.*'}\n"
-            "schedule:\n"
-            "  upper: {type: StepLR, step_size: 1, every: 1 epoch}\n"
-        )
-    )
-    lower, upper = given["optimizer"]["lower"], given["optimizer"]["upper"]
-    assert names_in(given["model"], upper.param_groups[0]) == ["head.weight", "head.bias"]
-    assert len(lower.param_groups[0]["params"]) == 4
-    assert given["schedule"]["upper"].scheduler.optimizer is upper
-    assert str(given["schedule"]["upper"].every) == "1 epoch"
-
-
-def test_an_optimizer_can_be_made_by_a_function_of_the_model(write: Write, project: Path) -> None:
-    (project / "maker.py").write_text(
-        "import torch\n"
-        "def make(model, rate: float):\n"
-        "    return torch.optim.SGD(model.head.parameters(), lr=rate)\n"
-    )
-    given = built(write(f"{MODEL}optimizer: {{type: maker.make, rate: 0.5}}\n"))
-    assert len(given["optimizer"].param_groups[0]["params"]) == 2
-
-
 @pytest.mark.parametrize(
     ("run", "every", "steps"),
     [
@@ -215,13 +118,13 @@ def test_the_length_of_a_schedule_can_follow_from_the_run(
     assert given["schedule"].scheduler.T_max == steps
 
 
-def test_a_length_that_nobody_knows_is_refused(write: Write, project: Path) -> None:
+def test_a_length_that_nobody_knows_is_rejected(write: Write, project: Path) -> None:
     (project / "stream.py").write_text("def stream():\n    yield 1\n")
     config = write(
         f"{MODEL}{SGD}train_data: stream.stream\nmax_epochs: 1\n"
         "schedule: {type: CosineAnnealingLR, T_max: auto}\n"
     )
-    assert "a.yaml:5: schedule.T_max: the length of the run is not known" in fault(config)
+    assert "a.yaml:5: schedule.T_max: the length of the run is not known" in problem(config)
 
 
 def test_schedules_made_of_schedules_drive_one_optimizer(write: Write) -> None:
@@ -322,7 +225,7 @@ def test_no_directory_is_made_when_nobody_asks(write: Write, project: Path) -> N
     assert not (project / "runs").exists()
 
 
-def test_a_constructor_that_fails_keeps_its_traceback_and_says_where(write: Write) -> None:
+def test_a_constructor_that_fails_keeps_its_traceback_and_names_the_part(write: Write) -> None:
     config = write(f"{MODEL}hooks:\n  - proj.Plain\n  - proj.Picky: {{value: 3}}\n")
     with pytest.raises(RuntimeError, match="no such value") as caught:
         arguments(config)
@@ -330,20 +233,20 @@ def test_a_constructor_that_fails_keeps_its_traceback_and_says_where(write: Writ
     assert caught.traceback[-1].path.name == "proj.py"
 
 
-def test_values_that_constructors_refuse_are_faults_told_together(write: Write) -> None:
+def test_values_that_constructors_reject_are_reported_together(write: Write) -> None:
     config = write(
         f"{MODEL}hooks:\n  - StopAfter: {{epochs: 0}}\n  - StopAfter\n"
         "default_hooks: {checkpoint: {keep: 0}}\n"
     )
-    first, second, third = fault(config).splitlines()
+    first, second, third = problem(config).splitlines()
     assert first == "a.yaml:3: hooks[0]: StopAfter: epochs must be positive, not 0."
     assert second.startswith("a.yaml:4: hooks[1]: StopAfter needs a limit")
     assert third.startswith("a.yaml:5: default_hooks.checkpoint: SaveCheckpoint: keep must be")
 
 
-def test_two_hooks_of_one_name_are_refused_with_the_second_ones_place(write: Write) -> None:
+def test_two_hooks_of_one_name_are_rejected_with_the_second_ones_line(write: Write) -> None:
     config = write(f"{MODEL}hooks:\n  - proj.Plain\n  - StopAfter: {{epochs: 1}}\n  - proj:Plain\n")
-    assert fault(config) == (
+    assert problem(config) == (
         "a.yaml:5: hooks[2]: another hook is named 'plain', too: give this one a name of its own, "
         "{type: Plain, name: plain_2, ...}."
     )
@@ -463,9 +366,74 @@ def test_the_trainer_trains(write: Write, project: Path) -> None:
         ("hooks=[{Plain: null, every: 3}]", "hooks[0]: indent every further than Plain, as its"),
     ],
 )
-def test_what_is_refused_while_building_is_told_with_its_place(
+def test_what_is_rejected_while_building_is_reported_with_its_line(
     write: Write, changed: str, message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         build(write(f"{MODEL}{SGD}train_data: proj.batches\nloss: mse_loss\n", changed))
     assert str(caught.value).startswith(f"command line: {changed}: {message}")
+
+
+ODD = """
+import torch
+
+from hookloop import Trainer
+from hookloop.errors import DataError, ModelError
+
+
+class Odd(torch.nn.Linear):
+    def __init__(self) -> None:
+        super().__init__(2, 1)
+
+    def to(self, device):
+        raise ModelError("(?!) clip_norm: 100 % odd.", argument="model")
+
+
+class Stream:
+    def __iter__(self):
+        yield 1
+
+    def __len__(self):
+        raise DataError("[loss]: odd, too.")
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        # The first word of a message is not what decides.
+        ("model: odd.Odd\n", "a.yaml:1: (?!) clip_norm: 100 % odd."),
+        (f"{MODEL}train_data: odd.Stream\n", "a.yaml:2: [loss]: odd, too."),
+        (
+            f"{MODEL}val_data:\n  clean: proj.batches\n  noisy: {{type: proj.batches, count: 0}}\n",
+            "a.yaml:2: val_data['noisy'] is empty",
+        ),
+        (f"{MODEL}\nresume: true\n", "a.yaml:3: resume=True needs run_dir="),
+        (f"{MODEL}run_dir: none\nresume: true\n", "a.yaml:2: run_dir: 'none' does not exist"),
+        (f"{MODEL}load_from: none.pth\n", "a.yaml:2: load_from: there is no checkpoint"),
+        (f"{MODEL}loss: mse_loss\nstep: proj.step\n", "a.yaml:2: loss= and step= are both given"),
+        (f"{MODEL}{SGD}step: {{critic: proj.step}}\n", "a.yaml:3: step= names critic"),
+        (f"{MODEL}compile: {{zebra: 1}}\n", "a.yaml:2: compile= has no option 'zebra'"),
+    ],
+)
+def test_the_line_of_an_error_is_that_of_its_argument(
+    write: Write, project: Path, text: str, message: str
+) -> None:
+    (project / "odd.py").write_text(ODD)
+    with pytest.raises(ConfigError) as caught:
+        build(write(text))
+    assert str(caught.value).startswith(message)
+
+
+def test_an_error_without_an_argument_keeps_its_type(write: Write, project: Path) -> None:
+    (project / "odd.py").write_text(ODD.replace(', argument="model"', ""))
+    with pytest.raises(ModelError) as caught:
+        build(write("model: odd.Odd\nclip_norm: 1\n"))
+    assert not isinstance(caught.value, ConfigError)
+
+
+def test_an_argument_that_the_config_does_not_have_has_no_line(write: Write, project: Path) -> None:
+    (project / "odd.py").write_text(ODD.replace('argument="model"', 'argument="seed"'))
+    with pytest.raises(ModelError) as caught:
+        build(write("model: odd.Odd\n"))
+    assert caught.value.argument == "seed"

@@ -54,14 +54,14 @@ def _project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("text", blocks("yaml"), ids=lambda text: text.split("\n")[0])
-def test_a_yaml_example_has_no_fault(text: str) -> None:
+def test_a_yaml_example_has_no_problem(text: str) -> None:
     if "model:" not in text and "_base_" not in text:
         text = f"model: my_project.models.Net\n{text}"
     Path("example.yaml").write_text(text)
     draw(load("example.yaml"))
 
 
-def test_the_python_example_has_no_fault() -> None:
+def test_the_python_example_has_no_problem() -> None:
     (text,) = (block for block in blocks("python") if "custom_hooks" in block)
     Path("example_config.py").write_text(text)
     draw(load("example_config.py"))

@@ -18,14 +18,14 @@ def write(**files: str) -> None:
         Path(f"{name}.yaml").write_text(text)
 
 
-def fault(path: str) -> str:
+def problem(path: str) -> str:
     with pytest.raises(ConfigError) as caught:
         load(path)
     return str(caught.value)
 
 
-def faults(config: Config) -> list[str]:
-    return [str(fault) for fault in config.faults]
+def problems(config: Config) -> list[str]:
+    return [str(problem) for problem in config.problems]
 
 
 def test_a_child_is_merged_over_its_base() -> None:
@@ -63,37 +63,37 @@ def test_delete_replaces_instead_of_merging_and_leaves_no_trace() -> None:
 
 def test_bases_in_a_circle_are_refused() -> None:
     write(a="_base_: b.yaml\n", b="seed: 1\n_base_: c.yaml\n", c="_base_: a.yaml\n")
-    assert fault("a.yaml") == (
-        "c.yaml:1: '_base_' goes round in a circle: a.yaml -> b.yaml -> c.yaml -> a.yaml."
+    assert problem("a.yaml") == (
+        "c.yaml:1: '_base_' forms a circle: a.yaml -> b.yaml -> c.yaml -> a.yaml."
     )
 
 
 def test_a_missing_base_is_named_with_its_place_and_the_nearest_file() -> None:
     write(a="seed: 1\n_base_: bsae.yaml\n", base="seed: 2\n")
-    assert fault("a.yaml") == (
+    assert problem("a.yaml") == (
         "a.yaml:2: there is no config file 'bsae.yaml'. Did you mean 'base.yaml'?"
     )
 
 
 def test_a_missing_file_is_refused_with_the_nearest() -> None:
     write(config="seed: 1\n")
-    assert fault("confg.yaml") == (
+    assert problem("confg.yaml") == (
         "there is no config file 'confg.yaml'. Did you mean 'config.yaml'?"
     )
 
 
 def test_other_files_are_refused() -> None:
     Path("config.toml").write_text("")
-    assert fault("config.toml") == (
-        "'config.toml' is no config file: it must be .yaml, .yml, .json, .py."
+    assert problem("config.toml") == (
+        "'config.toml' is not a config file: it must be .yaml, .yml, .json, .py."
     )
     Path("bad.yaml").write_bytes(b"\xff\xfe\x00")
-    assert "bad.yaml: not a text file in UTF-8" in fault("bad.yaml")
+    assert "bad.yaml: not a text file in UTF-8" in problem("bad.yaml")
 
 
 def test_a_run_directory_stands_for_its_written_config() -> None:
     Path("runs/one").mkdir(parents=True)
-    assert fault("runs/one") == "the directory 'runs/one' has no config.yaml."
+    assert problem("runs/one") == "the directory 'runs/one' has no config.yaml."
     Path("runs/one/config.yaml").write_text("seed: 5\n")
     assert load("runs/one").tree == {"seed": 5}
 
@@ -115,10 +115,10 @@ def test_overrides_come_before_references_are_resolved() -> None:
     }
 
 
-def test_faults_of_several_stations_are_kept_together() -> None:
+def test_problems_of_several_stations_are_kept_together() -> None:
     write(a="seed: 1\nseed: 2\nname: ${nmae}\n")
     config = load("a.yaml", ["seed"])
-    assert faults(config) == [
+    assert problems(config) == [
         "a.yaml:2: 'seed' is given twice, first in line 1.",
         "command line: seed: an override is written key=value, without spaces.",
         "a.yaml:3: name: '${nmae}' refers to nothing. Did you mean 'name'?",

@@ -20,7 +20,7 @@ from hookloop import Hook
 from hookloop.dialects.mmengine.hooks import Hook as Theirs
 
 
-class Misspelt(Hook):
+class Typo(Hook):
     def after_trian_iter(self, run): ...
 
 
@@ -62,51 +62,51 @@ def make(project, write):
     return build_with
 
 
-def faults(make, *hooks, **options):
+def problems(make, *hooks, **options):
     with pytest.raises(ConfigError) as caught:
         make(*hooks, **options)
     return str(caught.value).splitlines()
 
 
-def test_all_that_is_wrong_with_hooks_is_told_at_once_with_its_place(make):
-    found = faults(
+def test_all_that_is_wrong_with_hooks_is_reported_at_once_with_its_line(make):
+    found = problems(
         make,
-        "one: own_hooks.Misspelt",
+        "one: own_hooks.Typo",
         "two: own_hooks.Short",
         "three: {type: own_hooks.Writer, every: 2 epochs}",
         "four: own_hooks.ForeignShort",
-        overrides=["default_hooks.timing=own_hooks.Misspelt"],
+        overrides=["default_hooks.timing=own_hooks.Typo"],
     )
     begins = [
-        f"a.yaml:{BEGIN}: hooks.one: Misspelt.after_trian_iter: no such mount point. Did you mean",
+        f"a.yaml:{BEGIN}: hooks.one: Typo.after_trian_iter: no such mount point. Did you mean",
         f"a.yaml:{BEGIN + 1}: hooks.two: Short.after_val_epoch has the signature (run), but",
         f"a.yaml:{BEGIN + 2}: hooks.three: Writer.every = '2 epochs' limits nothing",
         f"a.yaml:{BEGIN + 3}: hooks.four: ForeignShort.after_train_iter has the signature (runner)",
-        "command line: default_hooks.timing=own_hooks.Misspelt: default_hooks.timing: Misspelt.",
+        "command line: default_hooks.timing=own_hooks.Typo: default_hooks.timing: Typo.",
     ]
     assert all(one.startswith(begin) for one, begin in zip(found, begins, strict=True)), found
 
 
-def test_what_is_wrong_between_hooks_is_told_with_its_place(make):
-    (early,) = faults(make, "r: own_hooks.Reader", "w: own_hooks.Writer")
+def test_what_is_wrong_between_hooks_is_reported_with_its_line(make):
+    (early,) = problems(make, "r: own_hooks.Reader", "w: own_hooks.Writer")
     assert early.startswith(f"a.yaml:{BEGIN}: hooks.r: The hook 'r' reads 'size' at after_train_")
-    (nothing,) = faults(make, "r: own_hooks.Reader")
+    (nothing,) = problems(make, "r: own_hooks.Reader")
     assert nothing.startswith(f"a.yaml:{BEGIN}: hooks.r: The hook 'r' watches 'size', which")
-    (twice,) = faults(make, "w: own_hooks.Writer", "metrics: own_hooks.Writer")
+    (twice,) = problems(make, "w: own_hooks.Writer", "metrics: own_hooks.Writer")
     assert twice.startswith(f"a.yaml:{BEGIN + 1}: hooks.metrics: Two hooks are named 'metrics'")
 
 
-def test_a_mount_point_that_is_declared_twice_is_told_with_its_place(make):
-    (twice,) = faults(make, "{}", overrides=["points=[after_x, after_x]"])
+def test_a_mount_point_that_is_declared_twice_is_reported_with_its_line(make):
+    (twice,) = problems(make, "{}", overrides=["points=[after_x, after_x]"])
     assert twice.startswith("command line: points=[after_x, after_x]: points: The mount point")
 
 
-def test_every_limits_a_foreign_hook_or_is_refused(make):
+def test_every_limits_a_foreign_hook_or_is_rejected(make):
     trainer = make("say: {type: own_hooks.Foreign, every: 2 iters}")
     trainer.train()
     (hook,) = (hook for hook in trainer.run.hooks if hook.name == "say")
     assert hook.foreign.calls == 2
-    (vain,) = faults(make, "say: {type: own_hooks.Foreign, every: 1 epoch}")
+    (vain,) = problems(make, "say: {type: own_hooks.Foreign, every: 1 epoch}")
     assert "hooks.say: Foreign.every = '1 epoch' limits nothing" in vain
-    (own,) = faults(make, "save: {type: EMAHook, dialect: mmengine, every: 2 epochs}")
+    (own,) = problems(make, "save: {type: EMAHook, dialect: mmengine, every: 2 epochs}")
     assert "hooks.save: 'every' cannot limit EMAHook: it has arguments of its own for that." in own

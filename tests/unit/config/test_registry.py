@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.config.registry import DATA, LOSSES, METRICS, OPTIMIZERS, SCHEDULES, Registry
+from hookloop.config.registry import Registry
 from hookloop.errors import ConfigError, HookError
 
 
@@ -37,7 +37,7 @@ def test_a_class_is_found_by_its_own_name_or_a_given_one(shapes: Registry[object
     assert shapes.names() == ["Square", "Star", "disc"]
 
 
-def test_an_unknown_name_is_refused_with_the_nearest(shapes: Registry[object]) -> None:
+def test_an_unknown_name_is_rejected_with_the_nearest(shapes: Registry[object]) -> None:
     shapes.register("Square")(object)
     with pytest.raises(ConfigError, match=r"no shape is named 'Sqare'\. Did you mean 'Square'"):
         shapes.get("Sqare")
@@ -51,7 +51,7 @@ def test_an_unknown_hook_is_a_hook_error() -> None:
         hooks.get("Zebra")
 
 
-def test_two_classes_of_one_name_are_refused_with_both_places(shapes: Registry[object]) -> None:
+def test_two_classes_of_one_name_are_rejected_with_both_files(shapes: Registry[object]) -> None:
     class Outer:
         class Square: ...
 
@@ -96,7 +96,7 @@ def test_a_path_needs_no_registration(shapes: Registry[object], path: str) -> No
         ),
         ("collections.abcd.Mapping", "the module 'collections' has no 'abcd'. Did you mean 'abc'?"),
         ("collections.abc", "'collections.abc' is a module: name the class or function in it."),
-        ("math.pi", "'math.pi' is no shape: it is 3.14"),
+        ("math.pi", "'math.pi' is not a shape: it is 3.14"),
     ],
 )
 def test_a_path_that_leads_nowhere_says_how_far_it_led(
@@ -139,19 +139,20 @@ def test_installed_plugins_are_found_by_their_entry_point(
     assert shapes.names() == ["Ordered"]
 
 
-def test_what_torch_offers_is_built_in() -> None:
-    import torch
-
-    assert OPTIMIZERS.get("AdamW") is torch.optim.AdamW
-    assert SCHEDULES.get("OneCycleLR") is torch.optim.lr_scheduler.OneCycleLR
-    assert LOSSES.get("CrossEntropyLoss") is torch.nn.CrossEntropyLoss
-    assert LOSSES.get("cross_entropy") is torch.nn.functional.cross_entropy
-    assert DATA.get("DataLoader") is torch.utils.data.DataLoader
-    assert METRICS.get("MeanSquaredError").__module__.startswith("torchmetrics")
-    with pytest.raises(ConfigError, match=r"named 'adamw'\. Did you mean 'AdamW'"):
-        OPTIMIZERS.get("adamw")
-
-
+@pytest.mark.slow
 def test_the_registries_are_imported_without_torch() -> None:
     code = "import sys, hookloop.config.registry; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_name_is_in_a_registry_without_being_imported(shapes: Registry[object]) -> None:
+    shapes.register("Square")(dict)
+    assert "Square" in shapes
+    assert "Circle" not in shapes
+    assert "collections.OrderedDict" not in shapes
+
+
+def test_what_cannot_be_called_is_rejected_with_the_right_article() -> None:
+    oaks: Registry[object] = Registry("oak", "hookloop.oaks", builtin=lambda: {"Big": 3})
+    with pytest.raises(ConfigError, match="'Big' is not an oak: it is 3."):
+        oaks.get("Big")

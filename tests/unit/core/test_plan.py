@@ -301,7 +301,7 @@ def test_a_schedule_that_limits_nothing_is_refused():
     with pytest.raises(HookError, match="limits nothing"):
         plan(hook)
     hook.every = "often"
-    with pytest.raises(HookError, match="Acts.every: 'often' is no schedule"):
+    with pytest.raises(HookError, match="Acts.every: 'often' is not an interval"):
         plan(hook)
 
     class Wrong(Hook):

@@ -66,7 +66,7 @@ def test_what_was_met_before_a_resume_stays_met(tmp_path):
         ({"above": 1, "below": 2}, "either above= or below="),
         ({"above": 1, "otherwise": "cry"}, "write 'fail' or 'stop'"),
         ({"above": 1, "by": "10 min"}, "by counts iterations or epochs"),
-        ({"above": 1, "by": "soon"}, "by: 'soon' is no schedule"),
+        ({"above": 1, "by": "soon"}, "by: 'soon' is not an interval"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message):

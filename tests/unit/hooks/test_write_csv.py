@@ -78,7 +78,7 @@ def test_a_file_of_another_run_is_neither_overwritten_nor_mixed_into(tmp_path):
 def test_bad_parameters_are_refused():
     with pytest.raises(HookError, match="delimiter must be one character"):
         WriteCSV(delimiter="; ")
-    with pytest.raises(HookError, match="WriteCSV: 'ten' is no schedule"):
+    with pytest.raises(HookError, match="WriteCSV: 'ten' is not an interval"):
         WriteCSV(every="ten")
 
 

@@ -72,7 +72,7 @@ def test_a_directory_that_went_away_is_no_fault(tmp_path):
 def test_two_trainings_of_one_process_cannot_have_the_same_directory(tmp_path):
     lock = RunLock(tmp_path)
     lock.take()
-    with pytest.raises(RunExistsError, match="is being trained in by this very process"):
+    with pytest.raises(RunExistsError, match="is being trained in by this process itself"):
         RunLock(tmp_path).take()
     lock.give_back()
     other = RunLock(tmp_path)

@@ -110,7 +110,7 @@ def test_a_copy_of_a_run_that_is_running_is_not(tmp_path: Path) -> None:
     (tmp_path / "copy").mkdir()
     for name in ("summary.json", LOCK):
         (tmp_path / "copy" / name).write_bytes((tmp_path / "run" / name).read_bytes())
-    # Reading the lock in this very process has given it back; what it names is still there.
+    # Reading the lock in this process has released it; what it names is still there.
     assert {run.name: run.status for run in list_runs(tmp_path)} == {
         "run": "running",
         "copy": "dead",

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from hookloop.runs.log import LogFile, OpenLog
-from hookloop.runs.run_log import CURRENT, ELSEWHERE, RunLog, log_as_well
+from hookloop.runs.run_log import CURRENT, ELSEWHERE, RunLog, forward_logger
 
 LOG = logging.getLogger("hookloop")
 
@@ -251,8 +251,8 @@ def test_the_logger_of_a_dialect_can_belong_to_a_run(tmp_path, capsys):
     other = logging.getLogger("emloop")
     with root_handlers(), closing(RunLog()) as log:
         log.keep(tmp_path / "run.log")
-        log_as_well("emloop")
-        log_as_well("emloop")
+        forward_logger("emloop")
+        forward_logger("emloop")
         other.warning("no such variable")
     assert read(tmp_path).count("no such variable") == 1
     assert capsys.readouterr().err == "warning: no such variable\n"

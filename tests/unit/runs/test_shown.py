@@ -3,7 +3,7 @@ import io
 
 import pytest
 
-from hookloop.runs.shown import print_line, shown, shown_in_line
+from hookloop.runs.shown import make_safe, make_safe_line, print_line
 
 
 @pytest.mark.parametrize(
@@ -19,12 +19,12 @@ from hookloop.runs.shown import print_line, shown, shown_in_line
     ],
 )
 def test_codes_are_written_out_and_text_is_left_alone(text, seen):
-    assert shown(text) == seen
+    assert make_safe(text) == seen
 
 
 def test_a_line_stays_a_line_and_is_cut():
-    assert shown_in_line("a\nb\tc") == "a\\nb\\tc"
-    assert shown_in_line("x" * 50, 10) == "xxxxxxx..."
+    assert make_safe_line("a\nb\tc") == "a\\nb\\tc"
+    assert make_safe_line("x" * 50, 10) == "xxxxxxx..."
 
 
 class Broken(io.StringIO):

@@ -1,1 +1,1 @@
-"""Objects that a config describes: resolved and checked, before any of them is built."""
+"""Resolve and check the objects that a config describes, before any of them is built."""

@@ -1,7 +1,7 @@
-"""The hooks of a config, in all the ways in which they can be written.
+"""Read the hooks of a config, in every form in which they can be written.
 
-A list: ``Name``, ``{Name: {arguments}}`` or ``{type: Name, ...}`` each. A mapping from names of
-hooks: ``ema: {type: AverageWeights, ...}``. In both, null stands for a hook that was taken away.
+A list holds ``Name``, ``{Name: {arguments}}`` or ``{type: Name, ...}``. A mapping has the names of
+the hooks as keys: ``ema: {type: AverageWeights, ...}``. In both, null stands for a removed hook.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hookloop.every import Every
 from hookloop.trainer.default_hooks import DEFAULT_HOOKS, our_name
 
 INJECTED = ("model", "dataset", "output_dir")
-"""What a hook gets when its constructor asks for it and the config does not say it."""
+"""Arguments that a hook's constructor gets if it has them and the config does not give them."""
 
 SETTINGS: dict[str, object] = {
     "name": str,
@@ -27,11 +27,11 @@ SETTINGS: dict[str, object] = {
     "on_error": Literal["raise", "disable"],
     "dialect": str,
 }
-"""What can be said of every hook, beside the arguments of its constructor."""
+"""What can be set for every hook, in addition to the arguments of its constructor."""
 
 
 def read_hooks(reader: PartReader, key: Key, value: object) -> list[object]:
-    """Read a list or a mapping of hooks; the result holds parts, or hooks of a Python config."""
+    """Read a list or a mapping of hooks; return parts, or the hook objects of a Python config."""
     if value is None:
         return []
     if isinstance(value, dict) and TYPE not in value:
@@ -48,49 +48,49 @@ def read_hooks(reader: PartReader, key: Key, value: object) -> list[object]:
         ]
     else:
         example = value if isinstance(value, str | dict) else "..."
-        reader.fault(key, f"expected a list of hooks, or a mapping from names. Write [{example}].")
+        reader.report(key, f"expected a list of hooks, or a mapping from names. Write [{example}].")
         return []
     return [hook for hook in found if hook is not None]
 
 
-def _is_removed(reader: PartReader, key: Key, item: object, all_of_them: dict[str, object]) -> bool:
-    """Return whether null removes a hook; a hook without arguments is another thing."""
+def _is_removed(reader: PartReader, key: Key, item: object, hooks: dict[str, object]) -> bool:
+    """Return whether null removes a hook; null for a hook without arguments is reported."""
     name = str(key[-1])
     if item is None and key not in reader.config.removed and name in HOOKS:
-        reader.fault(key, f"null removes a hook. For {name} without arguments write {{}}.")
+        reader.report(key, f"null removes a hook. For {name} without arguments write {{}}.")
         return True
-    return reader.is_removed(key, item, all_of_them)
+    return reader.is_removed(key, item, hooks)
 
 
 def read_default_hooks(
     reader: PartReader, key: Key, value: object
 ) -> dict[str, object] | Literal[False] | None:
-    """Read changes to the standard set; an entry without a type changes the standard hook's own."""
+    """Read changes to the standard set; an entry without a type changes the standard hook."""
     if value is None or value is False:
         return value
     if not isinstance(value, dict):
-        reader.fault(key, f"expected a mapping from names to hooks, or false, got {value!r}.")
+        reader.report(key, f"expected a mapping from names to hooks, or false, got {value!r}.")
         return None
     changes: dict[str, object] = {}
-    for said, item in value.items():
-        at, name = (*key, said), our_name(str(said))
+    for written_name, item in value.items():
+        at, name = (*key, written_name), our_name(str(written_name))
         if item is None and name not in DEFAULT_HOOKS:
-            known = ", ".join(DEFAULT_HOOKS)
+            names = ", ".join(DEFAULT_HOOKS)
             hint = nearest(name, DEFAULT_HOOKS)
-            reader.fault(at, f"there is no '{name}' to remove.{hint} There are: {known}.")
+            reader.report(at, f"there is no '{name}' to remove.{hint} There are: {names}.")
         elif isinstance(item, dict) and TYPE not in item and name not in DEFAULT_HOOKS:
             hint = nearest(name, DEFAULT_HOOKS) or f" There are: {', '.join(DEFAULT_HOOKS)}."
-            reader.fault(at, f"no default hook is named '{name}', and it has no 'type'.{hint}")
+            reader.report(at, f"no default hook is named '{name}', and it has no 'type'.{hint}")
         elif isinstance(item, dict) and TYPE not in item:
             written = Description(at, DEFAULT_HOOKS[name], at, dict(item), at)
             changes[name] = _read(reader, written)
         else:
-            changes[name] = item if item is None else _listed(reader, at, _theirs(item))
+            changes[name] = item if item is None else _listed(reader, at, _choose_dialect(item))
     return changes
 
 
-def _theirs(item: object) -> object:
-    """Let a name that several dialects have mean that of the one that has default hooks."""
+def _choose_dialect(item: object) -> object:
+    """Resolve a name that several dialects have to the dialect that has default hooks."""
     if not isinstance(item, dict) or not isinstance(item[TYPE], str) or "dialect" in item:
         return item
     try:
@@ -107,12 +107,13 @@ def _listed(reader: PartReader, key: Key, item: object) -> object:
         ((name, arguments),) = item.items()
         at = (*key, name)
         if arguments is not None and not isinstance(arguments, dict):
-            reader.fault(at, f"expected a mapping of arguments for {name}, got {arguments!r}.")
+            reader.report(at, f"expected a mapping of arguments for {name}, got {arguments!r}.")
             return None
         return _read(reader, Description(key, name, at, dict(arguments or {}), at))
+    # `- StopAfter:` with `epochs: 3` not indented below it: YAML reads both as keys of one mapping.
     if isinstance(item, dict) and TYPE not in item and next(iter(item.values()), 0) is None:
         name, *others = item
-        reader.fault(
+        reader.report(
             key, f"indent {', '.join(map(str, others))} further than {name}, as its arguments."
         )
         return None
@@ -143,22 +144,23 @@ def _read(reader: PartReader, written: Description) -> Part | None:
     dialect = dialects.dialect_of_class(make) if isinstance(make, type) else None
     settings = SETTINGS | dict.fromkeys(dialect.settings if dialect is not None else (), object)
     part = reader.read(written, HOOKS, supplied=INJECTED, settings=settings)
+    # With **kwargs, the signature does not show what the hook reads from them.
     if part is not None and dialect is not None and dialect.gives_all and part.signature.is_open:
         part.supplied = {*INJECTED} - {*part.arguments}
     if part is not None and "priority" in part.settings:
-        try:
+        try:  # Checked here, because later its line would not be known.
             Priority.parse(cast("int | str", part.settings["priority"]))
         except HookError as error:
-            reader.fault((*written.arguments_key, "priority"), str(error))
+            reader.report((*written.arguments_key, "priority"), str(error))
     return part
 
 
 def _look_in_dialect(reader: PartReader, written: Description) -> None:
-    """Let a name mean the hook of the dialect that is given with it."""
+    """Resolve a name in the catalogue of the dialect that is given with it."""
     try:
         names = dialects.named(str(written.arguments["dialect"])).catalogue()
     except HookError as error:
-        reader.fault((*written.arguments_key, "dialect"), str(error))
+        reader.report((*written.arguments_key, "dialect"), str(error))
         return
     if isinstance(written.type, str):
         written.type = names.get(written.type, written.type)

@@ -1,4 +1,4 @@
-"""Optimizers and schedules of a config: one of each, or several by name."""
+"""Read the optimizers and schedules of a config: one of each, or several by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONLY = ""
 
 @dataclass
 class Group:
-    """Parameters that an optimizer treats differently: which, and how."""
+    """A parameter group: which parameters, and the options for them."""
 
     key: Key
     match: list[str] = field(default_factory=list)
@@ -28,7 +28,7 @@ class Group:
 
 @dataclass
 class OptimizerPart:
-    """An optimizer with the parameters that it gets."""
+    """An optimizer, with the patterns of the parameters that it gets."""
 
     part: Part
     params: list[str] | None = None
@@ -57,20 +57,20 @@ def read_schedules(
     if not is_named(value):
         if len(optimizers) > 1:
             names = ", ".join(optimizers)
-            reader.fault(key, f"say which optimizer it drives, as a mapping from {names}.")
+            reader.report(key, f"give the optimizer that it drives, as a mapping from {names}.")
         return {ONLY: _schedule(reader, key, value)}
     schedules: dict[str, object] = {}
     for name, item in cast("dict[str, object]", value).items():
         if name not in optimizers:
             hint = nearest(name, optimizers)
-            reader.fault((*key, name), f"no optimizer is named '{name}'.{hint}")
+            reader.report((*key, name), f"no optimizer is named '{name}'.{hint}")
         if item is not None:
             schedules[name] = _schedule(reader, (*key, name), item)
     return schedules
 
 
 def is_named(value: object) -> bool:
-    """Tell whether a node is a mapping from names to descriptions, rather than a description."""
+    """Return whether a node is a mapping from names to descriptions, not a description."""
     if not isinstance(value, dict) or TYPE in value or not value:
         return False
     return all(
@@ -84,6 +84,7 @@ def _optimizer(reader: PartReader, key: Key, value: object) -> object:
     written = reader.describe(key, value)
     if written is None:
         return None
+    # These are patterns in a config; the optimizer itself gets the parameters that they match.
     patterns = written.arguments.pop("params", None)
     groups = written.arguments.pop("groups", None)
     part = reader.read(written, OPTIMIZERS, supplied=("params", "model"))
@@ -91,7 +92,7 @@ def _optimizer(reader: PartReader, key: Key, value: object) -> object:
         return None
     if not part.supplied and not part.signature.is_open:
         takes = "it has to take 'params' or 'model', which it is given."
-        reader.fault(key, f"{part.signature.name} cannot be an optimizer here: {takes}")
+        reader.report(key, f"{part.signature.name} cannot be an optimizer here: {takes}")
     read = OptimizerPart(part)
     if patterns is not None:
         read.params = _patterns(reader, (*key, "params"), patterns)
@@ -102,7 +103,7 @@ def _optimizer(reader: PartReader, key: Key, value: object) -> object:
 
 def _groups(reader: PartReader, key: Key, value: object, part: Part) -> list[Group]:
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        reader.fault(key, "expected a list of mappings, each with 'match' or 'norms'.")
+        reader.report(key, "expected a list of mappings, each with 'match' or 'norms'.")
         return []
     return [_group(reader, (*key, index), item, part) for index, item in enumerate(value)]
 
@@ -119,12 +120,12 @@ def _group(reader: PartReader, key: Key, value: dict[str, object], part: Part) -
         elif name == "name":
             group.options[name] = item
         elif unknown:
-            reader.fault(at, unknown)
+            reader.report(at, unknown)
         else:
             annotation = part.signature.annotations.get(name, Unknown)
             group.options[name] = reader.plain(at, item, annotation)
     if not group.match and not group.norms:
-        reader.fault(key, "a group says which parameters: match: '*.bias', or norms: true.")
+        reader.report(key, "a group names its parameters: match: '*.bias', or norms: true.")
     return group
 
 
@@ -146,15 +147,15 @@ def _schedule(reader: PartReader, key: Key, value: object) -> object:
     if part is None:
         return None
     if part.signature.name == "ReduceLROnPlateau" and part.settings.get("metric") is None:
-        reader.fault(key, "ReduceLROnPlateau needs 'metric', for example metric: val/loss.")
-    _refuse_time(reader, (*key, "every"), part.settings.get("every"))
+        reader.report(key, "ReduceLROnPlateau needs 'metric', for example metric: val/loss.")
+    _reject_time(reader, (*key, "every"), part.settings.get("every"))
     return part
 
 
-def _refuse_time(reader: PartReader, key: Key, every: object) -> None:
+def _reject_time(reader: PartReader, key: Key, every: object) -> None:
     try:
         parsed = Every.parse(every) if isinstance(every, str) else None
-    except ValueError:  # Reported with the other settings.
+    except ValueError:  # `read` has reported it with the other settings.
         return
     if parsed is not None and parsed.unit == "seconds":
-        reader.fault(key, "a schedule steps by iterations or epochs, not by time.")
+        reader.report(key, "a schedule steps by iterations or epochs, not by time.")

@@ -1,4 +1,4 @@
-"""Which parameters of a model an optimizer gets, and in which groups."""
+"""Select the parameters that an optimizer gets, and their groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.config.parts.optimizers import Group, OptimizerPart
 from hookloop.config.tree import Config, Key, spell
-from hookloop.errors import ConfigError, Fault, ModelError, nearest
+from hookloop.errors import ConfigError, ModelError, Problem, nearest
 
 if TYPE_CHECKING:
     from torch import nn
@@ -25,11 +25,13 @@ def select_parameters(
     The first group that matches a parameter gets it. Frozen parameters are left out.
 
     Raises:
-        ConfigError: If a pattern matches nothing, which is what a misspelt one does.
+        ConfigError: If a pattern matches nothing, as a misspelled one does.
     """
     everything = dict(model.named_parameters())
     if not any(parameter.requires_grad for parameter in everything.values()):
-        raise ModelError("model= has no trainable parameters: every requires_grad is False.")
+        raise ModelError(
+            "model= has no trainable parameters: every requires_grad is False.", argument="model"
+        )
     free = everything
     if optimizer.params is not None:
         key = (*optimizer.part.key, "params")
@@ -37,12 +39,12 @@ def select_parameters(
     norms = _of_norms(model)
     chosen: list[dict[str, object]] = []
     for group in optimizer.groups:
-        mine = _members(group, everything, norms, config)
-        taken = {name: free[name] for name in mine if name in free}
-        if not taken:
-            _refuse_empty(group, mine, config)
-        free = {name: parameter for name, parameter in free.items() if name not in taken}
-        chosen.append({"params": _trainable(taken), **group.options})
+        matching = _members(group, everything, norms, config)
+        selected = {name: free[name] for name in matching if name in free}
+        if not selected:
+            _reject_empty(group, matching, config)
+        free = {name: parameter for name, parameter in free.items() if name not in selected}
+        chosen.append({"params": _trainable(selected), **group.options})
     chosen.append({"params": _trainable(free)})
     return [group for group in chosen if group["params"]]
 
@@ -61,21 +63,21 @@ def _matching(everything: Named, patterns: list[str], key: Key, config: Config) 
         if not names:
             hint = nearest(pattern, everything) or f" It has {_some(everything)}."
             message = f"{spell(key)}: '{pattern}' matches no parameter of the model.{hint}"
-            raise ConfigError([Fault(message, config.where(key))])
+            raise ConfigError([Problem(message, config.where(key))])
         found.update(names)
     return {name: parameter for name, parameter in everything.items() if name in found}
 
 
-def _refuse_empty(group: Group, names: list[str], config: Config) -> None:
-    """Refuse a group that gets nothing, unless the model has no norms at all."""
-    if not names:
+def _reject_empty(group: Group, names: list[str], config: Config) -> None:
+    """Reject a group that gets nothing, unless the model has no norms at all."""
+    if not names:  # `norms: true` is a rule for any model: not every model has norms.
         return
     message = (
         f"{spell(group.key)}: every parameter that it matches ({_some(names)}) is in an earlier "
         "group, or not among this optimizer's params: the first match wins, so put the narrower "
         "group first."
     )
-    raise ConfigError([Fault(message, config.where(group.key))])
+    raise ConfigError([Problem(message, config.where(group.key))])
 
 
 def _some(names: Collection[str]) -> str:
@@ -88,7 +90,7 @@ def _trainable(parameters: Named) -> list[Parameter]:
 
 
 def _of_norms(model: nn.Module) -> set[str]:
-    """Name the parameters of normalization layers; a class of one's own counts by its name."""
+    """Return the names of the parameters of normalization layers: classes with Norm in the name."""
     return {
         f"{prefix}.{name}" if prefix else name
         for prefix, module in model.named_modules()

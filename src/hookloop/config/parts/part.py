@@ -1,7 +1,7 @@
-"""Objects that a config describes, resolved and checked, but not built.
+"""Resolve and check the objects that a config describes, without building them.
 
-A mapping with a ``type`` becomes a `Part`: what to call and with which arguments, which may be
-parts themselves. All faults are collected, because a config is mended in one go.
+A mapping with a ``type`` becomes a `Part`: what to call, and its arguments, which may be parts
+themselves. All problems are collected, so that a config can be fixed in one go.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from hookloop.config.locate import describe, locate
 from hookloop.config.parts.signature import Signature, Unknown, convert, members
 from hookloop.config.reading.yaml_file import parse_value
 from hookloop.config.registry import Registry
-from hookloop.config.tree import Config, Key, spell
-from hookloop.errors import ConfigError, Fault, HookloopError, nearest
+from hookloop.config.tree import Config, Key, is_on_command_line, spell
+from hookloop.errors import ConfigError, HookloopError, Problem, nearest
 
 TYPE = "type"
 REFERENCE = "ref"
@@ -34,13 +34,13 @@ class Part:
     """One object to build.
 
     Attributes:
-        key: Where it stands in the config.
+        key: Its key in the config.
         make: The class or function.
         signature: What ``make`` can be called with.
-        arguments: Checked; values may hold further parts.
-        supplied: Names of further arguments, which building knows.
+        arguments: The checked arguments; values may hold further parts.
+        supplied: Names of further arguments, which `build` adds.
         way: ``call`` it, ``use`` the function itself, or ``bind`` arguments to the function.
-        settings: What is set on the object after it is built.
+        settings: Attributes to set on the object after it is built.
     """
 
     key: Key
@@ -54,7 +54,7 @@ class Part:
 
 @dataclass
 class Description:
-    """A part as it is written: its type, its arguments, and where each of them stands."""
+    """A part as it is written: its type, its arguments, and their keys."""
 
     key: Key
     type: object
@@ -64,26 +64,28 @@ class Description:
 
 
 class PartReader:
-    """Turns nodes of a config into parts, and collects what is wrong with them."""
+    """Turns nodes of a config into parts, and collects the problems."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.faults: list[Fault] = list(config.faults)
+        self.problems: list[Problem] = list(config.problems)
         self.causes: list[Exception] = []
 
-    def fault(self, key: Key, message: str, cause: Exception | None = None) -> None:
-        """Note that something is wrong at a node; one message of one place is enough."""
-        fault = Fault(f"{spell(key)}: {message}" if key else message, self.config.where(key))
-        if fault not in self.faults:
-            self.faults.append(fault)
+    def report(self, key: Key, message: str, cause: Exception | None = None) -> None:
+        """Add a problem of a node; the same one is added only once."""
+        problem = Problem(f"{spell(key)}: {message}" if key else message, self.config.where(key))
+        # A hook is resolved twice, once to find its dialect: the second time says nothing new.
+        if problem not in self.problems:
+            self.problems.append(problem)
             if cause is not None:
                 self.causes.append(cause)
 
-    def raise_faults(self) -> None:
-        """Raise all faults as one error, caused by what user code raised while it was imported."""
-        if not self.faults:
+    def raise_problems(self) -> None:
+        """Raise all problems as one error; its cause is what user code raised during import."""
+        if not self.problems:
             return
-        error = ConfigError(sorted(self.faults, key=_place_of))
+        error = ConfigError(sorted(self.problems, key=_order_of))
+        # Chained, so that --traceback shows where the user's own code failed.
         if len(self.causes) > 1:
             raise error from ExceptionGroup("while importing what the config names", self.causes)
         raise error from (self.causes[0] if self.causes else None)
@@ -93,25 +95,25 @@ class PartReader:
         if isinstance(value, str) or callable(value):
             return Description(key, value, key, {}, key)
         if not isinstance(value, dict):
-            self.fault(key, f"expected a type or a mapping with 'type', got {value!r}.")
+            self.report(key, f"expected a type or a mapping with 'type', got {value!r}.")
             return None
         arguments = dict(value)
         if TYPE not in arguments:
             hint = nearest(TYPE, arguments) or f" Write {{type: ..., {', '.join(arguments)}}}."
-            self.fault(key, f"a mapping that describes an object needs 'type'.{hint}")
+            self.report(key, f"a mapping that describes an object needs 'type'.{hint}")
             return None
         return Description(key, arguments.pop(TYPE), (*key, TYPE), arguments, key)
 
     def part(
         self, key: Key, value: object, registry: Registry[object], supplied: Collection[str] = ()
     ) -> object:
-        """Read a part; anything that is already an object is handed through.
+        """Read a part; what is already an object is returned as it is.
 
         Args:
-            key: Where it stands.
-            value: What stands there.
+            key: Its key.
+            value: The value at that key.
             registry: Where its name is looked up.
-            supplied: Arguments that building gives, so that they may be missing.
+            supplied: Arguments that `build` adds, so they may be missing here.
         """
         if is_object(value):
             return value
@@ -119,15 +121,16 @@ class PartReader:
         return written and self.read(written, registry, supplied=supplied)
 
     def function(self, key: Key, value: object, registry: Registry[object]) -> object:
-        """Read a part that shall be a function, such as a loss.
+        """Read a part that has to be a function, such as a loss.
 
-        The name of a function stands for the function; with some of its arguments they are bound
-        to it; with all that it needs it is called, since it is then a factory.
+        A function without arguments is used as it is. With some of its arguments, they are bound to
+        it. With all that it needs, it is a factory, and is called.
         """
         part = self.part(key, value, registry, supplied=_ANYTHING)
         if not isinstance(part, Part):
             return part
         missing = part.signature.missing(part.arguments)
+        # A class is always called: its instance is the function.
         if isinstance(part.make, type):
             self._report_missing(part, missing)
         elif not part.arguments:
@@ -147,11 +150,11 @@ class PartReader:
         """Resolve a description's type and check its arguments against the signature.
 
         Args:
-            written: What the config says.
+            written: The part as it is written.
             registry: Where the type is looked up.
-            supplied: Arguments that building gives, so that they may be missing.
-            settings: With their types, what may stand among the arguments and is set on the object
-                later, unless the constructor has a parameter of that name.
+            supplied: Arguments that `build` adds, so they may be missing here.
+            settings: Names, with their types, that may be written among the arguments and are set
+                on the object later, unless the constructor has a parameter of that name.
         """
         make = self.resolve(written.type_key, written.type, registry)
         if make is None:
@@ -159,12 +162,12 @@ class PartReader:
         part = Part(written.key, make, Signature.of(make))
         at = written.arguments_key
         for name, value in written.arguments.items():
-            key = (*at, name)
+            key = (*at, name)  # Of the argument itself: its line may be far from that of the type.
             unknown = part.signature.unknown(name)
             if name in settings and not part.signature.accepts(name):
                 part.settings[name] = self.plain(key, value, settings[name])
             elif unknown:
-                self.fault(key, unknown + self._inherited(key, written.type_key))
+                self.report(key, unknown + self._inherited(key, written.type_key))
             else:
                 annotation = part.signature.annotations.get(name, Unknown)
                 part.arguments[name] = self.value(key, value, annotation, registry)
@@ -177,13 +180,13 @@ class PartReader:
     def resolve(
         self, key: Key, named: object, registry: Registry[object]
     ) -> Callable[..., object] | None:
-        """Find the class or function that a type names."""
+        """Return the class or function that a type names."""
         if _is_reference(named):
             named = self._reference((*key, REFERENCE), named[REFERENCE])
         if callable(named):
             return cast("Callable[..., object]", named)
         if not isinstance(named, str):
-            self.fault(
+            self.report(
                 key, f"'type' is a name or a path such as package.module:Name, not {named!r}."
             )
             return None
@@ -191,7 +194,7 @@ class PartReader:
             return registry.get(named)
         except HookloopError as error:
             cause = error.__cause__
-            self.fault(key, str(error), cause if isinstance(cause, Exception) else None)
+            self.report(key, str(error), cause if isinstance(cause, Exception) else None)
             return None
 
     def value(
@@ -207,7 +210,7 @@ class PartReader:
             if TYPE in value:
                 # A schedule made of schedules: each of them drives the same optimizer.
                 supplied = ("optimizer",) if in_schedule else ()
-                return self.part(key, value, _home(value[TYPE], registry), supplied)
+                return self.part(key, value, _registry_of(value[TYPE], registry), supplied)
         if isinstance(value, dict | list) and _holds_parts(value):
             items = value.items() if isinstance(value, dict) else enumerate(value)
             read = {name: self.value((*key, name), item, Unknown, registry) for name, item in items}
@@ -219,33 +222,30 @@ class PartReader:
         try:
             return convert(value, annotation)
         except ValueError as error:
-            if (
-                isinstance(value, str) and "${" in value
-            ):  # That it leads nowhere is a fault already.
+            # A reference that is still there leads nowhere, which is reported already.
+            if isinstance(value, str) and "${" in value:
                 return value
             hint = _unquoted(value, annotation)
             if isinstance(value, str) and "Callable" in str(annotation):
                 hint = f" To pass a function, write {{ref: {value}}}."
-            self.fault(key, f"{error}{hint}")
+            self.report(key, f"{error}{hint}")
             return value
 
-    def is_removed(self, key: Key, value: object, known: Collection[object] = ()) -> bool:
-        """Return whether null stands at a name; where nothing was to be removed it is a fault."""
+    def is_removed(self, key: Key, value: object, names: Collection[object] = ()) -> bool:
+        """Return whether null removes an entry; null with nothing to remove is reported."""
         if value is not None:
             return False
-        is_free = self.config.path.suffix == ".py" and not self._is_override(key)
+        # In a Python file, None may be the result of a condition, so it is not a mistake.
+        is_free = self.config.path.suffix == ".py" and not self.config.is_override(key)
         if key not in self.config.removed and not is_free:
             name = str(key[-1])
-            others = [str(one) for one in known if str(one) != name]
+            others = [str(other) for other in names if str(other) != name]
             what = "nothing" if name.isdigit() else f"no '{name}'"
-            self.fault(key, f"there is {what} to remove.{nearest(name, others)}")
+            self.report(key, f"there is {what} to remove.{nearest(name, others)}")
         return True
 
-    def _is_override(self, key: Key) -> bool:
-        return (self.config.where(key) or "").startswith("command line")
-
     def resolve_objects(self, names: Collection[str]) -> None:
-        """Replace ``{ref: module:name}`` by the object that it names, where a part may be one."""
+        """Replace ``{ref: module:name}`` by the object, wherever a part may be an object."""
         tree = self.config.tree
         for name in names:
             value = tree.get(name)
@@ -269,21 +269,21 @@ class PartReader:
         try:
             return locate(path)
         except HookloopError as error:
-            self.fault(key, str(error))
+            self.report(key, str(error))
         except Exception as error:  # noqa: BLE001 - reported with its cause
-            self.fault(key, f"'{path}' could not be imported: {describe(error)}", error)
+            self.report(key, f"'{path}' could not be imported: {describe(error)}", error)
         return None
 
     def _report_missing(self, part: Part, missing: list[str]) -> None:
         if missing:
             names = " and ".join(f"'{name}'" for name in missing)
-            self.fault(part.key, f"{part.signature.name} needs {names}.")
+            self.report(part.key, f"{part.signature.name} needs {names}.")
 
     def _inherited(self, key: Key, type_key: Key) -> str:
-        """Explain an argument that a base left behind when a child changed the type."""
+        """Explain an argument that came from a base, although a child changed the type."""
         origin = (self.config.where(key) or "").rpartition(":")[0]
         changed = (self.config.where(type_key) or "").rpartition(":")[0]
-        if origin in ("", changed, self.config.where(())) or origin.startswith("command line"):
+        if origin in ("", changed, self.config.where(())) or is_on_command_line(origin):
             return ""
         return f" It was merged in from {origin}: '_delete_: true' beside 'type' prevents that."
 
@@ -291,17 +291,17 @@ class PartReader:
 _ANYTHING: Collection[str] = frozenset({"*"})
 
 
-def _place_of(fault: Fault) -> tuple[bool, str, int]:
-    """Order faults as one would mend them: file by file from the top, the command line last."""
-    where = fault.where or ""
-    if where.startswith("command line"):
+def _order_of(problem: Problem) -> tuple[bool, str, int]:
+    """Return a sort key: file by file from the top, the command line last."""
+    where = problem.where or ""
+    if is_on_command_line(where):
         return True, "", 0
     file, _, line = where.rpartition(":")
     return (False, file, int(line)) if line.isdigit() else (False, where, 0)
 
 
-def _home(named: object, owner: Registry[object]) -> Registry[object]:
-    """Choose where to look a nested type up: where its owner is from, else where it is known."""
+def _registry_of(named: object, owner: Registry[object]) -> Registry[object]:
+    """Return where to look up a nested type: the registry of its owner, or else one that has it."""
     others = (
         registries.MODELS,
         registries.DATA,
@@ -310,14 +310,14 @@ def _home(named: object, owner: Registry[object]) -> Registry[object]:
         registries.OPTIMIZERS,
         registries.METRICS,
     )
-    for home in (owner, *others):
-        if isinstance(named, str) and named in home:
-            return home
+    for registry in (owner, *others):
+        if isinstance(named, str) and named in registry:
+            return registry
     return owner
 
 
 def is_object(value: object) -> bool:
-    """Tell whether a value of a Python config is the thing itself, rather than its description."""
+    """Return whether a value of a Python config is an object, not a description of one."""
     if isinstance(value, list | tuple):
         return any(is_object(item) for item in value)
     plain = (bool, int, float, str, dict, type, FunctionType)
@@ -329,13 +329,13 @@ def _is_reference(value: object) -> TypeGuard[dict[str, object]]:
 
 
 def _wants_mapping(annotation: object) -> bool:
-    """Tell whether a parameter asks for a mapping as it is, rather than for what it describes."""
+    """Return whether a parameter takes a mapping itself, not the object that it describes."""
     origins = [getattr(member, "__origin__", member) for member in members(annotation)]
     return any(isinstance(origin, type) and issubclass(origin, Mapping) for origin in origins)
 
 
 def _unquoted(value: object, annotation: object) -> str:
-    """Suggest to leave quotes away where that makes the value fit."""
+    """Suggest to remove the quotes if the value is valid without them."""
     if not isinstance(value, str):
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Arguments held against a signature before anything is called: unknown, missing, wrong type."""
+"""Check arguments against a signature before anything is called: unknown, missing, wrong type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if typing.TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 Unknown = inspect.Parameter.empty
-"""The annotation of a parameter that says nothing about its type."""
+"""The annotation of a parameter without one."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Signature:
     """What a class or function can be called with.
 
     Attributes:
-        name: Of the class or function, as messages say it.
-        annotations: Of the parameters that can be given by name.
+        name: The name of the class or function, as messages show it.
+        annotations: The annotations of the parameters that can be given by name.
         required: The names without which a call fails.
         star: The name of ``*args``, if there is one; a config gives it as a list.
-        is_open: Whether any other name is accepted (``**kwargs``, or a signature nobody knows).
+        is_open: Whether any other name is accepted (``**kwargs``, or an unknown signature).
     """
 
     name: str
@@ -46,7 +46,7 @@ class Signature:
         name = getattr(factory, "__name__", type(factory).__name__)
         try:
             parameters = inspect.signature(factory).parameters
-        except (TypeError, ValueError):
+        except (TypeError, ValueError):  # Some callables written in C have no signature.
             return cls(name, {}, is_open=True)
         by_kind: dict[object, list[inspect.Parameter]] = {}
         for parameter in parameters.values():
@@ -65,26 +65,26 @@ class Signature:
         )
 
     def accepts(self, name: str) -> bool:
-        """Tell whether a parameter of this name is written in the signature."""
+        """Return whether the signature has a parameter with this name."""
         return name in self.annotations
 
     def unknown(self, name: str) -> str | None:
-        """Return what is wrong with giving an argument, or None when it can be given."""
+        """Return the message for an argument that does not exist, or None if it does."""
         if self.is_open or name in self.annotations or name == self.star:
             return None
         options = [*self.annotations, *([self.star] if self.star else [])]
         return unknown_argument(self.name, name, options, PART_ARGUMENTS)
 
-    def missing(self, given: Collection[str]) -> list[str]:
-        """Return the required names that are not given."""
-        return [name for name in self.required if name not in given]
+    def missing(self, names: Collection[str]) -> list[str]:
+        """Return the required names that are not among ``names``."""
+        return [name for name in self.required if name not in names]
 
 
 def convert(value: object, annotation: object) -> object:
     """Check a plain value against an annotation and return it in that type.
 
-    A whole number fits a float, ``1e5`` fits an int, a list fits a tuple; text never fits a number
-    and a boolean is no number. What the annotation does not tell is let through.
+    A whole number fits a float, ``1e5`` fits an int, a list fits a tuple. Text never fits a number,
+    and a boolean is not a number. A value that cannot be checked is accepted.
 
     >>> convert([0.9, 1], tuple[float, float])
     (0.9, 1.0)
@@ -94,24 +94,26 @@ def convert(value: object, annotation: object) -> object:
     """
     if annotation is Unknown or not _is_plain(value):
         return value
-    # `float | Tensor`: of the alternatives, a config can only mean the float.
+    # In `float | Tensor`, a config can only mean the float.
     candidates = members(annotation)
     candidates = tuple(one for one in candidates if not _is_object_type(one)) or candidates
+    # An interval is kept as text, as the written config shows it again.
     if Every in candidates and value is not None:
         Every.parse(typing.cast("str", value))
         return value
+    # As written first, so that 3.0 stays a float for `float | int`.
     for attempt in (value, int(value) if _is_whole(value) else value):
         text = json.dumps(attempt)
         for member in candidates:
             fits, converted = _fits(member, text)
             if fits:
-                return _keep_secrets(value, converted) if converted is not _UNTOLD else value
+                return _keep_secrets(value, converted) if converted is not _UNCHECKED else value
     expected = " | ".join(spell_type(one) for one in candidates)
     raise ValueError(f"expected {expected}, got {value!r}.")
 
 
 def _keep_secrets(value: object, converted: object) -> object:
-    """Put the secrets of a value into the plain copy that was made of it."""
+    """Put the secrets of a value back into its converted copy, where they are plain text."""
     if isinstance(value, Secret):
         return value if converted == value else converted
     if isinstance(value, dict) and isinstance(converted, dict):
@@ -126,7 +128,7 @@ def _keep_secrets(value: object, converted: object) -> object:
 
 
 def spell_type(annotation: object) -> str:
-    """Write an annotation as its author would.
+    """Return an annotation as its author would write it.
 
     >>> spell_type(int | None), spell_type(typing.Optional[typing.List[int]])
     ('int | None', 'list[int] | None')
@@ -144,7 +146,7 @@ def spell_type(annotation: object) -> str:
 
 
 def _evaluate(annotation: object, factory: Callable[..., object]) -> object:
-    """Turn the text that ``from __future__ import annotations`` leaves into the type, if it can."""
+    """Evaluate an annotation that ``from __future__ import annotations`` left as text."""
     if not isinstance(annotation, str):
         return annotation
     holder = factory.__init__ if isinstance(factory, type) else factory  # type: ignore[misc]
@@ -153,7 +155,7 @@ def _evaluate(annotation: object, factory: Callable[..., object]) -> object:
         hints = typing.get_type_hints(
             types.SimpleNamespace(__annotations__={"it": annotation}), globalns=space
         )
-    except (NameError, TypeError, AttributeError, SyntaxError):  # Known to type checkers only.
+    except (NameError, TypeError, AttributeError, SyntaxError):  # Imported for type checkers only.
         return Unknown
     return hints["it"]
 
@@ -166,12 +168,13 @@ def members(annotation: object) -> tuple[object, ...]:
 
 
 def _fits(annotation: object, text: str) -> tuple[bool, object]:
-    """Tell whether JSON text is a value of a type; as JSON, because a config is plain data too."""
+    """Return whether JSON text is a value of a type, and the value."""
+    # As JSON, because in strict mode pydantic accepts a list for a tuple only from JSON.
     from pydantic import ValidationError
 
     adapter = _adapter(annotation)
     if adapter is None:
-        return True, _UNTOLD
+        return True, _UNCHECKED
     try:
         return True, adapter.validate_json(text, strict=True)
     except ValidationError:
@@ -179,12 +182,12 @@ def _fits(annotation: object, text: str) -> tuple[bool, object]:
 
 
 def _is_object_type(annotation: object) -> bool:
-    """Tell whether a type has no plain values, as a tensor or a module has none."""
+    """Return whether a type has no plain values, like a tensor or a module."""
     return isinstance(annotation, type) and _adapter(annotation) is None
 
 
 def _adapter(annotation: object) -> TypeAdapter[object] | None:
-    """Make a validator, or None for a type that plain data cannot be checked against."""
+    """Return a validator, or None for a type that plain data cannot be checked against."""
     from pydantic import PydanticUserError, TypeAdapter
     from pydantic.errors import PydanticUndefinedAnnotation
 
@@ -206,4 +209,5 @@ def _is_whole(value: object) -> typing.TypeGuard[float]:
     return isinstance(value, float) and value.is_integer()
 
 
-_UNTOLD = object()
+_UNCHECKED = object()
+"""Stands for the converted value of a type that cannot be checked."""

@@ -1,1 +1,1 @@
-"""From files and the command line to a tree of plain values."""
+"""Read files and the command line into a tree of plain values."""

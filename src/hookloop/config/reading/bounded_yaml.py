@@ -1,18 +1,18 @@
-"""A YAML loader that a file of somebody else cannot make run for ever, or out of memory."""
+"""A YAML loader with limits, so that a hostile file cannot exhaust time or memory."""
 
 from __future__ import annotations
 
 import yaml
 
 DEEPEST = 100
-"""Lists and mappings inside each other."""
+"""How deep lists and mappings may be nested."""
 
 MOST_VALUES = 100_000
-"""Values of a file, those that aliases repeat counted each time."""
+"""How many values a file may have; a value that aliases repeat is counted each time."""
 
 
 class BoundedLoader(yaml.SafeLoader):
-    """The safe loader; what is too deep, too large or no number ends in an error with its line."""
+    """The safe loader. Too deep, too large or an unreadable number is an error with its line."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -31,33 +31,35 @@ class BoundedLoader(yaml.SafeLoader):
         return node
 
     def get_single_node(self) -> yaml.Node | None:
-        """Read the one document of a text, unless aliases make too much of it."""
+        """Read the only document of a text, unless aliases make it too large."""
         node: yaml.Node | None = super().get_single_node()
         if node is not None:
             _count(node, {})
         return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
-        """Make a value; a number that cannot be read is an error of the file."""
+        """Return a value; a number that cannot be read is an error of the file."""
         try:
             return super().construct_object(node, deep)
         except (ValueError, OverflowError) as error:
+            # Python limits how many digits an int may have, and adds advice for programmers.
             problem = str(error).splitlines()[0].partition(";")[0]
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
 
 
-def _count(node: yaml.Node, known: dict[int, int]) -> int:
-    """Count the values below a node as often as they occur."""
-    if id(node) not in known:
-        known[id(node)] = 1  # While it is open: one that contains itself is told later.
+def _count(node: yaml.Node, counts: dict[int, int]) -> int:
+    """Return the number of values below a node; repeated ones are counted each time."""
+    # Counted before anything is built: ten lines of aliases can stand for billions of values.
+    if id(node) not in counts:
+        counts[id(node)] = 1  # While it is open: one that contains itself is reported later.
         parts = node.value if isinstance(node, yaml.SequenceNode) else []
         if isinstance(node, yaml.MappingNode):
             parts = [part for pair in node.value for part in pair]
-        count = 1 + sum(_count(part, known) for part in parts)
+        count = 1 + sum(_count(part, counts) for part in parts)
         if count > MOST_VALUES:
             raise yaml.MarkedYAMLError(
                 problem=f"with its aliases it has more than {MOST_VALUES:,} values",
                 problem_mark=node.start_mark,
             )
-        known[id(node)] = count
-    return known[id(node)]
+        counts[id(node)] = count
+    return counts[id(node)]

@@ -1,8 +1,8 @@
 """References in values: ``${optimizer.lr}``, ``${env:HOME}``, ``${env:SEED,0}``, ``${secret:KEY}``.
 
-A reference that is the whole value keeps the type of what it names; inside text it is written in.
-``$${`` stands for the characters ``${``. What came from the environment, or is a secret, is
-remembered as a reference too, for that is how it is written to disk.
+A reference that is the whole value keeps the type of its target; inside text, it becomes text.
+``$${`` stands for the characters ``${``. A value that came from the environment, or is a secret, is
+also remembered as a reference, because it is written to disk as one.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ _ESCAPED = re.compile(r"\$\$\{|\$\{([^${}]*)\}")
 
 
 class _Unresolved(Exception):
-    """A reference to nothing or to itself, with the reason for its user."""
+    """A reference to nothing or to itself, with the message for the user."""
 
 
 def interpolate(config: Config) -> None:
-    """Replace every reference in the tree; those that lead nowhere become faults."""
+    """Replace every reference in the tree; those that lead nowhere become problems."""
+    # First with the references to the outside left in, which is the text to write to disk.
     kept = Interpolation(config, keeps=True).outside()
     Interpolation(config).run()
     for key, text in kept.items():
@@ -40,14 +41,14 @@ def interpolate(config: Config) -> None:
             value = Secret(value, text)
             if key[0] in SHOWN or key[-1] == "type":
                 value = text
-                what = f"{spell(key)}: a secret cannot stand here: it would be shown."
-                config.add_fault(key, what)
+                message = f"{spell(key)}: a secret cannot be used here: it would be shown."
+                config.add_problem(key, message)
             config.put(key, value)
         config.references[key] = Reference(text, value)
 
 
 def escape(text: str) -> str:
-    """Protect text that is no reference, so that it reads back as it is.
+    """Escape text that is not a reference, so that it is read back as it is.
 
     >>> escape("costs ${price}")
     'costs $${price}'
@@ -56,11 +57,11 @@ def escape(text: str) -> str:
 
 
 class Interpolation:
-    """One pass over a tree; a value that is referred to is resolved before it is used.
+    """One pass over a tree; the target of a reference is resolved before it is used.
 
     Args:
-        config: The tree.
-        keeps: Whether references to what is outside of the tree stay as they are written.
+        config: The config.
+        keeps: Whether references to the environment and to secrets stay as they are written.
     """
 
     def __init__(self, config: Config, *, keeps: bool = False) -> None:
@@ -69,13 +70,13 @@ class Interpolation:
         self.open: list[str] = []
 
     def outside(self) -> dict[Key, str]:
-        """Return the values that depend on something outside of the tree, as references to it."""
+        """Return the values that depend on the environment or a secret, as references to it."""
         found: dict[Key, str] = {}
         for key, value in nodes(self.config.tree):
             if isinstance(value, str) and "${" in value:
                 try:
                     kept = self._resolve(value)
-                except _Unresolved:  # That is told when it is resolved.
+                except _Unresolved:  # `run` reports it.
                     continue
                 found |= {
                     below: text
@@ -91,7 +92,7 @@ class Interpolation:
                 try:
                     resolved = self._resolve(value)
                 except _Unresolved as problem:
-                    self.config.add_fault(key, f"{spell(key)}: {problem}")
+                    self.config.add_problem(key, f"{spell(key)}: {problem}")
                     continue
                 self.config.put(key, resolved)
                 if resolved is None:
@@ -106,6 +107,7 @@ class Interpolation:
     def _fill(self, found: re.Match[str]) -> str:
         if found[0] == "$${":
             return found[0] if self.keeps else "${"
+        # Plain text, also of a secret: the caller makes the whole text a secret.
         return str.__str__(str(self._look_up(found[1], is_whole=False)))
 
     def _look_up(self, name: str, *, is_whole: bool) -> object:
@@ -121,6 +123,7 @@ class Interpolation:
         self.open.append(name)
         try:
             value = self._value(name)
+            # A copy, so that changing one of the two places later leaves the other alone.
             copied = self._deep(copy.deepcopy(value), is_whole=is_whole)
             if id(value) in self.config.origins and not self.keeps:
                 self.config.origins[id(copied)] = self.config.origins[id(value)]
@@ -145,8 +148,8 @@ class Interpolation:
             elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
                 value = value[int(step)]
             else:
-                known = [_dotted(key) for key, _ in nodes(self.config.tree) if key]
-                raise _Unresolved(f"'${{{name}}}' refers to nothing.{nearest(name, known)}")
+                names = [_dotted(key) for key, _ in nodes(self.config.tree) if key]
+                raise _Unresolved(f"'${{{name}}}' refers to nothing.{nearest(name, names)}")
         return value
 
 
@@ -171,11 +174,12 @@ def _secret(name: str) -> str:
 
 
 def _scalar(text: str) -> object:
-    """Read a variable as a config value would be read, since the environment holds only text."""
+    """Read a variable as a value of a config, because the environment holds only text."""
     try:
         value = parse_value(text)
     except yaml.YAMLError:
         return text
+    # A variable that looks like a list or a mapping, such as `a: b`, stays text.
     return value if isinstance(value, int | float | None) else text
 
 

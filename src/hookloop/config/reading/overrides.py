@@ -7,26 +7,26 @@ import re
 import yaml
 
 from hookloop.config.reading.yaml_file import parse_value, surprises_in
-from hookloop.config.tree import Config, Key, spell
-from hookloop.errors import Fault, nearest
+from hookloop.config.tree import COMMAND_LINE, Config, Key, spell
+from hookloop.errors import Problem, nearest
 
 Container = dict[str, object] | list[object]
 
 
-class _Refused(Exception):
-    """An override that cannot be applied, with the reason for its user."""
+class _Rejected(Exception):
+    """An override that cannot be applied, with the message for the user."""
 
 
 def override(config: Config, text: str) -> None:
     """Apply ``a.b=value``; the value is read as in a YAML file.
 
-    List items are reached by number, and entries of a list of hooks also by their type:
-    ``hooks.StopAfter.epochs=3``. Mappings on the way are made when they are missing.
+    Items of a list are named by their number, and entries of a list of hooks also by their type:
+    ``hooks.StopAfter.epochs=3``. Missing mappings on the way are created.
     """
-    place = f"command line: {text}"
+    where = f"{COMMAND_LINE}: {text}"
     path, sign, value_text = text.partition("=")
     if not sign or not path.strip():
-        config.faults.append(Fault("an override is written key=value, without spaces.", place))
+        config.problems.append(Problem("an override is written key=value, without spaces.", where))
         return
     try:
         value = parse_value(value_text)
@@ -35,19 +35,20 @@ def override(config: Config, text: str) -> None:
         if value is None and walk.get() is not None:
             config.removed.add(walk.key)
         walk.put(value)
-        config.warnings += [Fault(unlike, place) for unlike in surprises_in(value_text)]
+        config.warnings += [Problem(unlike, where) for unlike in surprises_in(value_text)]
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or error
-        config.faults.append(Fault(f"the value is not valid YAML: {problem}.", place))
-    except _Refused as refusal:
-        config.faults.append(Fault(str(refusal), place))
+        config.problems.append(Problem(f"the value is not valid YAML: {problem}.", where))
+    except _Rejected as error:
+        config.problems.append(Problem(str(error), where))
     else:
+        # Only when it worked: a rejected override must not move the marks of the file's own values.
         config.forget(walk.key)
-        config.marks.update(dict.fromkeys((*walk.made, walk.key), place))
+        config.marks.update(dict.fromkeys((*walk.made, walk.key), where))
 
 
 class _Walk:
-    """The way from the root to the container of a value, making what is missing."""
+    """Walks from the root to the container of a value, and creates what is missing."""
 
     def __init__(self, root: dict[str, object]) -> None:
         self.node: Container = root
@@ -55,7 +56,7 @@ class _Walk:
         self.made: list[Key] = []
 
     def to(self, steps: list[str]) -> None:
-        """Go so far that `key` is the value's, and `node` what holds it."""
+        """Walk until `key` is that of the value, and `node` is what holds it."""
         while True:
             step, steps = _next_step(self.node, steps, self.key)
             self.key = (*self.key, step)
@@ -75,7 +76,7 @@ class _Walk:
             self.node = value
             return
         if value is not None and not isinstance(value, str) and not callable(value):
-            raise _Refused(f"'{spell(self.key)}' is {value!r}: there is nothing below it to set.")
+            raise _Rejected(f"'{spell(self.key)}' is {value!r}: there is nothing below it to set.")
         entered: dict[str, object] = {"type": value}
         if value is None:
             entered = {}
@@ -98,7 +99,7 @@ class _Walk:
 def _next_step(node: Container, steps: list[str], key: Key) -> tuple[str | int, list[str]]:
     if isinstance(node, list):
         return _index(node, steps, key)
-    # A key may contain dots itself (`my_project.hooks.MyHook`): take the longest that exists.
+    # A key may contain dots itself (`my_project.hooks.MyHook`), so the longest that exists wins.
     for count in range(len(steps), 1, -1):
         if ".".join(steps[:count]) in node:
             return ".".join(steps[:count]), steps[count:]
@@ -109,7 +110,7 @@ def _index(node: list[object], steps: list[str], key: Key) -> tuple[int, list[st
     if steps[0].lstrip("-").isdigit():
         index = int(steps[0])
         if not -len(node) <= index < len(node):
-            raise _Refused(f"'{spell(key)}' has {len(node)} entries: there is no {index}.")
+            raise _Rejected(f"'{spell(key)}' has {len(node)} entries: there is no {index}.")
         return index % len(node), steps[1:]
     names = [_names(item) for item in node]
     for count in range(len(steps), 0, -1):
@@ -117,23 +118,23 @@ def _index(node: list[object], steps: list[str], key: Key) -> tuple[int, list[st
         matching = [index for index, own in enumerate(names) if wanted in own]
         if len(matching) > 1:
             choices = " or ".join(f"{spell(key)}.{index}" for index in matching)
-            raise _Refused(f"'{wanted}' occurs more than once in '{spell(key)}': write {choices}.")
+            raise _Rejected(f"'{wanted}' occurs more than once in '{spell(key)}': write {choices}.")
         if matching:
             return matching[0], steps[count:]
-    known = [name for own in names for name in own]
-    raise _Refused(f"'{spell(key)}' has no entry '{steps[0]}'.{nearest(steps[0], known)}")
+    options = [name for own in names for name in own]
+    raise _Rejected(f"'{spell(key)}' has no entry '{steps[0]}'.{nearest(steps[0], options)}")
 
 
 def _names(item: object) -> list[str]:
-    """How an entry of a list can be called: its name, its type, its type without the module."""
+    """Return the names of an entry of a list: its name, its type, its type without the module."""
     if isinstance(item, dict):
-        called = [item.get("name"), item.get("type", _single(item))]
+        candidates = [item.get("name"), item.get("type", _single(item))]
     else:
-        called = [item]
+        candidates = [item]
     names = [
-        one if isinstance(one, str) else getattr(one, "__name__", None)
-        for one in called
-        if one is not None
+        candidate if isinstance(candidate, str) else getattr(candidate, "__name__", None)
+        for candidate in candidates
+        if candidate is not None
     ]
     full = [name for name in names if name]
     return [*full, *(re.split("[.:]", name)[-1] for name in full)]

@@ -1,6 +1,6 @@
-"""A Python file to a tree: its module-level names are the keys.
+"""Read a Python file into a tree: its module-level names are the keys.
 
-The file is run as a module of its own name, so that a function defined in it has a path
+The file is run as a module with its own name, so that a function defined in it has a path
 (``config.my_step``) by which the written config can find it again.
 """
 
@@ -15,36 +15,37 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 from hookloop.config.tree import Config, Key, spell
-from hookloop.errors import ConfigError, Fault
+from hookloop.errors import ConfigError, Problem
 
 BASE = "_base_"
 HOOK_LISTS = ("hooks", "custom_hooks")
 MARK = "_is_hookloop_config"
-"""Attribute of a module that was run as a config."""
+"""The attribute that marks a module that was run as a config."""
 
 
-def read_python(path: Path, shown: str, known: Collection[str]) -> Config:
+def read_python(path: Path, shown: str, keys: Collection[str]) -> Config:
     """Run a Python config file and collect what it defines.
 
-    Names with an underscore, modules, functions and classes are the file's own, except a function
-    or class under the name of a config key (``def step(run, batch)``).
+    Names with an underscore, modules, functions and classes are private to the file, except a
+    function or class with the name of a config key (``def step(run, batch)``).
 
     Args:
         path: The file.
-        shown: How messages call it.
-        known: The keys that a config may have.
+        shown: Its name in messages.
+        keys: The keys that a config may have.
     """
     source = path.read_text(encoding="utf-8-sig")
     try:
         module_ast = ast.parse(source, filename=str(path))
     except SyntaxError as error:
-        fault = Fault(f"not valid Python: {error.msg}.", f"{shown}:{error.lineno}")
-        raise ConfigError([fault]) from error
+        problem = Problem(f"not valid Python: {error.msg}.", f"{shown}:{error.lineno}")
+        raise ConfigError([problem]) from error
     module = _run(path)
     config = Config({}, path)
     for name, value in vars(module).items():
-        if name == BASE or _is_key(name, value, known):
+        if name == BASE or _is_key(name, value, keys):
             config.tree[name] = _plain(value)
+    # The values come from running the file, their lines from its syntax tree.
     for name, line, node in _assignments(module_ast):
         if name in config.tree:
             config.forget((name,))
@@ -54,13 +55,13 @@ def read_python(path: Path, shown: str, known: Collection[str]) -> Config:
 
 
 def _note_objects(config: Config, module: ModuleType) -> None:
-    """Note where each object can be found again, so that the run's config can name it."""
+    """Record the path of each object, so that the run's config can name it."""
     for key, value in _objects(config.tree, ()):
         if _has_path(value) and value.__module__ != module.__name__:
             continue  # It is imported from elsewhere.
         if module.__name__ != config.path.stem:
             name = re.sub(r"\W", "_", config.path.stem)
-            config.add_fault(
+            config.add_problem(
                 key,
                 f"{spell(key)}: a resume could not find this {type(value).__name__} again, because "
                 f"'{config.path.name}' cannot be imported: rename the file, for example to "
@@ -71,7 +72,7 @@ def _note_objects(config: Config, module: ModuleType) -> None:
 
 
 def _objects(value: object, key: Key) -> Iterator[tuple[Key, object]]:
-    """Yield what a config cannot write down, with its key; a list of batches is one object."""
+    """Yield the objects that YAML cannot hold, with their keys; a list of batches is one object."""
     if isinstance(value, dict):
         for name, item in value.items():
             yield from _objects(item, (*key, name))
@@ -83,20 +84,22 @@ def _objects(value: object, key: Key) -> Iterator[tuple[Key, object]]:
 
 
 def _has_path(value: object) -> bool:
-    """Return whether a class or function is found by the path that its module and name make."""
+    """Return whether a class or function can be imported by its module and name."""
     return isinstance(value, FunctionType | type) and "<" not in value.__qualname__
 
 
 def _run(path: Path) -> ModuleType:
     name = re.sub(r"\W", "_", path.stem)
-    known = sys.modules.get(name)
-    # Another config of this name gives way: a resume, in a process of its own, finds either.
-    is_config = getattr(known, MARK, False)
-    if known is not None and not is_config and getattr(known, "__file__", None) != str(path):
+    loaded = sys.modules.get(name)
+    # Another config of this name is replaced: a resume runs in its own process and finds either.
+    # Any other module is not: code that imports it must not get our file.
+    is_config = getattr(loaded, MARK, False)
+    if loaded is not None and not is_config and getattr(loaded, "__file__", None) != str(path):
         name = f"{name}_config"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
+    # Not `import_module`: the file need not be on the import path, and is run again each time.
     module = importlib.util.module_from_spec(spec)
     setattr(module, MARK, True)
     sys.modules[name] = module
@@ -104,21 +107,21 @@ def _run(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except BaseException as error:
         sys.modules.pop(name)
-        if known is not None and is_config:
-            sys.modules[name] = known
+        if loaded is not None and is_config:
+            sys.modules[name] = loaded
         error.add_note(f"while reading the config file {path}")
         raise
     return module
 
 
-def _is_key(name: str, value: object, known: Collection[str]) -> bool:
+def _is_key(name: str, value: object, keys: Collection[str]) -> bool:
     if name.startswith("_") or isinstance(value, ModuleType):
         return False
-    return name in known or not isinstance(value, FunctionType | type)
+    return name in keys or not isinstance(value, FunctionType | type)
 
 
 def _plain(value: object) -> object:
-    """Copy containers into dicts and lists, which is what a YAML file would give."""
+    """Copy containers into dicts and lists, as a YAML file would give them."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -127,7 +130,7 @@ def _plain(value: object) -> object:
         return items if all(_is_config(item) for item in items) else value
     if isinstance(value, Path):
         return str(value)
-    # A number of NumPy, told by what it has, since torch's tensors are objects of their own.
+    # A NumPy number, recognized without importing NumPy; torch's tensors stay objects.
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
         return value.item()  # type: ignore[attr-defined]
     return value
@@ -157,7 +160,7 @@ def _assignments(module: ast.Module) -> list[tuple[str, int, ast.expr | None]]:
 
 
 def _mark(config: Config, key: Key, node: ast.expr | None, shown: str, line: int) -> None:
-    """Note the line of a node, and of what is inside it as far as it is written out."""
+    """Record the line of a node, and of the literals inside it."""
     config.marks[key] = f"{shown}:{line}"
     if isinstance(node, ast.List | ast.Tuple):
         for index, item in enumerate(node.elts):

@@ -1,4 +1,4 @@
-"""Where secrets come from: the environment, or a file that only its owner can read."""
+"""Read secrets from the environment, or from a file."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from hookloop.secret import Secret
 
 FILE = "file:"
 LONGEST = 1 << 16
-"""Characters of a file with a secret; what is larger is something else."""
+"""The most characters of a file with a secret; a larger file is something else."""
 
 
 def read_secret(name: str) -> Secret:
     """Read a secret.
 
     Args:
-        name: An environment variable; if it is not set, the variable with ``_FILE`` after the name
-            may name a file instead. Or ``file:`` and the path of a file.
+        name: An environment variable; if it is not set, the variable ``<name>_FILE`` may name a
+            file instead. Or ``file:`` and the path of a file.
 
     Raises:
-        HookloopError: If there is none.
+        HookloopError: If there is no secret, or it cannot be read.
     """
     if name.startswith(FILE):
         text = _read_file(name.removeprefix(FILE).strip())
@@ -31,7 +31,7 @@ def read_secret(name: str) -> Secret:
         text = _read_file(file)
     else:
         raise HookloopError(
-            f"the secret '{name}' is not there: set the environment variable {name}, or let "
+            f"the secret '{name}' is missing: set the environment variable {name}, or let "
             f"{name}_FILE name a file that holds it."
         )
     if not text:
@@ -41,8 +41,8 @@ def read_secret(name: str) -> Secret:
 
 def _read_file(path: str) -> str:
     file = Path(path).expanduser()
-    if not file.is_absolute():
-        raise HookloopError(f"the file of a secret needs its whole path, not '{path}'.")
+    if not file.is_absolute():  # A run may be continued from another working directory.
+        raise HookloopError(f"the file of a secret needs an absolute path, not '{path}'.")
     try:
         with file.open(encoding="utf-8") as opened:
             text = opened.read(LONGEST + 1)
@@ -51,4 +51,4 @@ def _read_file(path: str) -> str:
         raise HookloopError(f"the file '{path}' with a secret cannot be read: {reason}.") from error
     if len(text) > LONGEST:
         raise HookloopError(f"the file '{path}' is too large to be a secret.")
-    return text.strip()
+    return text.strip()  # An editor ends the file with a newline, which is not part of the secret.

@@ -1,6 +1,6 @@
-"""Values that YAML 1.1 reads as something else than what is written: ``010``, ``12:30:00``, ``NO``.
+"""Find values that YAML 1.1 reads differently than they look: ``010``, ``12:30:00``, ``NO``.
 
-They keep their meaning, since files rely on it; the user is warned, with the line.
+They keep their meaning, because files rely on it; the user is warned, with the line.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _BOOLEAN = re.compile(r"(?i:yes|no|on|off)")
 
 
 def surprise(node: yaml.Node, value: object) -> str | None:
-    """Return what to warn of, if a value was read as something that it does not look like.
+    """Return a warning if a value was read as something that it does not look like.
 
     Args:
         node: The scalar as it is written.
-        value: What it was read as.
+        value: The value that was read.
 
     >>> surprise(yaml.compose("NO"), False)
     "NO is read as false: write false, or 'NO' for the text."
     """
-    if not isinstance(node, yaml.ScalarNode) or node.style is not None:
+    if not isinstance(node, yaml.ScalarNode) or node.style is not None:  # Quotes make it clear.
         return None
     text = str(node.value)
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""YAML text to a tree with the line of every node. A config can name objects, not make them."""
+"""Read YAML into a tree with the line of every node. It can name objects, but not create them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import yaml
 from hookloop.config.reading.bounded_yaml import BoundedLoader
 from hookloop.config.reading.surprises import surprise
 from hookloop.config.tree import Config, Key, spell
-from hookloop.errors import ConfigError, Fault
+from hookloop.errors import ConfigError, Problem
 from hookloop.runs.plain_yaml import number_floats
 
 
@@ -18,7 +18,7 @@ class _Loader(BoundedLoader):
 
 
 number_floats(_Loader)
-_Loader.yaml_implicit_resolvers = {  # A date is text: a config has no use for another kind of it.
+_Loader.yaml_implicit_resolvers = {  # A date stays text: no argument of ours takes a date.
     start: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
     for start, known in _Loader.yaml_implicit_resolvers.items()
 }
@@ -31,8 +31,9 @@ def read_yaml(path: Path, shown: str) -> Config:
 
     Args:
         path: The file.
-        shown: How messages call it.
+        shown: Its name in messages.
     """
+    # Windows editors put a byte order mark in front, which `utf-8-sig` skips.
     text = path.read_text(encoding="utf-8-sig")
     config = Config({}, path)
     loader = _Loader(text)
@@ -42,13 +43,13 @@ def read_yaml(path: Path, shown: str) -> Config:
             return config
         if not isinstance(root, yaml.MappingNode):
             raise ConfigError(
-                [Fault("a config is a mapping of keys to values.", f"{shown}:{_line(root)}")]
+                [Problem("a config is a mapping of keys to values.", f"{shown}:{_line(root)}")]
             )
         tree = _Walk(loader, config, shown).value(root, ())
         assert isinstance(tree, dict)
         config.tree = tree
     except yaml.YAMLError as error:
-        raise ConfigError([_syntax_fault(error, text, shown)]) from error
+        raise ConfigError([_syntax_problem(error, text, shown)]) from error
     finally:
         loader.dispose()
     return config
@@ -68,7 +69,7 @@ def parse_value(text: str) -> object:
 
 
 def surprises_in(text: str) -> list[str]:
-    """List what of a value is read as something else than what is written."""
+    """Return warnings about parts of a value that are read differently than they look."""
     config = Config({}, Path())
     loader = _Loader(text)
     try:
@@ -81,7 +82,7 @@ def surprises_in(text: str) -> list[str]:
 
 
 class _Walk:
-    """One pass over the composed nodes, which know their lines."""
+    """One pass over the YAML nodes, which have lines, unlike the values made from them."""
 
     def __init__(self, loader: _Loader, config: Config, shown: str) -> None:
         self.loader = loader
@@ -91,7 +92,7 @@ class _Walk:
 
     def value(self, node: yaml.Node, key: Key) -> object:
         self.config.marks.setdefault(key, f"{self.shown}:{_line(node)}")
-        if node in self.open:
+        if node in self.open:  # `a: &a [*a]` would never end.
             raise yaml.MarkedYAMLError(
                 problem="a value contains itself", problem_mark=node.start_mark
             )
@@ -104,14 +105,17 @@ class _Walk:
             value = self.loader.construct_object(node, deep=True)
             if (unlike := surprise(node, value)) is not None:
                 where = f"{self.shown}:{_line(node)}"
-                self.config.warnings.append(Fault(f"{spell(key)}: {unlike}", where))
+                self.config.warnings.append(Problem(f"{spell(key)}: {unlike}", where))
             return value
         finally:
             self.open.pop()
 
     def mapping(self, node: yaml.MappingNode, key: Key) -> dict[str | int, object]:
-        self._note_duplicates(node, key)
-        self.loader.flatten_mapping(node)  # `<<: *other` becomes the other's keys, before our own.
+        # Before flattening, which adds keys that the file does not repeat.
+        self._report_duplicates(node, key)
+        self.loader.flatten_mapping(
+            node
+        )  # `<<: *other` becomes the keys of the other mapping, in front.
         result: dict[str | int, object] = {}
         for name_node, value_node in node.value:
             name = self.name(name_node)
@@ -134,17 +138,17 @@ class _Walk:
         name = self.loader.construct_object(node, deep=True)
         if isinstance(name, str) or (isinstance(name, int) and not isinstance(name, bool)):
             return name
-        # YAML takes `on:` and `no:` for booleans; as a key, the text is meant.
+        # YAML reads `on:` and `no:` as booleans; a key is meant as text.
         return str(node.value)
 
-    def _note_duplicates(self, node: yaml.MappingNode, key: Key) -> None:
+    def _report_duplicates(self, node: yaml.MappingNode, key: Key) -> None:
         first: dict[str | int, int] = {}
         for name_node, _ in node.value:
             name = self.name(name_node)
             if name in first and name != MERGE:
                 where = f"{self.shown}:{_line(name_node)}"
                 message = f"'{spell((*key, name))}' is given twice, first in line {first[name]}."
-                self.config.faults.append(Fault(message, where))
+                self.config.problems.append(Problem(message, where))
             first.setdefault(name, _line(name_node))
 
 
@@ -152,18 +156,20 @@ def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _syntax_fault(error: yaml.YAMLError, text: str, shown: str) -> Fault:
+def _syntax_problem(error: yaml.YAMLError, text: str, shown: str) -> Problem:
     mark = getattr(error, "problem_mark", None)
     if mark is None:
-        return Fault(f"not valid YAML: {str(error).splitlines()[0]}.", shown)
+        return Problem(f"not valid YAML: {str(error).splitlines()[0]}.", shown)
     lines = text.splitlines()
     line = lines[mark.line] if mark.line < len(lines) else ""
     problem = getattr(error, "problem", None) or "it cannot be read"
     opened = getattr(error, "context_mark", None)
     if ("stream end" in problem or "end of stream" in problem) and opened is not None:
-        # The end of the file is where it was noticed; where it began is where to look.
-        return Fault("not valid YAML: what begins here has no end.", f"{shown}:{opened.line + 1}")
-    return Fault(f"not valid YAML: {problem}.{_hint(line, problem)}", f"{shown}:{mark.line + 1}")
+        # The parser notices it at the end of the file; the mistake is where it was opened.
+        return Problem(
+            "not valid YAML: what starts here is never closed.", f"{shown}:{opened.line + 1}"
+        )
+    return Problem(f"not valid YAML: {problem}.{_hint(line, problem)}", f"{shown}:{mark.line + 1}")
 
 
 def _hint(line: str, problem: str) -> str:

@@ -79,7 +79,7 @@ def test_other_hooks_have_none(make):
 
 
 def test_a_name_of_two_dialects_needs_its_dialect(make):
-    with pytest.raises(ConfigError, match="say which is meant, with dialect: "):
+    with pytest.raises(ConfigError, match="choose one with dialect: "):
         make(["CheckpointHook"])
 
 

@@ -38,13 +38,13 @@ def test_a_crafted_file_is_an_error_with_its_line(
 
 
 @pytest.mark.parametrize("value", ["[" * 1000, "9" * 5000, "[&a [1], " + "*a," * 60_000 + "]"])
-def test_a_crafted_override_is_a_fault(
+def test_a_crafted_override_is_a_problem(
     value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.yaml").write_text("model: x\n")
-    (fault,) = load("a.yaml", [f"vars.x={value}"]).faults
-    assert "the value is not valid YAML" in fault.message
+    (problem,) = load("a.yaml", [f"vars.x={value}"]).problems
+    assert "the value is not valid YAML" in problem.message
 
 
 def test_reading_data_alone_runs_no_python(tmp_path: Path) -> None:

@@ -57,12 +57,12 @@ def test_a_doubled_dollar_is_no_reference() -> None:
     assert resolve({"a": escape("${price}")}).tree == {"a": "${price}"}
 
 
-def test_references_that_lead_nowhere_are_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_references_that_lead_nowhere_are_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOOKLOOP_NONE", raising=False)
     config = resolve(
         {"lr": 1, "a": "${lrr}", "b": "${c}", "c": "${b}", "d": "${d}", "e": "${env:HOOKLOOP_NONE}"}
     )
-    assert [str(fault) for fault in config.faults] == [
+    assert [str(problem) for problem in config.problems] == [
         "a.yaml:1: a: '${lrr}' refers to nothing. Did you mean 'lr'?",
         "a.yaml:2: b: '${c}' refers to itself: c -> b -> c.",
         "a.yaml:3: c: '${b}' refers to itself: b -> c -> b.",

@@ -13,8 +13,8 @@ def apply(tree: dict[str, object], *texts: str) -> Config:
     return config
 
 
-def faults(config: Config) -> list[str]:
-    return [str(fault) for fault in config.faults]
+def problems(config: Config) -> list[str]:
+    return [str(problem) for problem in config.problems]
 
 
 def test_a_value_is_read_as_yaml_and_remembers_the_command_line() -> None:
@@ -57,7 +57,7 @@ def test_hooks_in_a_list_are_reached_by_type_name_or_path() -> None:
         "hooks.second.x=1",
         "hooks.Other.y=2",
     )
-    assert config.faults == []
+    assert config.problems == []
     assert config.tree["hooks"] == [
         {"type": "LogMetrics", "every": 5},
         {"StopAfter": {"epochs": 3}},
@@ -99,6 +99,6 @@ def test_a_bare_type_becomes_a_mapping() -> None:
         ("hooks.A.n=3", "'A' occurs more than once in 'hooks': write hooks.1 or hooks.2."),
     ],
 )
-def test_an_override_that_cannot_be_applied_is_a_fault(text: str, message: str) -> None:
+def test_an_override_that_cannot_be_applied_is_a_problem(text: str, message: str) -> None:
     config = apply({"seed": 1, "hooks": ["StopAfter", "A", {"type": "A"}]}, text)
-    assert faults(config) == [f"command line: {text}: {message}"]
+    assert problems(config) == [f"command line: {text}: {message}"]

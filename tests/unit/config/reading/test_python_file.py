@@ -97,7 +97,7 @@ def test_two_files_of_one_name_may_hold_objects(tmp_path: Path) -> None:
     for directory in ("a", "b"):
         (tmp_path / directory).mkdir()
         config = read(tmp_path / directory, "loss = object()\n", "read_python_twin.py")
-        assert not config.faults
+        assert not config.problems
         assert list(config.origins.values()) == ["read_python_twin:loss"]
 
 

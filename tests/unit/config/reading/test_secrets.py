@@ -23,7 +23,7 @@ def test_the_environment_comes_first_and_then_the_file_that_it_names(
     [
         ("UNIT_NONE", "set the environment variable UNIT_NONE, or let UNIT_NONE_FILE name"),
         ("file:{0}/none", "cannot be read: No such file"),
-        ("file:none", "needs its whole path"),
+        ("file:none", "needs an absolute path"),
         ("file:{0}/empty", "is empty"),
         ("file:{0}/large", "too large to be a secret"),
         ("file:{0}/bytes", "is not text"),

@@ -13,7 +13,7 @@ def read(tmp_path: Path, text: str) -> Config:
     return read_yaml(file, "a.yaml")
 
 
-def fault(tmp_path: Path, text: str) -> str:
+def problem(tmp_path: Path, text: str) -> str:
     with pytest.raises(ConfigError) as caught:
         read(tmp_path, text)
     return str(caught.value)
@@ -37,9 +37,9 @@ def test_every_node_knows_the_line_of_its_key(tmp_path: Path) -> None:
     assert config.where(("hooks", 1, "missing")) == "a.yaml:5"
 
 
-def test_a_key_given_twice_is_a_fault_at_the_second(tmp_path: Path) -> None:
+def test_a_key_given_twice_is_a_problem_at_the_second(tmp_path: Path) -> None:
     config = read(tmp_path, "optimizer:\n  lr: 1\n  lr: 2\n")
-    assert [str(fault) for fault in config.faults] == [
+    assert [str(problem) for problem in config.problems] == [
         "a.yaml:3: 'optimizer.lr' is given twice, first in line 2."
     ]
 
@@ -47,7 +47,7 @@ def test_a_key_given_twice_is_a_fault_at_the_second(tmp_path: Path) -> None:
 def test_merge_keys_of_yaml_work_and_are_no_duplicates(tmp_path: Path) -> None:
     config = read(tmp_path, "vars: &v {lr: 1, b: 2}\noptimizer:\n  <<: *v\n  lr: 3\n")
     assert config.tree["optimizer"] == {"lr": 3, "b": 2}
-    assert config.faults == []
+    assert config.problems == []
 
 
 def test_words_that_yaml_takes_for_booleans_stay_words_as_keys(tmp_path: Path) -> None:
@@ -57,8 +57,8 @@ def test_words_that_yaml_takes_for_booleans_stay_words_as_keys(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\nb: [1, 2\n\n", "a.yaml:2: not valid YAML: what begins here has no end."),
-        ("a: 1\nb: 'x\n\n", "a.yaml:2: not valid YAML: what begins here has no end."),
+        ("a: 1\nb: [1, 2\n\n", "a.yaml:2: not valid YAML: what starts here is never closed."),
+        ("a: 1\nb: 'x\n\n", "a.yaml:2: not valid YAML: what starts here is never closed."),
         ("? [a]\n: 1\n", "a.yaml:1: not valid YAML: a key is text or a number, not a list"),
         ("a: [1, 2\nb: 3\n", "a.yaml:2: not valid YAML: expected ',' or ']', but got"),
         ("a: b: c\n", "a.yaml:1: not valid YAML: mapping values are not allowed here. Check"),
@@ -73,7 +73,7 @@ def test_words_that_yaml_takes_for_booleans_stay_words_as_keys(tmp_path: Path) -
 def test_text_that_is_no_config_is_refused_with_its_line(
     tmp_path: Path, text: str, message: str
 ) -> None:
-    assert message in fault(tmp_path, text)
+    assert message in problem(tmp_path, text)
 
 
 def test_an_empty_file_is_an_empty_config(tmp_path: Path) -> None:

@@ -138,6 +138,6 @@ def find_latest_checkpoint(path: str | Path, stores: Sequence[str] = ()) -> str 
         return None
     here = Path(path) / pointer.name
     # MMEngine writes absolute paths; after a move the file lies beside `last_checkpoint`.
-    if pointer.place is None or (here.is_file() and not stores):
+    if pointer.location is None or (here.is_file() and not stores):
         return str(here)
     return f"{trusted_place(pointer, str(path), stores)}/{pointer.name}"

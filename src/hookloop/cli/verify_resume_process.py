@@ -1,6 +1,6 @@
-"""One process of ``hookloop verify-resume``: trains, and kills itself where it is told to.
+"""One process of ``hookloop verify-resume``: train, and kill itself at a given moment.
 
-It is no verb: ``python -m hookloop.cli.verify_life ORDER``, with the order as JSON.
+It is not a verb: ``python -m hookloop.cli.verify_resume_process TASK``, with the task as JSON.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ if TYPE_CHECKING:
     from hookloop.core.run import Run
 
 PATIENCE = 30.0
+"""Seconds to wait for a checkpoint before the process is killed without one."""
 
 
-class Die(Hook):
-    """Kills its own process, as nothing inside of it could expect.
+class KillProcess(Hook):
+    """Kills its own process, without any chance to clean up.
 
     Args:
-        iteration: After how many iterations.
-        moment: The mount point; or ``"while saving"``, a few milliseconds after a save has begun.
+        iteration: The number of completed iterations after which to do it.
+        moment: The mount point, or ``"while saving"``: a few milliseconds after a save has begun.
     """
 
     draws_random_numbers = False
@@ -49,74 +50,74 @@ class Die(Hook):
         self._saves = 0
 
     def before_train(self, run: Run) -> None:
-        """See what there is to resume from."""
+        """Remember the checkpoint that this process resumed from."""
         self._last = _read(run.dir / LAST)
 
     def before_train_iter(self, run: Run) -> None:
-        """Die here, if it is time."""
-        self._reach(run, "before_train_iter")
+        """Kill the process here, if it is time."""
+        self._kill_if_due(run, "before_train_iter")
 
     def after_forward(self, run: Run) -> None:
-        """Die here, if it is time."""
-        self._reach(run, "after_forward")
+        """Kill the process here, if it is time."""
+        self._kill_if_due(run, "after_forward")
 
     def after_backward(self, run: Run) -> None:
-        """Die here, if it is time."""
-        self._reach(run, "after_backward")
+        """Kill the process here, if it is time."""
+        self._kill_if_due(run, "after_backward")
 
     def after_update(self, run: Run) -> None:
-        """Die here, if it is time."""
-        self._reach(run, "after_update")
+        """Kill the process here, if it is time."""
+        self._kill_if_due(run, "after_update")
 
     def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
-        """Leave no trace in the checkpoint, which may be the last; die a little later, if due."""
+        """Remove this hook from the checkpoint, which may be the last; kill during the save."""
         cast("dict[str, object]", checkpoint["hooks"]).pop(self.name, None)
         self._saves += 1
         if self.moment == "while saving" and run.progress.iter >= self.iteration:
-            # Of its own: the numbers of the training must be those of one that nobody kills.
-            threading.Timer(random.Random().uniform(0.0, 0.02), _die).start()
+            # A generator of its own: the training must draw the same numbers as without the kill.
+            threading.Timer(random.Random().uniform(0.0, 0.02), _kill).start()
 
-    def _reach(self, run: Run, moment: str) -> None:
+    def _kill_if_due(self, run: Run, moment: str) -> None:
         if self.moment != moment or run.progress.iter < self.iteration:
             return
-        # A small model is faster than the disk: without a checkpoint, nothing would be proved.
+        # A small model is faster than the disk: without a checkpoint, nothing would be tested.
         until = monotonic() + PATIENCE
         while self._saves and _read(run.dir / LAST) == self._last and monotonic() < until:
             sleep(0.002)
-        _die()
+        _kill()
 
 
 def _read(path: Path) -> str | None:
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
-def _die() -> None:
+def _kill() -> None:
     # Windows has no SIGKILL; there, SIGTERM ends a process as suddenly.
     os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
-def make_trainer(order: Mapping[str, object]) -> Trainer:
+def make_trainer(task: Mapping[str, object]) -> Trainer:
     """Build the config's trainer, shortened, with frequent saves and without outside services."""
-    config = load(Path(str(order["config"])), cast("list[str]", order["overrides"]))
-    tree, iters = config.tree, cast("int", order["iters"])
+    config = load(Path(str(task["config"])), cast("list[str]", task["overrides"]))
+    tree, iters = config.tree, cast("int", task["iters"])
     limit = tree.get("max_iters")
     tree["max_iters"] = min(limit, iters) if isinstance(limit, int) else iters
     if tree.get("seed") is None:
         tree["seed"] = 0
-    given = arguments(config, run_dir=str(order["run_dir"]), resume="auto")
-    hooks = [hook for hook in cast("list[Hook]", given["hooks"]) if not _is_service(hook)]
-    save = SaveCheckpoint(cast("int", order["every"]), keep=2)
-    defaults = given["default_hooks"]
+    named = arguments(config, run_dir=str(task["run_dir"]), resume="auto")
+    hooks = [hook for hook in cast("list[Hook]", named["hooks"]) if not _is_service(hook)]
+    save = SaveCheckpoint(cast("int", task["every"]), keep=2)
+    defaults = named["default_hooks"]
     if defaults is False:
         hooks.append(save.named("verify_resume"))
     else:
         changed = cast("dict[str, Hook | None]", defaults or {})
         kept = {name: hook for name, hook in changed.items() if not _is_service(hook)}
-        given["default_hooks"] = {**kept, "checkpoint": save, "console": None}
-    if kill := cast("dict[str, object] | None", order["kill"]):
-        hooks.append(Die(cast("int", kill["iter"]), str(kill["moment"])))
-    given["hooks"] = hooks
-    return Trainer(**given)  # type: ignore[arg-type]
+        named["default_hooks"] = {**kept, "checkpoint": save, "console": None}
+    if kill := cast("dict[str, object] | None", task["kill"]):
+        hooks.append(KillProcess(cast("int", kill["iter"]), str(kill["moment"])))
+    named["hooks"] = hooks
+    return Trainer(**named)  # type: ignore[arg-type]
 
 
 def _is_service(hook: object) -> bool:
@@ -124,14 +125,14 @@ def _is_service(hook: object) -> bool:
 
 
 def main() -> None:
-    """Obey the order; leave a note of what may make a resume inexact."""
-    order = json.loads(sys.argv[1])
-    if order["aliases"]:
-        dialects.alias(*order["aliases"])
-    trainer = make_trainer(order)
+    """Train as the task says, and write down what may make a resume inexact."""
+    task = json.loads(sys.argv[1])
+    if task["aliases"]:
+        dialects.alias(*task["aliases"])
+    trainer = make_trainer(task)
     data = trainer.run.train_data
     notes = [f"{data.name}: {data.inexact}."] if data is not None and data.inexact else []
-    Path(order["run_dir"]).with_suffix(".json").write_text(json.dumps(notes), encoding="utf-8")
+    Path(task["run_dir"]).with_suffix(".json").write_text(json.dumps(notes), encoding="utf-8")
     trainer.train()
 
 

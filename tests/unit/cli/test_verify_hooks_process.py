@@ -1,6 +1,6 @@
 import torch
 
-from hookloop.cli.verify_hooks_life import describe, leave_out
+from hookloop.cli.verify_hooks_process import describe, leave_out
 from hookloop.testing import tiny_trainer
 
 

@@ -1,0 +1,43 @@
+"""``hookloop run``: a script sees what ``python SCRIPT`` would show it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.conftest import Invoke
+
+
+@pytest.fixture(autouse=True)
+def _restore(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [*sys.argv])
+
+
+def test_a_script_gets_its_arguments_and_its_neighbours(project: Path, invoke: Invoke) -> None:
+    (project / "tool").mkdir()
+    (project / "tool" / "run_neighbour.py").write_text("VALUE = 7\n")
+    (project / "tool" / "script.py").write_text(
+        "import sys\nfrom run_neighbour import VALUE\nprint(__name__, VALUE, sys.argv[1:])\n"
+    )
+    result = invoke("run", "tool/script.py", "--epochs", "3", "x")
+    sys.modules.pop("run_neighbour")
+    assert (result.exit_code, result.stdout) == (0, "__main__ 7 ['--epochs', '3', 'x']\n")
+
+
+def test_the_error_of_a_script_is_shown_with_its_line(project: Path, invoke: Invoke) -> None:
+    (project / "fails.py").write_text("x = 1\nraise ValueError('mine')\n")
+    result = invoke("run", "fails.py")
+    assert result.exit_code == 1
+    assert "error: ValueError: mine\n  in fails.py:2" in result.stderr
+
+
+def test_a_foreign_package_is_imported_from_our_dialect(project: Path, invoke: Invoke) -> None:
+    (project / "foreign.py").write_text(
+        "from mmengine.hooks import Hook\nprint(Hook.__module__.split('.')[0])\n"
+    )
+    assert invoke("run", "--alias", "mmengine", "foreign.py").stdout == "hookloop\n"
+    assert invoke("run", "--alias", "mmengin", "foreign.py").exit_code == 2
+    assert "mmengine" not in sys.modules
+
+
+def test_a_script_has_to_exist(invoke: Invoke) -> None:
+    assert invoke("run", "none.py").exit_code == 2

@@ -1,0 +1,72 @@
+"""Files that anybody may have made are read without waiting, and up to a limit."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from hookloop.runs.reading import TAIL, last_record, opened_to_read, parse_json, read_json
+
+
+def test_a_file_is_opened_as_bytes(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\x00\r\n")
+    with opened_to_read(tmp_path / "a") as file:
+        assert file.read() == b"\x00\r\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+def test_a_pipe_is_rejected_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="'pipe' is not a file"), opened_to_read(tmp_path / "pipe"):
+        pass
+
+
+def test_a_directory_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="not a file"):
+        read_json(tmp_path)
+
+
+def test_json_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text('{"a": 1}')
+    assert read_json(file) == {"a": 1}
+    assert read_json(file, most=8) == {"a": 1}
+    with pytest.raises(ValueError, match="'a.json' is larger than 7 bytes"):
+        read_json(file, most=7)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[" * 100_000])
+def test_whatever_is_wrong_with_json_is_a_value_error(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(ValueError, match="."):
+        parse_json(data)
+    (tmp_path / "a.json").write_bytes(data)
+    with pytest.raises(ValueError, match="'a.json' is not JSON that can be read"):
+        read_json(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "record"),
+    [
+        ("", {}),
+        ('{"iter": 1}\n{"iter": 2}\n', {"iter": 2}),
+        ('{"iter": 1}\n{"iter": 2}', {"iter": 1}),
+        ('{"iter": 1}\ndamaged\n[3]\n', {"iter": 1}),
+        ("damaged\n", {}),
+    ],
+)
+def test_the_last_record_is_the_last_complete_one(
+    tmp_path: Path, text: str, record: dict[str, int]
+) -> None:
+    (tmp_path / "metrics.jsonl").write_text(text)
+    assert last_record(tmp_path / "metrics.jsonl") == record
+
+
+def test_only_the_end_of_a_large_file_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "metrics.jsonl"
+    lines = [json.dumps({"iter": number}) for number in range(TAIL // 8)]
+    file.write_text("\n".join(lines) + "\n")
+    assert file.stat().st_size > TAIL
+    assert last_record(file) == {"iter": TAIL // 8 - 1}
+    file.write_text('{"iter": 1}\n' + "x" * (2 * TAIL) + "\n")
+    assert last_record(file) == {}
