@@ -1,14 +1,11 @@
 """Import what a text names, and explain what cannot be imported."""
 
-import ast
 import collections
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import hookloop
 from hookloop.config.locate import describe, load_module, locate
 from hookloop.errors import ConfigError
 
@@ -86,25 +83,3 @@ def test_an_exception_is_described_by_the_line_that_raised_it(module: Make) -> N
         load_module("unreadable")
     assert describe(broken.value) == f"SyntaxError: invalid syntax ({file}:2)"
     assert describe(ValueError("nowhere")) == "ValueError: nowhere"
-
-
-def test_only_few_modules_import_by_name() -> None:
-    root = Path(hookloop.__file__).parent
-    found = set()
-    for file in root.rglob("*.py"):
-        if not {"import_module", "__import__"} & set(re.findall(r"\w+", file.read_text())):
-            continue
-        names = {
-            node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-            for node in ast.walk(ast.parse(file.read_text()))
-            if isinstance(node, ast.Attribute | ast.Name)
-        }
-        if names & {"import_module", "__import__"}:
-            found.add(file.relative_to(root).as_posix())
-    assert {name for name in found if not name.startswith("dialects/")} == {
-        "__init__.py",  # Lazy attributes of the package.
-        "hooks/__init__.py",  # The same.
-        "writers/base.py",  # Optional packages.
-        "config/locate.py",  # Names in a config.
-        "cli/main.py",  # The verb on the command line.
-    }
