@@ -39,6 +39,7 @@ def build_without_run(config: Config, scratch: str) -> Trainer:
     """Build a Trainer that will not train; hooks that need a directory get a temporary one."""
     from hookloop.config.build import build
 
+    # Without resume: no checkpoint is loaded just to look.
     return build(config, run_dir=scratch, resume=False)
 
 

@@ -37,6 +37,7 @@ def evaluate(
     from hookloop.config.load import load
 
     loaded = load(config, overrides)
+    # After loading, so that a bad file is rejected without waiting for torch.
     from hookloop.config.build import build
 
     home = run_directory_of(config)

@@ -55,6 +55,7 @@ class Proof(Trials):
         if done < 2:
             raise HookloopError(f"The run ends after {done} iterations: there is nothing to kill.")
         print_text(f"undisturbed: {done} iterations.")
+        # Each kill needs an iteration of its own, before the last one.
         self._train_and_kill(done, min(kills, done - 1))
         differences = self._compare("undisturbed", "killed")
         if not differences:
@@ -68,6 +69,7 @@ class Proof(Trials):
         # Sorted, because each process continues where the one before it was killed.
         for iteration in sorted(random.sample(range(1, done), kills)):
             moment = random.choice(MOMENTS)
+            # A run may end before the save during which it should be killed.
             code = self._train("killed", {"iter": iteration, "moment": moment}, (0, KILLED))
             if code == KILLED:
                 moments.append(f"{iteration} ({moment}; resumed from {self._iterations('killed')})")

@@ -104,6 +104,7 @@ def make_trainer(task: Mapping[str, object]) -> Trainer:
     tree["max_iters"] = min(limit, iters) if isinstance(limit, int) else iters
     if tree.get("seed") is None:
         tree["seed"] = 0
+    # "auto", because the same task starts the run and continues it after a kill.
     named = arguments(config, run_dir=str(task["run_dir"]), resume="auto")
     hooks = [hook for hook in cast("list[Hook]", named["hooks"]) if not _is_service(hook)]
     save = SaveCheckpoint(cast("int", task["every"]), keep=2)

@@ -60,6 +60,7 @@ def draw(config: Config) -> Blueprint:
     reader = PartReader(config)
     _import_modules(reader)
     _check_keys(reader)
+    # `vars` are values for interpolation: nothing there is built.
     reader.resolve_objects([name for name in KEYS if name != "vars"])
     tree = config.tree
     blueprint = Blueprint(parts=_parts(reader))
@@ -82,6 +83,7 @@ def draw(config: Config) -> Blueprint:
 def import_path(config: Config) -> list[Path]:
     """List the directories in which the config's modules are searched, in order."""
     home = config.path.parent
+    # The working directory is last, so that the project's own modules win.
     written = config.tree.get("import_path")
     if written is None:
         return _distinct([home, Path.cwd()])
@@ -149,6 +151,7 @@ def _settings(reader: PartReader) -> dict[str, object]:
     }
     for name, least in LEAST.items():
         value = settings.get(name)
+        # A value of the wrong type is reported already, and cannot be compared.
         if isinstance(value, int) and value < least:
             reader.report((name,), f"must be at least {least}, got {value}.")
     return settings
@@ -163,6 +166,7 @@ def _parts(reader: PartReader) -> dict[str, object]:
         parts["model"] = reader.part(("model",), tree["model"], models)
     for name in ("train_data", "val_data", "test_data"):
         value = tree.get(name)
+        # Only evaluation data may have several streams.
         if name != "train_data" and is_named(value):
             streams = cast("dict[str, object]", value).items()
             parts[name] = {

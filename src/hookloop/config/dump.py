@@ -41,6 +41,7 @@ def effective(config: Config, run_dir: str | Path | None = None) -> dict[str, ob
         run_dir: The directory into which it will be written.
     """
     kept = {name: value for name, value in config.tree.items() if name not in NOT_KEPT}
+    # A directory that is not made yet: only its depth matters for relative paths.
     home = Path(os.path.abspath(run_dir if run_dir is not None else default_path()))
     plain = {name: _plain(config, (name,), value) for name, value in kept.items()}
     plain |= {name: _without_removed(plain[name]) for name in REMOVABLE if name in plain}
@@ -85,6 +86,7 @@ def _plain(config: Config, key: Key, value: object) -> object:
     # Code may have set another value since, which is then what the run really used.
     if reference is not None and _is_same(value, reference.value):
         return reference
+    # An object of a Python file is written as the path where it can be imported.
     if id(value) in config.origins:
         return {REFERENCE: config.origins[id(value)]}
     if isinstance(value, dict):

@@ -103,8 +103,10 @@ def _read_file(path: Path) -> Config:
     shown = show(path)
     try:
         if path.suffix == ".py":
+            # Before the file is run, because it imports its neighbours.
             extend_import_path([path.parent, Path.cwd()])
             return read_python(path, shown, KEYS)
+        # JSON as well, which YAML includes.
         return read_yaml(path, shown)
     except UnicodeDecodeError as error:
         raise ConfigError([Problem(f"not a text file in UTF-8: {error.reason}.", shown)]) from error

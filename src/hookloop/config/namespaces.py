@@ -78,6 +78,7 @@ def data() -> Mapping[str, object]:
     """Return the loader and the composable data sets of ``torch.utils.data``."""
     import torch.utils.data
 
+    # Not the whole module: samplers and base classes are not data.
     public = ("ChainDataset", "ConcatDataset", "DataLoader", "StackDataset", "Subset")
     return {name: getattr(torch.utils.data, name) for name in public}
 
@@ -87,6 +88,7 @@ def losses() -> Mapping[str, object]:
     import torch.nn
     from torch.nn import functional
 
+    # Losses have no common base class; only their names show what they are.
     modules = {name: loss for name, loss in vars(torch.nn).items() if name.endswith("Loss")}
     functions = {
         name: loss

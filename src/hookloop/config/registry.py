@@ -157,6 +157,7 @@ def _is_same(one: object, other: object) -> bool:
 
     That happens when a module is reloaded, or imported under a second name.
     """
+    # The defaults differ, so that two objects without a name are not the same.
     if getattr(one, "__qualname__", None) != getattr(other, "__qualname__", ""):
         return False
     same_module = getattr(one, "__module__", None) == getattr(other, "__module__", "")

@@ -91,6 +91,7 @@ class Config:
 
         A mapping with ``_delete_: true`` replaces as well.
         """
+        # References are not merged: they are found after all files and overrides are read.
         self._absorb(self.tree, child, child.tree, ())
         self.problems += child.problems
         self.warnings += child.warnings

@@ -32,6 +32,7 @@ def write_text(path: Path, text: str) -> None:
 def write_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Do the same as `write_text` with bytes; unless ``durable``, a machine crash may lose them."""
     with drafted(path) as draft:
+        # O_EXCL fails if somebody has put a file or a link there since.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _BINARY
         with os.fdopen(os.open(draft, flags, 0o666), "wb") as file:
             file.write(data)
@@ -66,6 +67,7 @@ def drafted(path: Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)  # Of a process that crashed, or a link with that name.
         yield draft
         os.replace(draft, path)
+    # Also for an interrupt, so that no draft is left behind.
     except BaseException:
         draft.unlink(missing_ok=True)
         raise

@@ -74,6 +74,7 @@ class RunDir:
         run = cls(Path(path))
         run.reject_taken()
         _make(run.path)
+        # Now, and not after the first epoch, when the first checkpoint is written.
         if not os.access(run.path, os.W_OK | os.X_OK):
             raise HookloopError(
                 f"The run directory '{path}' cannot be written: change its permissions, or choose "
@@ -118,6 +119,7 @@ class RunDir:
         """The content of ``last_checkpoint``, which is not to be trusted; None if it is missing."""
         if not self.last_checkpoint_file.is_file():
             return None
+        # The file may be somebody else's, and hold anything.
         with self.last_checkpoint_file.open("rb") as file:
             text = file.read(LONGEST_POINTER).decode("utf-8", "replace").strip()
         location, slash, name = text.rpartition("/")

@@ -22,6 +22,7 @@ Life = Literal["alive", "dead", "unknown", "none"]
 """``unknown``: the process is on another host. ``none``: the directory has no lock."""
 
 LONGEST = 400
+# Every part is limited, because the file may hold anything.
 _TEXT = re.compile(
     r"process ([1-9]\d{0,8}) on (\S{1,255}?)(?:, begun (\S{1,80}))?(?:, file (\d{1,20}))?"
 )
@@ -95,6 +96,7 @@ def life_of(lock: Path) -> tuple[Life, Holder | None]:
 def _is_locked(file: int) -> bool:
     """Return whether another process holds a lock on a file, according to the system."""
     form = _LOCK_FORMS.get(sys.platform)
+    # The layouts are those of 64-bit systems.
     if form is None or struct.calcsize("P") != 8:
         return False
     try:
@@ -103,6 +105,7 @@ def _is_locked(file: int) -> bool:
         return False
     index = 0 if form.startswith("h") else 3  # Where the type of the lock is.
     values = [0] * 5
+    # Asks whether a read lock could be set: only another process's write lock prevents it.
     values[index] = fcntl.F_RDLCK
     try:
         answer = fcntl.fcntl(file, fcntl.F_GETLK, struct.pack(form, *values))

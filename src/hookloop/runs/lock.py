@@ -53,6 +53,7 @@ class RunLock:
             except BaseException:
                 os.close(file)
                 raise
+            # The holder may have deleted the file between our opening and locking it.
             if self._is_there(file) and os.fstat(file).st_nlink == 1:
                 break
             if self._is_there(file):  # A copy of the directory made of hard links shares it.
@@ -70,6 +71,7 @@ class RunLock:
             file, self._file = self._file, None
             _HELD.remove(self)
             try:
+                # Deleted before it is closed: once released, it may belong to another process.
                 if self._is_there(file) and self._process == os.getpid():
                     self._path.unlink(missing_ok=True)
             except OSError:  # The directory is read-only by now; the file alone locks nothing.

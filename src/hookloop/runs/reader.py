@@ -120,6 +120,7 @@ def _find(root: Path) -> Iterator[tuple[Path, str | None]]:
         directory = waiting.pop()
         try:
             with os.scandir(directory) as entries:
+                # A link could lead in a circle, or out of the directory.
                 inside = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
         except FileNotFoundError:  # It was deleted meanwhile.
             continue
@@ -203,6 +204,7 @@ def _last_sign(run: RunDir) -> float:
 
 
 def _count(summary: Mapping[str, object], last: Mapping[str, object], name: str) -> int:
+    # The last record may be newer than the summary, or the other way round.
     counts = [_number(source.get(name)) for source in (summary, last)]
     return int(max((count for count in counts if count is not None), default=0))
 

@@ -83,6 +83,7 @@ class RunLog(TemporaryHandler):
         text = self.format(record)
         if record.levelno >= logging.WARNING:
             text = f"{record.levelname.lower()}: {text}"
+            # Only one of several logs shows it, so that it is not shown twice.
             if logs[0] is self and not is_on_screen(record):
                 show_on_stderr(text)
         self._append(text)
@@ -113,6 +114,7 @@ class RunLog(TemporaryHandler):
     def _append(self, text: str) -> None:
         """Add a line to the file. What cannot be written waits, which is reported once."""
         line = f"{datetime.now():%Y-%m-%d %H:%M:%S}  {make_safe(text)}\n"
+        # The newest messages are kept: they show why nothing can be written.
         self._waiting = (self._waiting + line.encode())[-MOST_WAITING:]
         try:
             if self._path is not None:

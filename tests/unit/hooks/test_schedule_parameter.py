@@ -70,7 +70,7 @@ def test_a_resumed_run_goes_on_where_it_was(tmp_path):
         ({"group": 3}, "no parameter group '3' among 1"),
         ({"shape": "cosin"}, "Did you mean 'cosine'"),
         ({"over": "3 min"}, "write iterations or epochs"),
-        ({"over": "ages"}, "no schedule"),
+        ({"over": "ages"}, "not an interval"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message, tmp_path):

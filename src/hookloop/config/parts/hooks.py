@@ -130,6 +130,7 @@ def _named(reader: PartReader, key: Key, name: str, item: object) -> object:
     if isinstance(part, Part):
         part.settings.setdefault("name", name)
     elif part is not None:
+        # A hook object of a Python config; a foreign one may have no names.
         named = getattr(part, "named", None)
         return named(name) if callable(named) else part
     return part

@@ -59,6 +59,7 @@ def _members(group: Group, everything: Named, norms: Collection[str], config: Co
 def _matching(everything: Named, patterns: list[str], key: Key, config: Config) -> Named:
     found: set[str] = set()
     for pattern in patterns:
+        # Not `fnmatch`, which ignores case on Windows.
         names = [name for name in everything if fnmatchcase(name, pattern)]
         if not names:
             hint = nearest(pattern, everything) or f" It has {_some(everything)}."

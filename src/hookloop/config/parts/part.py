@@ -252,6 +252,7 @@ class PartReader:
             if _is_reference(value):
                 tree[name] = self._object((name,), value)
             elif isinstance(value, dict | list):
+                # Deeper ones are arguments, which `value` resolves.
                 inside = list(value.items() if isinstance(value, dict) else enumerate(value))
                 for step, item in inside:
                     if _is_reference(item):
@@ -288,6 +289,7 @@ class PartReader:
         return f" It was merged in from {origin}: '_delete_: true' beside 'type' prevents that."
 
 
+# For a function, any argument may be missing: it gets the others when it is called.
 _ANYTHING: Collection[str] = frozenset({"*"})
 
 

@@ -150,6 +150,7 @@ def _evaluate(annotation: object, factory: Callable[..., object]) -> object:
     if not isinstance(annotation, str):
         return annotation
     holder = factory.__init__ if isinstance(factory, type) else factory  # type: ignore[misc]
+    # The names that the author of the annotation could use.
     space = {**vars(builtins), **getattr(inspect.unwrap(holder), "__globals__", {})}
     try:
         hints = typing.get_type_hints(

@@ -20,6 +20,7 @@ class BoundedLoader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
         """Read a node, unless it is nested too deeply."""
+        # Python's own limit would end in a RecursionError, without a line.
         if self._depth > DEEPEST:
             raise yaml.MarkedYAMLError(
                 problem=f"lists and mappings are more than {DEEPEST} deep",

@@ -125,6 +125,7 @@ class Interpolation:
             value = self._value(name)
             # A copy, so that changing one of the two places later leaves the other alone.
             copied = self._deep(copy.deepcopy(value), is_whole=is_whole)
+            # Origins are known by the id, and the copy has another one.
             if id(value) in self.config.origins and not self.keeps:
                 self.config.origins[id(copied)] = self.config.origins[id(value)]
             return copied

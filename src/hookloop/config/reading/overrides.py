@@ -111,6 +111,7 @@ def _index(node: list[object], steps: list[str], key: Key) -> tuple[int, list[st
         index = int(steps[0])
         if not -len(node) <= index < len(node):
             raise _Rejected(f"'{spell(key)}' has {len(node)} entries: there is no {index}.")
+        # Counted from the start, also for -1, because marks are.
         return index % len(node), steps[1:]
     names = [_names(item) for item in node]
     for count in range(len(steps), 0, -1):

@@ -102,9 +102,11 @@ def _run(path: Path) -> ModuleType:
     # Not `import_module`: the file need not be on the import path, and is run again each time.
     module = importlib.util.module_from_spec(spec)
     setattr(module, MARK, True)
+    # Before it is run, as an import does it: dataclasses and pickle look a module up here.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
+    # Also for an interrupt: a module that ran halfway must not be imported later.
     except BaseException as error:
         sys.modules.pop(name)
         if loaded is not None and is_config:
