@@ -55,7 +55,7 @@ def test_a_function_can_merge(tmp_path):
     assert torch.allclose(merged, model(flip(INPUTS)))
 
 
-def test_it_acts_in_the_phases_it_is_told(tmp_path):
+def test_it_acts_in_the_given_phases(tmp_path):
     merged, model = outputs(AugmentAtTest([flip]), tmp_path / "a", phase="val")
     assert torch.equal(merged, model(INPUTS))
     hook = AugmentAtTest([flip], phases=["val", "test"])
@@ -101,10 +101,10 @@ def test_training_is_not_touched(tmp_path):
         ({"views": []}, "at least one view"),
         ({"views": [flip], "merge": "maen"}, "Did you mean 'mean'"),
         ({"views": [flip], "phases": ["train"]}, "write 'val' or 'test'"),
-        ({"views": [(flip, flip, flip)]}, "is no view"),
+        ({"views": [(flip, flip, flip)]}, "is not a view"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, message):
+def test_wrong_arguments_are_rejected(arguments, message):
     with pytest.raises(HookError, match=message):
         AugmentAtTest(**arguments)
 
@@ -116,6 +116,6 @@ def test_a_named_tuple_stays_one():
     assert joined == Output(torch.tensor([2.0]), "a")
 
 
-def test_what_is_no_function_is_no_view():
-    with pytest.raises(HookError, match="3 is no view"):
+def test_only_functions_are_views():
+    with pytest.raises(HookError, match="3 is not a view"):
         AugmentAtTest([3])

@@ -239,13 +239,13 @@ def test_a_model_that_is_given_other_memory_is_still_followed(tmp_path):
     assert hook.state_dict()["averaged"]["weight"].item() == 2
 
 
-def test_what_looks_like_a_decay_is_remarked_on(caplog):
+def test_what_looks_like_a_decay_gets_a_warning(caplog):
     with caplog.at_level(logging.WARNING):
         AverageWeights(momentum=0.999)
     assert "if it was meant as a decay, write 0.001" in caplog.text
 
 
-def test_the_raw_weights_come_back_bit_by_bit(tmp_path):
+def test_the_raw_weights_come_back_bit_for_bit(tmp_path):
     model = make_model()
     trainer = make_trainer(
         model=model, hooks=[AverageWeights(momentum=0.3)], val_data=make_data(4), run_dir=tmp_path
@@ -266,7 +266,7 @@ def test_the_raw_weights_come_back_bit_by_bit(tmp_path):
         ({"begin": "5 min"}, "begin counts iterations or epochs"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, message):
+def test_wrong_arguments_are_rejected(arguments, message):
     with pytest.raises(HookError, match=message):
         AverageWeights(**arguments)
 

@@ -53,14 +53,14 @@ def test_binary_looks_at_class_one_and_scores_may_be_single():
     assert (latest("train/specificity"), latest("train/accuracy")) == (0.5, 0.6)
 
 
-def test_what_somebody_else_computes_is_left_out_unless_it_is_named():
+def test_what_another_part_computes_is_left_out_unless_it_is_named():
     trainer = make_classifier(hooks=[ClassificationMetrics()])
     assert set(trainer.validate()) == {
         "loss", "accuracy", "precision", "recall", "f1", "specificity",
     }  # fmt: skip
 
 
-def test_a_single_score_per_position_tells_two_classes():
+def test_a_single_score_per_position_means_two_classes():
     targets = torch.tensor([[[0, 1], [1, 1]]] * 4)
 
     def step(run, batch):
@@ -75,7 +75,7 @@ def test_a_single_score_per_position_tells_two_classes():
 
 
 def test_a_metric_that_exists_already_is_not_mixed_with():
-    with pytest.raises(HookError, match="'val/accuracy' is computed already"):
+    with pytest.raises(HookError, match="'val/accuracy' is already computed"):
         make_classifier(
             hooks=[ClassificationMetrics(metrics=["accuracy"], streams=["val"])]
         ).train()
@@ -88,12 +88,12 @@ def test_a_metric_that_exists_already_is_not_mixed_with():
         ({"metrics": ["f2"]}, r"no metric 'f2'.* There are precision, recall"),
     ],
 )
-def test_bad_parameters_are_refused(options, message):
+def test_bad_parameters_are_rejected(options, message):
     with pytest.raises(HookError, match=message):
         ClassificationMetrics(**options)
 
 
-def test_binary_with_three_classes_is_refused():
+def test_binary_with_three_classes_is_rejected():
     with pytest.raises(MetricError, match="needs two classes, there are 3"):
         make_classifier(hooks=[ClassificationMetrics(average="binary")], metrics={}).train()
 

@@ -26,7 +26,7 @@ def test_one_norm_over_everything_is_what_the_trainer_does(tmp_path):
     assert trainer.run.metrics.latest("train/grad_norm") > 0.1
 
 
-def test_groups_are_clipped_by_themselves(tmp_path):
+def test_groups_are_clipped_separately(tmp_path):
     model = make_model()
     seen, calls = record(
         ["after_update"],
@@ -77,6 +77,6 @@ def test_the_norm_can_be_watched_by_a_hook_that_reads_it(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [{}, {"max_norm": 1, "max_value": 1}, {"max_norm": 0}])
-def test_wrong_arguments_are_refused(arguments):
+def test_wrong_arguments_are_rejected(arguments):
     with pytest.raises(HookError):
         ClipGradients(**arguments)

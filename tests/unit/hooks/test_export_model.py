@@ -61,7 +61,7 @@ def test_the_example_can_be_given(tmp_path):
 
 
 @pytest.mark.parametrize("format", ["torchscript", "export"])
-def test_a_model_that_cannot_be_traced_is_told_what_to_do(tmp_path, format):
+def test_a_model_that_cannot_be_traced_gets_advice(tmp_path, format):
     class Picky(torch.nn.Linear):
         def forward(self, inputs):
             if not self.training:
@@ -76,7 +76,7 @@ def test_a_model_that_cannot_be_traced_is_told_what_to_do(tmp_path, format):
         trainer.train()
 
 
-def test_a_format_that_does_not_exist_is_refused():
+def test_a_format_that_does_not_exist_is_rejected():
     with pytest.raises(HookError, match="Did you mean 'safetensors'"):
         ExportModel("safetensor")
 

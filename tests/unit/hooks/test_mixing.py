@@ -31,7 +31,7 @@ class Sample:
 
 
 def images(count=96):
-    """Bright above or below, left or right: four classes that a linear model tells apart."""
+    """Bright above or below, left or right: four classes that a linear model separates."""
     generator = torch.Generator().manual_seed(1)
     inputs = torch.randn(count, 1, 6, 6, generator=generator) / 2
     targets = torch.arange(count) % 4
@@ -63,7 +63,7 @@ def make_trainer(directory, *hooks, **options):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_model_learns_from_mixed_samples_and_is_judged_by_the_plain_ones(kind, tmp_path):
+def test_a_model_learns_from_mixed_samples_and_is_evaluated_on_plain_ones(kind, tmp_path):
     seen, calls = record(["after_loss"], lambda run: (run.phase, run.batch))
     trainer = make_trainer(tmp_path, kind(4), seen)
     metrics = trainer.train().metrics
@@ -118,7 +118,7 @@ def test_other_random_numbers_stay_what_they_were(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_seeds_mix_differently_and_one_seed_alike(kind, tmp_path):
+def test_two_seeds_mix_differently_and_one_seed_mixes_the_same(kind, tmp_path):
     def weights(name, seed):
         torch.manual_seed(0)
         data = [images(16)] * 3
@@ -218,7 +218,7 @@ def test_classes_without_their_number_are_rejected(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_targets_beyond_the_classes_are_rejected(kind, tmp_path):
-    with pytest.raises(HookError, match="the targets reach from 0 to 3, and classes=3 allows"):
+    with pytest.raises(HookError, match="the targets reach from 0 to 3, but classes=3 allows"):
         make_trainer(tmp_path, kind(3)).train()
 
 

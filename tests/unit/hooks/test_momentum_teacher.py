@@ -74,7 +74,7 @@ def test_a_resumed_run_has_the_same_teacher(tmp_path):
     ("arguments", "message"),
     [({"momentum": 1.5}, "between 0 and 1"), ({"module": "head"}, "no module 'head'")],
 )
-def test_wrong_arguments_are_refused(arguments, message, tmp_path):
+def test_wrong_arguments_are_rejected(arguments, message, tmp_path):
     with pytest.raises(HookError, match=message):
         make_trainer(hooks=[MomentumTeacher(**arguments)], run_dir=tmp_path).train()
 

@@ -69,7 +69,7 @@ def test_a_checkpoint_that_is_last_and_best_is_published_once(tmp_path):
         assert read_metadata(path)["checkpoints"] == ["epoch_2.pth", "best_loss_epoch_2.pth"]
 
 
-def test_the_files_hold_what_others_should_know(tmp_path):
+def test_the_files_hold_epoch_and_metrics(tmp_path):
     trainer = train(tmp_path, PublishCheckpoint())
     for path in published(tmp_path):
         about = read_metadata(path)
@@ -90,7 +90,7 @@ def test_other_parts_can_be_kept(tmp_path):
     assert {name.split(".")[0] for name in load_file(safe)} == {"model", "averaged"}
 
 
-def test_what_was_published_can_be_begun_with(tmp_path):
+def test_a_published_file_can_be_loaded_to_start_from(tmp_path):
     trainer = train(tmp_path, PublishCheckpoint())
     for path in published(tmp_path):
         model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
@@ -143,7 +143,7 @@ def test_a_failed_run_and_a_validation_publish_nothing(tmp_path):
     assert published(tmp_path) == []
 
 
-def test_a_part_that_is_not_there_is_told_with_those_that_are(tmp_path, caplog):
+def test_a_part_that_is_not_there_is_reported_with_those_that_exist(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
     trainer = train(tmp_path, PublishCheckpoint(["modle"]))
     assert trainer.run.outcome.status == "completed"
@@ -158,7 +158,7 @@ def test_a_part_that_is_not_there_is_told_with_those_that_are(tmp_path, caplog):
         ({"keys": []}, "keys names nothing"),
     ],
 )
-def test_wrong_options_are_refused(options, message):
+def test_wrong_options_are_rejected(options, message):
     with pytest.raises(HookError) as caught:
         PublishCheckpoint(**options)
     assert message in str(caught.value)

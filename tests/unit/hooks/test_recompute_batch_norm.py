@@ -24,7 +24,7 @@ def statistics(model):
 
 
 def direct(model, batches):
-    """The statistics of all activations together, computed in one go."""
+    """The statistics of all activations together, computed at once."""
     with torch.no_grad():
         seen = torch.cat([model[0](inputs) for inputs, _ in batches]).double()
     return seen.mean(0).float(), seen.var(0).float()
@@ -109,7 +109,7 @@ def test_averaged_weights_can_have_statistics_of_their_own(tmp_path):
     assert torch.allclose(used[1], expected[1], rtol=1e-6)
 
 
-def test_a_model_without_batch_norm_is_only_told(tmp_path, caplog):
+def test_a_model_without_batch_norm_only_gets_a_warning(tmp_path, caplog):
     one, other = make_model(), make_model()
     make_trainer(model=one).train()
     with caplog.at_level(logging.WARNING):
@@ -125,7 +125,7 @@ def test_nothing_is_left_on_the_model(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [{"samples": 0}, {"at": "noon"}])
-def test_wrong_arguments_are_refused(arguments):
+def test_wrong_arguments_are_rejected(arguments):
     with pytest.raises(HookError):
         RecomputeBatchNorm(**arguments)
 

@@ -49,7 +49,7 @@ def test_a_test_leaves_the_table_of_the_training(tmp_path):
     assert "before_test" in tested and "after_train_iter" not in tested
 
 
-def test_a_failure_still_names_its_hook_and_the_measuring_goes_on_without_a_disabled_one(
+def test_a_failure_still_names_its_hook_and_the_measuring_continues_without_a_disabled_one(
     tmp_path, caplog
 ):
     class Frail(Hook):

@@ -47,7 +47,7 @@ def test_a_run_whose_loss_is_not_finite_fails_with_an_explanation(value, tmp_pat
         run()
     message = str(caught.value)
     assert "in iteration 32 (" in message or "in iteration 33 (" in message
-    assert "the weights are damaged, beginning with '0.weight'" in message
+    assert "the weights are damaged, starting with '0.weight'" in message
     assert "clip_norm=1.0" in message and "default_hooks={'nan': None}" in message
 
 
@@ -70,7 +70,7 @@ def test_the_good_checkpoints_stay(tmp_path):
 def test_no_checkpoint_holds_damaged_weights_whenever_it_is_made(what, save, tmp_path):
     place = tmp_path / "run"
     checkpoint = {"checkpoint": SaveCheckpoint(save, keep=1), "console": None}
-    # In the very iteration of the save too, when the loss is finite still.
+    # Also in the iteration of the save itself, when the loss is still finite.
     _, run = train(place, Spoil(what, 12), default_hooks=checkpoint, max_epochs=4)
     with pytest.raises(FloatingPointError):
         run()
@@ -102,7 +102,7 @@ def test_one_that_stays_is_an_error_though_the_weights_are_finite(tmp_path):
         run()
 
 
-def test_a_step_that_was_skipped_by_the_scaler_is_no_reason_to_stop(tmp_path):
+def test_a_step_that_was_skipped_by_the_scaler_does_not_end_the_run(tmp_path):
     class Skip(Hook):
         """What a loss scaler does with gradients that are not finite."""
 
@@ -116,7 +116,7 @@ def test_a_step_that_was_skipped_by_the_scaler_is_no_reason_to_stop(tmp_path):
     assert run().status == "completed"
 
 
-def test_each_of_several_losses_is_looked_at(tmp_path):
+def test_each_of_several_losses_is_checked(tmp_path):
     model = torch.nn.ModuleDict({"a": make_model(), "b": make_model()})
 
     def step_of(name):
@@ -144,7 +144,7 @@ def test_iterations_are_named_with_several_microbatches_too(tmp_path):
         run()
 
 
-def test_a_step_without_a_loss_and_a_bad_validation_are_no_reason(tmp_path):
+def test_a_step_without_a_loss_and_a_bad_validation_do_not_end_the_run(tmp_path):
     def step(run, batch):
         if run.phase != "train":
             return torch.tensor(NAN)
@@ -154,7 +154,7 @@ def test_a_step_without_a_loss_and_a_bad_validation_are_no_reason(tmp_path):
     assert run().status == "completed"
 
 
-def test_masks_of_minus_infinity_are_no_damage(tmp_path):
+def test_masks_of_minus_infinity_are_not_damage(tmp_path):
     model = make_model()
     model.register_buffer("mask", torch.full((2, 2), -float("inf")))
     model.register_parameter("fixed", torch.nn.Parameter(torch.tensor(NAN), requires_grad=False))

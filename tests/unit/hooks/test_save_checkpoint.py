@@ -28,7 +28,7 @@ NOT_CHECKPOINTS = {
 
 
 class Scores(Hook):
-    """Puts given scores in place of those of the validations."""
+    """Replaces the scores of the validations."""
 
     writes = ("val/acc", "val/loss")
     priority = "HIGH"
@@ -141,7 +141,7 @@ def test_in_the_middle_of_an_epoch_a_file_is_named_after_the_iteration(tmp_path)
     assert files(tmp_path) == {"epoch_1", "iter_6"}
 
 
-def test_one_saved_out_of_turn_is_not_kept_for_ever(tmp_path):
+def test_one_saved_out_of_turn_is_not_kept_forever(tmp_path):
     class Stop(Hook):
         def after_train_iter(self, run):
             if run.progress.iter == 6:  # In the middle of the second epoch.
@@ -185,7 +185,7 @@ def test_by_time_it_saves_when_the_time_has_passed(tmp_path, monkeypatch):
         ({"best": "zebra"}, "give rule='greater' or rule='less'"),
     ],
 )
-def test_wrong_options_are_refused_when_it_is_made(options, message):
+def test_wrong_options_are_rejected_when_it_is_made(options, message):
     with pytest.raises(HookError, match=message.replace("{", "[{]")):
         SaveCheckpoint(**options)
 
@@ -203,7 +203,7 @@ NAN = float("nan")
         (SERIES, {"best": "auto"}, epochs(*range(1, 7)) | {"best_acc_epoch_5"}),
         (SERIES, {"best": "auto", "every": None}, {"epoch_6", "best_acc_epoch_5"}),
         (SERIES, {"best": "auto", "every": None, "last": False}, {"best_acc_epoch_5"}),
-        # MMEngine writes an epoch_5 besides, which nobody asked for.
+        # MMEngine writes an epoch_5 too, which nobody asked for.
         (SERIES, {"best": "auto", "every": "3 epochs"}, epochs(3, 6) | {"best_acc_epoch_5"}),
         (SERIES, {"best": "acc", "every": "2 epochs", "keep": 1}, {"epoch_6", "best_acc_epoch_5"}),
         (SERIES, {"best": "acc", "keep": 2}, epochs(5, 6) | {"best_acc_epoch_5"}),
@@ -260,7 +260,7 @@ def test_the_best_is_a_second_name_of_the_file_and_no_second_write(tmp_path):
     assert (entry.kind, entry.metrics["val/acc"]) == ("best", 0.1)
 
 
-def test_the_old_best_goes_only_when_the_new_one_is_durable(tmp_path):
+def test_the_old_best_continuesly_when_the_new_one_is_durable(tmp_path):
     seen = []
 
     class Look(Hook):
@@ -332,7 +332,7 @@ def test_checkpoints_go_to_a_directory_elsewhere(tmp_path, kind):
     assert last(tmp_path / "run") == f"{place}/run/epoch_2"
 
 
-def test_a_url_that_nothing_opens_is_refused_before_training(tmp_path):
+def test_a_url_that_nothing_opens_is_rejected_before_training(tmp_path):
     with pytest.raises(CheckpointError, match="'nosuch' is not among the protocols"):
         train(tmp_path, SaveCheckpoint(directory="nosuch://x"), epochs=1)
 
@@ -371,7 +371,7 @@ def test_a_hook_may_add_to_a_checkpoint(tmp_path):
     assert saved(tmp_path, "epoch_1")["mine"]["x"].tolist() == [1]
 
 
-# --- ends and faults ---
+# --- ends and problems ---
 
 
 def test_an_exception_leaves_a_file_of_its_own_that_is_not_resumed_from(tmp_path):
@@ -425,7 +425,7 @@ def test_a_directory_removed_while_training_is_made_again(tmp_path):
     assert again.run.progress.iter == 12
 
 
-def test_an_unwritable_directory_keeps_training_and_is_told_at_the_end(tmp_path, caplog):
+def test_an_unwritable_directory_keeps_training_and_is_reported_at_the_end(tmp_path, caplog):
     (tmp_path / "run").mkdir()
     (tmp_path / "disk").write_text("a file where the directory should be")
     hooks = [WriteMetrics()]
@@ -484,7 +484,7 @@ def test_a_best_that_could_not_be_kept_is_not_the_mark_for_later_ones(
     assert files(tmp_path) == {"epoch_1", "epoch_3", "best_acc_epoch_3"}
 
 
-def test_the_best_may_be_told_by_a_metric_that_a_hook_computes(tmp_path):
+def test_the_best_may_depend_on_a_metric_that_a_hook_computes(tmp_path):
     class Score(Hook):
         writes = ("val/score",)
 

@@ -20,7 +20,7 @@ def names_in(archive):
         return set(opened.namelist())
 
 
-def test_code_is_kept_and_what_is_no_code_is_not(tmp_path):
+def test_code_is_kept_and_other_files_are_not(tmp_path):
     root = tmp_path / "project"
     write(root, train_py="x = 1", pkg__model_py="y = 2", weights_bin="0", runs__old_py="")
     write(root, big_py="#" * 1_100_000)
@@ -64,6 +64,6 @@ def test_a_resumed_run_adds_its_own_code(tmp_path):
     assert names_in(tmp_path / "run" / "source_iter_3.zip") == {"train.py", "more.py"}
 
 
-def test_a_directory_that_does_not_exist_is_refused():
+def test_a_directory_that_does_not_exist_is_rejected():
     with pytest.raises(HookError, match="no directory 'nowhere'"):
         SnapshotSource("nowhere")

@@ -83,7 +83,7 @@ def test_an_interval_between_steps_is_kept(tmp_path):
     assert used == pytest.approx([1e-2, 1e-2, 1e-3, 1e-3, 1e-4, 1e-4])
 
 
-def test_a_plateau_is_told_by_the_metric(tmp_path):
+def test_a_plateau_follows_the_metric(tmp_path):
     losses = iter([1, 1, 1, 1, 0.5, 0.5])
 
     def plateau(optimizer):
@@ -135,7 +135,7 @@ def test_each_optimizer_has_its_schedule(tmp_path):
 
 
 @pytest.mark.parametrize("interval_at", [warm_up_and_cosine, chained, one_cycle])
-def test_a_resumed_run_goes_on_in_the_schedule(interval_at, tmp_path):
+def test_a_resumed_run_continues_in_the_schedule(interval_at, tmp_path):
     straight = settings(interval_at, tmp_path / "a", momentum=0.9)
     options = {"momentum": 0.9, "max_iters": None}
     settings(interval_at, tmp_path / "b", max_epochs=1, **options)

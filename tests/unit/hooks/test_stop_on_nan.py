@@ -57,7 +57,7 @@ def test_the_first_bad_number_is_named_before_the_weights_are_touched(
 
 def test_an_interval_reads_late_but_names_the_first(tmp_path):
     run = trainer(tmp_path, Spoil("loss", 2), StopOnNaN(every=10))
-    with pytest.raises(FloatingPointError, match="in iteration 2 .* damaged, beginning with '0.w"):
+    with pytest.raises(FloatingPointError, match="in iteration 2 .* damaged, starting with '0.w"):
         run.train()
     assert run.run.progress.iter == 10
 
@@ -75,13 +75,13 @@ def test_no_checkpoint_is_written_with_damaged_weights(tmp_path):
     assert [path.name for path in tmp_path.glob("*.pth")] == ["epoch_1.pth"]
 
 
-def test_it_can_end_the_run_in_order(tmp_path):
+def test_it_can_end_the_run_normally(tmp_path):
     outcome = trainer(tmp_path, Spoil("loss", 5), StopOnNaN(every=1, action="stop")).train()
     assert (outcome.status, outcome.exit_code) == ("stopped", 0)
     assert outcome.reason.startswith("the loss is nan in iteration 5")
 
 
-def test_the_microbatch_is_told(tmp_path):
+def test_the_microbatch_is_reported(tmp_path):
     class Second(Hook):
         def after_loss(self, run):
             self.count = getattr(self, "count", 0) + 1
@@ -139,13 +139,13 @@ def test_nothing_is_read_between_intervals(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"loss": False}, "looks at nothing"),
+        ({"loss": False}, "checks nothing"),
         ({"action": "cry"}, "write 'raise' or 'stop'"),
         ({"phases": ["valid"]}, "some of train, val, test"),
         ({"every": "2 epochs"}, "iterations or time"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, message):
+def test_wrong_arguments_are_rejected(arguments, message):
     with pytest.raises(HookError, match=message):
         StopOnNaN(**arguments)
 

@@ -1,4 +1,4 @@
-"""Which signals are obeyed, and what a second one does; real processes get them in test_ends."""
+"""Which signals are handled, and what a second one does; real processes get them in test_ends."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ def strike(tmp_path, *names, hook=None, others=()):
 
 
 @pytest.mark.parametrize("name", ENDING)
-def test_each_signal_saves_and_ends_in_order(tmp_path, name):
+def test_each_signal_saves_and_ends_normally(tmp_path, name):
     before = signal.getsignal(signal.Signals[name])
     outcome = strike(tmp_path, name)
     assert (outcome.status, outcome.exit_code) == ("interrupted", 128 + signal.Signals[name])
@@ -58,7 +58,7 @@ def test_signals_that_follow_by_themselves_do_not_cut_the_save_short(tmp_path, n
 
 
 @pytest.mark.parametrize("names", [("SIGINT", "SIGINT"), ("SIGUSR1", "SIGINT", "SIGINT")])
-def test_whoever_insists_is_obeyed_at_once(tmp_path, names):
+def test_a_repeated_signal_ends_the_run_at_once(tmp_path, names):
     with pytest.raises(KeyboardInterrupt):
         strike(tmp_path, *names)
     assert not (tmp_path / "iter_4.pth").exists()
@@ -100,7 +100,7 @@ def test_ctrl_c_ends_hooks_that_hang_at_the_end(tmp_path, names):
 
 @pytest.fixture
 def handled(request):
-    """A signal that somebody else has decided about."""
+    """A signal that the program has a handler for."""
     name, handler = request.param
     before = signal.signal(signal.Signals[name], handler)
     yield signal.Signals[name]
@@ -112,18 +112,18 @@ def handled(request):
     [("SIGHUP", signal.SIG_IGN), ("SIGUSR1", lambda number, frame: None)],
     indirect=True,
 )
-def test_what_somebody_else_decided_stays(tmp_path, handled):
+def test_handlers_of_the_program_stay(tmp_path, handled):
     trainer = make_trainer(hooks=[StopOnSignal()], run_dir=tmp_path)
     trainer.on("after_backward")(lambda run: os.kill(os.getpid(), handled))
     assert trainer.train().status == "completed"
 
 
 @pytest.mark.parametrize("handled", [("SIGUSR1", lambda number, frame: None)], indirect=True)
-def test_a_signal_that_the_user_names_is_obeyed(tmp_path, handled):
+def test_a_signal_that_the_user_names_is_handled(tmp_path, handled):
     assert strike(tmp_path, "SIGUSR1", hook=StopOnSignal(["SIGUSR1"])).signal == handled
 
 
-def test_a_forked_child_dies_of_a_signal_as_it_always_did(tmp_path):
+def test_a_forked_child_dies_of_a_signal_as_without_a_run(tmp_path):
     trainer = make_trainer(hooks=[StopOnSignal()], run_dir=tmp_path)
     ends = []
 

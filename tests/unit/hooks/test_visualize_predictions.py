@@ -58,6 +58,6 @@ def test_a_drawing_that_fails_does_not_end_the_run(tmp_path, caplog):
     assert outcome.status == "completed" and "no paper" in caplog.text
 
 
-def test_counts_below_one_are_refused():
+def test_counts_below_one_are_rejected():
     with pytest.raises(HookError, match="batches must be at least 1, not 0"):
         VisualizePredictions(batches=0)
