@@ -50,7 +50,7 @@ class SecondWeights:
             live.detach().to(device, torch.promote_types(live.dtype, torch.float32), copy=True)
             for live in self.live
         ]
-        self._is_alike = all(
+        self._has_same_types = all(
             own.dtype == live.dtype and own.device == live.device
             for own, live in zip(self.numbers, self.live, strict=True)
         )
@@ -59,7 +59,7 @@ class SecondWeights:
 
     def blend(self, share: float) -> None:
         """Move the second set towards the first by a share of the distance; 1 copies."""
-        if self._is_alike:
+        if self._has_same_types:
             # Views without gradients save a check per tensor. They are made again if the model
             # was moved to other memory.
             if self._views[0].data_ptr() != self.live[0].data_ptr():

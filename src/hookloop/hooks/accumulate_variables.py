@@ -60,7 +60,7 @@ class AccumulateVariables(Hook):
     ) -> None:
         if isinstance(variables, str) or isinstance(streams, str):
             raise HookError(f"{type(self).__name__}: variables and streams are lists of names.")
-        self.variables = tuple(dict.fromkeys(variables))
+        self.variables = tuple(dict.fromkeys(variables))  # A repeated name would be kept twice.
         self.streams = None if streams is None else tuple(streams)
         self.limit = limit
         self._parts: dict[str, dict[str, list[Part]]] = {}
@@ -124,10 +124,10 @@ class AccumulateVariables(Hook):
         self._finish(run, "test")
 
     def _collect(self, run: Run) -> None:
-        if self.streams is not None and not is_among(run, self.streams):
+        if self.streams is not None and not is_selected(run, self.streams):
             return
         stream = stream_of(run)
-        if self._sizes.get(stream, 0) > self.limit:
+        if self._sizes.get(stream, 0) > self.limit:  # The warning was already given.
             return
         parts = self._parts.setdefault(stream, {})
         for name in self.variables:
@@ -152,10 +152,10 @@ class AccumulateVariables(Hook):
         parts = self._parts.get(stream_of(run))
         if parts is not None and len(parts) < len(self.variables):
             missing = next(name for name in self.variables if name not in parts)
-            known = known_variables(run)
+            existing = list_variables(run)
             raise MetricError(
                 f"{self.name}: there is no '{missing}' in the batch or the output of "
-                f"'{run.stream}'.{nearest(missing, known)} There are: {', '.join(known)}."
+                f"'{run.stream}'.{nearest(missing, existing)} There are: {', '.join(existing)}."
             )
 
     def _finish(self, run: Run, phase: Phase) -> None:
@@ -174,7 +174,7 @@ def stream_of(run: Run) -> str:
     return run.phase if run.stream == run.phase else f"{run.phase}/{run.stream}"
 
 
-def is_among(run: Run, streams: Sequence[str]) -> bool:
+def is_selected(run: Run, streams: Sequence[str]) -> bool:
     """Return whether the current stream is in a list, by its phase, its name or both."""
     return run.phase in streams or run.stream in streams or stream_of(run) in streams
 
@@ -210,13 +210,13 @@ def find_variable(run: Run, name: str) -> Part | None:
     if isinstance(found, Tensor):
         return found.detach()
     if isinstance(found, int | float):
-        return torch.tensor(float(found))
+        return torch.tensor(float(found))  # So that every variable can be joined over batches.
     if isinstance(found, np.ndarray):
         return torch.from_numpy(found) if found.dtype.kind in "biuf" else list(found)
     return list(found) if isinstance(found, list | tuple) else None
 
 
-def known_variables(run: Run) -> list[str]:
+def list_variables(run: Run) -> list[str]:
     """List the variables of the current batch."""
     names = ["loss"] if run.loss is not None else []
     for holder in (run.output, run.batch):

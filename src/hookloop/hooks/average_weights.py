@@ -155,6 +155,7 @@ class AverageWeights(Hook):
         averaged = dict(state)  # Entries that are not averaged, so that a model can load it.
         if self._weights is not None and self._updates:
             averaged |= self._weights.second()
+        # A checkpoint made during a validation finds the averaged numbers in the model.
         if self._weights is not None and self._weights.is_in:
             checkpoint["model"] = {**state, **self._weights.first()}
         checkpoint["averaged"] = averaged

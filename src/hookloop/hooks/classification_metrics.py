@@ -95,8 +95,8 @@ class ClassificationMetrics(AccumulateVariables):
         for name, value in self._compute(matrix).items():
             full = f"{stream}/{self.prefix}{name}"
             if run.metrics.series(full).is_current:
-                # The metric was computed by someone else. Two values under one name would mix, and
-                # only a user who asked for this one has to decide.
+                # Another part has computed this metric, and two values under one name would mix.
+                # By default ours is left out; a user who asked for it has to decide.
                 if not self._chosen:
                     continue
                 raise HookError(

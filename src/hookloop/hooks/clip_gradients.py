@@ -52,6 +52,7 @@ class ClipGradients(Hook):
         self.max_value = max_value
         self.norm_type = norm_type
         self.per_group = per_group
+        # Clipping by value computes no norm that could be recorded.
         self.writes = ("train/grad_norm", "train/grad_norm/*") if max_norm is not None else ()
 
     def before_update(self, run: Run) -> None:

@@ -49,7 +49,7 @@ class ComputeStats(AccumulateVariables):
         variables: Sequence[str | Mapping[str, Sequence[str]]] | Mapping[str, Sequence[str]],
         streams: Sequence[str] | None = None,
     ) -> None:
-        self.statistics = _parse(variables)
+        self.statistics = _parse(variables)  # First, because it knows the names of the variables.
         super().__init__(list(self.statistics), streams)
         self.writes = tuple(
             f"*/{name}/{statistic}" for name, some in self.statistics.items() for statistic in some

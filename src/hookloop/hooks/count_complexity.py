@@ -63,6 +63,7 @@ class CountComplexity(Hook):
     def before_train(self, run: Run) -> None:
         if self.input_shape is None or self._is_done:
             return
+        # One sample of zeros: the counts depend on shapes, not on values.
         sample = torch.zeros(1, *self.input_shape, device=run.device)
         was_training = run.model.training
         devices = [run.device] if run.device.type == "cuda" else []

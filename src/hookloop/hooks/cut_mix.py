@@ -66,6 +66,7 @@ class CutMix(Mixing):
         own = 1 - prod(
             (part.stop - part.start) / side for part, side in zip(box, sides, strict=True)
         )
+        # A mask belongs to its pixels, so it is pasted; any other target is mixed.
         if targets.ndim > self.dims and targets.shape[-self.dims :] == sides:
             return _paste(inputs, box, order), _paste(targets, box, order)
         return _paste(inputs, box, order), self.blend(self.soft(targets), own, order)

@@ -52,7 +52,7 @@ class DetectAnomaly(Hook):
             self._restore()
 
     def after_run(self, run: Run) -> None:
-        self._restore()
+        self._restore()  # Also after a failure, which is what the detection is for.
 
     def _is_over(self, run: Run) -> bool:
         return self.end is not None and run.progress.iter >= self.end

@@ -108,6 +108,7 @@ class ExportModel(Hook):
                 draft.chmod(mode)  # safetensors ignores the umask: only the owner could read it.
             return
         example = Example.of(to_device(self.inputs(run), torch.device("cpu")))
+        # Tracing runs the model, which may draw random numbers.
         with torch.random.fork_rng(devices=[]), torch.no_grad(), drafted(path) as draft:
             self._trace(model, example, draft)
 

@@ -66,7 +66,7 @@ class FreezeParameters(Hook):
             self._thaw()
 
     def after_run(self, run: Run) -> None:
-        self._thaw()
+        self._thaw()  # The model belongs to the user, who may continue with it.
 
     def _is_over(self, run: Run) -> bool:
         return self.until is not None and self.until.reached(run.progress)

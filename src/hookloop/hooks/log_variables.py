@@ -43,7 +43,7 @@ class LogVariables(Hook):
         self._open: OpenLog | None = None
 
     def before_run(self, run: Run) -> None:
-        if run.world.is_main:
+        if run.world.is_main:  # The others would print the same lines.
             self._open = OpenLog(logger=_log.name)
 
     def after_train_epoch(self, run: Run) -> None:

@@ -76,6 +76,6 @@ class MaskOutputs(Hook):
                 f"{scores.shape[-1]}."
             )
         kept = torch.tensor(self.keep, device=scores.device)
-        # Not in place: the model may use its output again, and autograd forbids some changes.
+        # Not in place: autograd may need the scores, and another hook may have kept them.
         masked = torch.full_like(scores, self.value)
         return masked.index_copy(-1, kept, scores.index_select(-1, kept))

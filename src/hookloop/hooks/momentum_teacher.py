@@ -102,6 +102,7 @@ class MomentumTeacher(Hook):
         if self._teacher is not None:
             return
         student = _submodule(run.model, self.module)
+        # Its own mode and no gradients: it is evaluated, not trained.
         self._teacher = copy.deepcopy(student).requires_grad_(False).train(not self.eval_mode)
         if self._loaded:
             self._teacher.load_state_dict(dict(self._loaded))

@@ -14,8 +14,8 @@ from hookloop.hooks._figures import file_name, moment_label, new_figure, require
 from hookloop.hooks.accumulate_variables import (
     check_streams,
     find_variable,
-    is_among,
-    known_variables,
+    is_selected,
+    list_variables,
     stream_of,
     to_array,
 )
@@ -87,7 +87,7 @@ class PlotLines(Hook):
         self._draw(run)
 
     def _draw(self, run: Run) -> None:
-        if not run.world.is_main or not is_among(run, self.streams):
+        if not run.world.is_main or not is_selected(run, self.streams):
             return
         # Counted per stream: several streams take turns within one validation.
         drawn = self._drawn.get(stream_of(run), 0)
@@ -122,9 +122,9 @@ class PlotLines(Hook):
     def _variable(self, run: Run, name: str) -> NDArray[np.generic]:
         found = find_variable(run, name)
         if found is None or (isinstance(found, Tensor) and found.ndim == 0):
-            known = known_variables(run)
+            existing = list_variables(run)
             raise MetricError(
                 f"{self.name}: there is no sequence '{name}' in the batch or the output of "
-                f"'{run.stream}'.{nearest(name, known)} There are: {', '.join(known)}."
+                f"'{run.stream}'.{nearest(name, existing)} There are: {', '.join(existing)}."
             )
         return to_array(found)

@@ -85,7 +85,7 @@ class ProfileOperators(Hook):
         self._written = 0
 
     def before_train(self, run: Run) -> None:
-        if run.world.is_main and not self._written:
+        if run.world.is_main and not self._written:  # A second train() does not profile again.
             self._steps = 0
             total, unseen = run.progress.total_iters, self._cycle - self._active
             if not self.first_epoch and total is not None and total - run.progress.iter <= unseen:

@@ -57,15 +57,15 @@ class PublishCheckpoint(Hook):
         self.keys = (keys,) if isinstance(keys, str) else tuple(keys)
         self.which = (which,) if isinstance(which, str) else tuple(which)
         self.formats = tuple(formats)
-        for name, values, known in (
+        for name, values, choices in (
             ("which", self.which, WHICH),
             ("formats", self.formats, get_args(Format)),
         ):
             for value in values:
-                if value not in known:
+                if value not in choices:
                     raise HookError(
-                        f"PublishCheckpoint: {name} takes {' and '.join(known)}, not '{value}'."
-                        f"{nearest(value, known)}"
+                        f"PublishCheckpoint: {name} takes {' and '.join(choices)}, not '{value}'."
+                        f"{nearest(value, choices)}"
                     )
         if not self.keys:
             raise HookError("PublishCheckpoint: keys names nothing to publish.")
@@ -83,6 +83,7 @@ class PublishCheckpoint(Hook):
         if not self._trained or run.outcome.status not in ("completed", "stopped"):
             return
         if run.world.is_main:
+            # Checkpoints may be in other stores too, which only the hooks that save know.
             stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
             for location, last in places_of(str(run.dir), stores):
                 store = CheckpointStore(location)

@@ -81,12 +81,13 @@ class Requeue(Hook):
             )
 
     def after_run(self, run: Run) -> None:
+        # One process asks for the whole job, after the checkpoints of all ranks are written.
         job, outcome = job_of(os.environ), run.outcome
         if not run.world.is_main or job is None or outcome.status != "interrupted":
             return
         if outcome.signal not in self.signals:
             return
-        restarts = int(os.environ.get("SLURM_RESTART_COUNT") or 0)
+        restarts = int(os.environ.get("SLURM_RESTART_COUNT") or 0)  # Not set in the first run.
         if self.max_restarts is not None and restarts >= self.max_restarts:
             _log.warning(
                 "Job %s was already restarted %d times, so it is not requeued (max_restarts).",

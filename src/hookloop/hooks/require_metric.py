@@ -84,6 +84,7 @@ class RequireMetric(WatchMetric):
             self._met = True
             if self.stop_when_met:
                 run.stop(f"{self.metric} is {value:.6g}, as required")
+        # Once met is enough: a metric may get worse again afterwards.
         if self._met or not self.by.reached(run.progress):
             return
         wanted = f"above {self.above}" if self.above is not None else f"below {self.below}"

@@ -69,6 +69,7 @@ class SavePredictions(AccumulateVariables):
             raise HookError(f"SavePredictions: format={format!r}: write csv, parquet or npz.{hint}")
         if format == "parquet":
             require("pyarrow", extra="parquet", who="SavePredictions(format='parquet')")
+        # Collected like the variables, but not shown as columns of their own.
         extra = [name for name in (id_variable, pad_mask) if name is not None]
         super().__init__([*variables, *(name for name in extra if name not in variables)], streams)
         self.shown = tuple(variables)
@@ -84,7 +85,7 @@ class SavePredictions(AccumulateVariables):
         name = file_name(stream, moment_label(run))
         file = run.dir / "predictions" / f"{name}.{self.format}"
         make_folder(file.parent, run.dir)
-        if self.format == "npz":
+        if self.format == "npz":  # No table, so no labels and no rows per position.
             arrays = {key: _joined(kept) for key, kept in values.items()}
             with drafted(file) as draft:
                 np.savez_compressed(draft, **arrays)  # type: ignore[arg-type]

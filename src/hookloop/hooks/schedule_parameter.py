@@ -106,7 +106,7 @@ class ScheduleParameter(Hook):
         progress = run.progress
         if self.over is None:
             iters = progress.total_iters
-        elif self.over.unit == "epochs":
+        elif self.over.unit == "epochs":  # The length of an epoch may be unknown.
             iters = progress.epoch_iters and int(self.over.count) * progress.epoch_iters
         else:
             iters = int(self.over.count)

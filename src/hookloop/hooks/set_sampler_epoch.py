@@ -23,6 +23,6 @@ class SetSamplerEpoch(Hook):
     takes_part_in_training = True
 
     def before_train_epoch(self, run: Run) -> None:
-        # torch's DistributedSampler repeats one order in all epochs unless it is told the epoch.
+        # Without it, torch's DistributedSampler repeats the order of the first epoch.
         if run.train_data is not None:
             run.train_data.set_epoch(run.progress.epoch)

@@ -52,6 +52,7 @@ class SnapshotSource(Hook):
     def before_train(self, run: Run) -> None:
         if not run.world.is_main:
             return
+        # A resumed run may use other code, and must not replace that of its first part.
         after = f"_iter_{run.progress.iter}" if run.progress.iter else ""
         with (
             drafted(run.dir / f"source{after}.zip") as draft,
@@ -70,7 +71,7 @@ class SnapshotSource(Hook):
     def _files(self, run_dir: Path) -> Iterator[Path]:
         for here, folders, names in os.walk(self.root):
             folder = Path(here)
-            # In place, which is how os.walk is told where not to descend.
+            # Changed in place: os.walk then does not descend into the removed ones.
             folders[:] = sorted(
                 name
                 for name in folders

@@ -52,4 +52,5 @@ class StepSchedules(Hook):
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         for schedule in self._by_metric:
+            # From the store, which also has metrics that hooks have computed.
             schedule.step_on(run.metrics.latest(schedule.metric or ""))

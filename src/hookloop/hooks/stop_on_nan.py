@@ -101,7 +101,7 @@ class StopOnNaN(Hook):
             return
         self._location = self._next_location(run)
         if self.dump:
-            outputs = {name: one.detach() for name, one in named_tensors(run.output, "output")}
+            outputs = {name: part.detach() for name, part in named_tensors(run.output, "output")}
             self._parts = {"batch": run.batch, "outputs": outputs, "loss": run.loss}
         if self.loss and run.loss is not None:
             self._keep("the loss", run.loss.detach())
@@ -153,6 +153,7 @@ class StopOnNaN(Hook):
         return Location(progress.iter + 1, index, microbatch, run.stream, run.phase)
 
     def _keep(self, name: str, value: Tensor) -> None:
+        # Nothing is read here: that would make the host wait for the device in every iteration.
         self._seen.add((name, self._location, self._parts), value)
 
     def _check(self, run: Run) -> bool:
@@ -173,6 +174,7 @@ class StopOnNaN(Hook):
             message += f"; see '{path}'"
         if self.action == "raise":
             raise FloatingPointError(message)
+        # Remembered for the save that a stopped run usually ends with.
         self._damage = message if damaged else ""
         run.stop(message)
         return True

@@ -22,7 +22,7 @@ class SyncBuffers(Hook):
         'sync_buffers'
     """
 
-    takes_part_in_training = True
+    takes_part_in_training = True  # The averaged buffers are also what training continues with.
 
     def __init__(self) -> None:
         self._synced_at = -1

@@ -30,7 +30,7 @@ class SynchronizeCuda(Hook):
     def __init__(self) -> None:
         self._handles: list[RemovableHandle] = []
 
-    def before_run(self, run: Run) -> None:
+    def before_run(self, run: Run) -> None:  # Not before_train: evaluations are covered too.
         if run.device.type == "cuda":
             self._handles = [
                 module.register_forward_hook(_synchronize) for module in run.model.modules()

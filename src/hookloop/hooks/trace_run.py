@@ -49,7 +49,7 @@ class TraceRun(Hook):
         self._begun = cast("str", state["begun"])
 
     def before_train(self, run: Run) -> None:
-        self._begun = self._begun or _now()
+        self._begun = self._begun or _now()  # A resumed run has it from its checkpoint.
         self._is_training = True
         self._write(run)
 
@@ -77,4 +77,5 @@ class TraceRun(Hook):
 
 
 def _now() -> str:
+    # In UTC, because a run may be continued on a machine in another time zone.
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -15,7 +15,7 @@ from hookloop.hooks._figures import file_name, moment_label, new_figure, require
 from hookloop.hooks.accumulate_variables import (
     check_streams,
     find_variable,
-    is_among,
+    is_selected,
     stream_of,
     to_array,
 )
@@ -90,7 +90,7 @@ class VisualizePredictions(Hook):
     def _show(self, run: Run) -> None:
         stream = stream_of(run)
         seen = self._seen.get(stream, 0)
-        if seen >= self.batches or not is_among(run, self.streams):
+        if seen >= self.batches or not is_selected(run, self.streams):
             return
         self._seen[stream] = seen + 1
         if run.world.is_main:
