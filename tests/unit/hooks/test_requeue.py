@@ -1,4 +1,4 @@
-"""A program called scontrol, which writes down what it was asked, stands for SLURM."""
+"""A script called scontrol, which records its arguments, replaces SLURM."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ TASK = {"SLURM_JOB_ID": "42", "SLURM_ARRAY_JOB_ID": "42", "SLURM_ARRAY_TASK_ID":
 
 @pytest.fixture
 def slurm(tmp_path, monkeypatch):
-    """Be a job, with an scontrol that ends as it is told; return what it was asked for."""
+    """Run as a SLURM job, with an scontrol that records its calls and exits with a given code."""
     asked, files = tmp_path / "asked", tmp_path / "files"
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
 
@@ -61,6 +61,7 @@ def test_the_job_is_requeued_when_everything_is_saved(tmp_path, slurm, environme
     outcome = train(tmp_path, "SIGUSR1")
     assert outcome.exit_code == 138
     assert slurm.asked() == f"requeue {job}\n"
+    # Listed by scontrol itself, so the files were there when the job was requeued.
     assert {"iter_2.pth", "last_checkpoint"} <= set(slurm.files())
 
 
