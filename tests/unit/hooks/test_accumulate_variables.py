@@ -76,6 +76,7 @@ def test_memory_is_bounded_and_it_warns_once(caplog):
     hook = Keep(["output"], streams=["train"], limit=15)
     with caplog.at_level(logging.WARNING, "hookloop"):
         make_classifier(hooks=[hook]).train()
+    # Batches of 12 numbers: the second one passes the limit and is still kept whole.
     assert hook.kept == [("train", 1, {"output": 24})]
     assert len(caplog.messages) == 1 and "at most 15 numbers of 'train'" in caplog.text
 

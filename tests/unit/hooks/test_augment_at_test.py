@@ -24,7 +24,7 @@ def outputs(hook, tmp_path, phase="test", **options):
         **options,
     )
     getattr(trainer, {"val": "validate"}.get(phase, phase))()
-    assert not model._forward_hooks
+    assert not model._forward_hooks  # The model is left as it was.
     return calls[0][1], model.eval()
 
 
@@ -64,9 +64,12 @@ def test_it_acts_in_the_given_phases(tmp_path):
 
 
 def test_mappings_are_merged_entry_by_entry():
-    one = {"logits": torch.tensor([1.0]), "ids": torch.tensor([7]), "rest": (torch.ones(1), "x")}
-    other = {"logits": torch.tensor([3.0]), "ids": torch.tensor([8]), "rest": (torch.zeros(1), "y")}
-    merged = AugmentAtTest([flip]).join([one, other])
+    outputs = [
+        {"logits": torch.tensor([1.0]), "ids": torch.tensor([7]), "rest": (torch.ones(1), "x")},
+        {"logits": torch.tensor([3.0]), "ids": torch.tensor([8]), "rest": (torch.zeros(1), "y")},
+    ]
+    merged = AugmentAtTest([flip]).join(outputs)
+    # Integers and text cannot be averaged: those of the first output are kept.
     assert merged == {"logits": torch.tensor([2.0]), "ids": torch.tensor([7]), "rest": (0.5, "x")}
 
 
@@ -87,12 +90,12 @@ def test_keyword_inputs_are_augmented_too(tmp_path):
     assert torch.allclose(merged["output"], expected)
 
 
-def test_training_is_not_touched(tmp_path):
-    one, other = make_model(), make_model()
-    make_trainer(model=one, val_data=make_data(4)).train()
+def test_training_is_not_changed(tmp_path):
+    plain, augmented = make_model(), make_model()
+    make_trainer(model=plain, val_data=make_data(4)).train()
     hook = AugmentAtTest([flip], phases=["val"])
-    make_trainer(model=other, hooks=[hook], val_data=make_data(4), run_dir=tmp_path).train()
-    assert_same_bits(one, other)
+    make_trainer(model=augmented, hooks=[hook], val_data=make_data(4), run_dir=tmp_path).train()
+    assert_same_bits(plain, augmented)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_without_an_average_each_class_has_its_own():
 
 
 def test_binary_looks_at_class_one_and_scores_may_be_single():
-    targets = torch.tensor([0, 0, 1, 1, 1, -100])
+    targets = torch.tensor([0, 0, 1, 1, 1, -100])  # -100 means "ignore", as in torch's losses.
     scores = torch.tensor([-1.0, 2.0, 3.0, -1.0, 1.0, 5.0])
 
     def step(run, batch):
@@ -65,7 +65,7 @@ def test_a_single_score_per_position_means_two_classes():
 
     def step(run, batch):
         scores = torch.where(targets > 0, 1.0, -1.0)[:, None]
-        scores[:, 0, 0, 0] = 1.0
+        scores[:, 0, 0, 0] = 1.0  # One of four positions is predicted wrongly.
         return {"loss": run.model(batch[0]).mean(), "scores": scores, "y": targets}
 
     hook = ClassificationMetrics("scores", "y", average="binary", metrics=["accuracy"])
@@ -98,7 +98,7 @@ def test_binary_with_three_classes_is_rejected():
         make_classifier(hooks=[ClassificationMetrics(average="binary")], metrics={}).train()
 
 
-def test_specificity_is_the_share_of_negatives_that_are_left_alone():
+def test_specificity_is_the_share_of_negatives_that_are_recognized():
     from hookloop.metrics.confusion import class_scores
 
     matrix = np.array([[5, 1, 0], [2, 3, 1], [0, 0, 8]])

@@ -224,14 +224,14 @@ def test_a_resumed_run_records_the_same_numbers(at, save, val_every, averages, w
 
 
 def test_a_model_that_came_in_evaluation_mode_is_recomputed_at_a_resume_too(tmp_path):
-    def train(place, numbers, resume=None):
+    def train(run_dir, numbers, resume=None):
         return make_trainer(
             model=make_normed().eval(),
             val_data=make_data(8),
             max_epochs=2,
             seed=1,
             hooks=[RecomputeBatchNorm(at="validation"), SaveCheckpoint(), numbers],
-            run_dir=place,
+            run_dir=run_dir,
             resume=resume,
         ).train()
 

@@ -65,7 +65,7 @@ def sequences(run, batch):
 SEQUENCES = [
     {
         "x": torch.arange(8.0).reshape(2, 4),
-        "name": ["a, b", "c"],
+        "name": ["a, b", "c"],  # A comma has to be quoted in CSV.
         "mask": torch.tensor([[1, 1, 0, 0], [1, 1, 1, 1]]),
     },
     {"x": torch.arange(4.0).reshape(1, 4), "name": ["d"], "mask": torch.tensor([[1, 0, 0, 0]])},

@@ -60,7 +60,7 @@ def test_it_stops_after_minutes_over_all_parts_of_a_run(clock, tmp_path):
         return make_trainer(hooks=hooks, max_epochs=max_epochs, run_dir=tmp_path, **options)
 
     assert trainer(1).train().status == "completed"
-    clock.now += 1000 * 60  # the pause does not count
+    clock.now += 1000 * 60  # The pause does not count.
     resumed = trainer(9, resume=True)
     assert resumed.train().reason == "5 minutes have passed"
     assert resumed.run.progress.iter == 5
