@@ -1,4 +1,4 @@
-"""What an adapted hook costs over a native one, per call: python bench/adapted_hook.py."""
+"""Measure what an adapted hook costs more than a native one: ``python bench/adapted_hook.py``."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def microseconds(hook: object) -> float:
 
 
 def main() -> None:
-    """Print both and what is between them."""
+    """Print both and the difference."""
     native, foreign = microseconds(Native()), microseconds(Foreign())
     print(f"native hook    {native:6.2f} us per call")
     print(f"adapted hook   {foreign:6.2f} us per call")
-    print(f"more           {foreign - native:6.2f} us (limit {LIMIT:.0f} us)")
+    print(f"difference     {foreign - native:6.2f} us (limit {LIMIT:.0f} us)")
 
 
 if __name__ == "__main__":

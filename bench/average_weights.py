@@ -1,7 +1,7 @@
-"""What an update of averaged weights costs: ``python bench/average_weights.py``.
+"""Measure what an update of averaged weights costs: ``python bench/average_weights.py``.
 
-200 tensors of 416,000 numbers in all, against a bare ``torch._foreach_lerp_`` on lists that are
-kept, and against ``torch.optim.swa_utils.AveragedModel``.
+There are 200 tensors with 416,000 numbers in total. The hook is compared with a bare
+``torch._foreach_lerp_`` on lists made once, and with ``torch.optim.swa_utils.AveragedModel``.
 """
 
 from __future__ import annotations
@@ -31,30 +31,32 @@ class Large(nn.Module):
         self.parts = nn.ParameterList([nn.Parameter(torch.randn(2080)) for _ in range(200)])
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Return something that can be trained on."""
+        """Return a loss."""
         first: torch.Tensor = self.parts[0]
         return first.sum() * inputs.mean()
 
 
 def measure(kinds: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Return the median time of each in microseconds, measured by turns so that all share noise."""
+    """Return the median time of each in microseconds."""
+    # In turns, so that all have the same noise.
     times: dict[str, list[float]] = {name: [] for name in kinds}
     for _ in range(ROUNDS):
         for name, call in kinds.items():
             since = perf_counter()
             call()
             times[name].append((perf_counter() - since) * 1e6)
+    # The first tenth warms up caches and allocators.
     return {name: median(spent[ROUNDS // 10 :]) for name, spent in times.items()}
 
 
 def main() -> None:
     """Measure within a run, where the hook has its weights, and print."""
     model, hook = Large(), AverageWeights(momentum=SHARE, warmup=False)
-    averages = [one.detach().clone() for one in model.parameters()]
-    weights = [one.detach() for one in model.parameters()]
+    averages = [parameter.detach().clone() for parameter in model.parameters()]
+    weights = [parameter.detach() for parameter in model.parameters()]
     average = get_ema_multi_avg_fn(1 - SHARE)  # type: ignore[no-untyped-call]
-    torchs = AveragedModel(model, multi_avg_fn=average)
-    torchs.update_parameters(model)
+    averaged_model = AveragedModel(model, multi_avg_fn=average)
+    averaged_model.update_parameters(model)  # The first update only copies.
     trainer = Trainer(
         model,
         train_data=[torch.ones(1)],
@@ -71,7 +73,7 @@ def main() -> None:
             {
                 "bare lerp": lambda: torch._foreach_lerp_(averages, weights, SHARE),
                 "AverageWeights": lambda: hook.after_train_iter(run),
-                "AveragedModel": lambda: torchs.update_parameters(model),
+                "AveragedModel": lambda: averaged_model.update_parameters(model),
             }
         )
         for name, time in spent.items():

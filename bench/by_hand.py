@@ -1,4 +1,4 @@
-"""The loops that people write by hand: what every engine is compared with."""
+"""The hand-written loops that every engine is compared with."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def _train(work: Work) -> None:
 
 
 def _train_and_watch(work: Work) -> None:
-    """Do by hand what the everyday set does, as cheaply as one would."""
+    """Do by hand what the everyday set does, at the lowest cost."""
     model, optimizer, loss_of = work.model, work.optimizer(), nn.MSELoss()
     schedule = work.schedule(optimizer)
     live = list(parameters(model))
-    average = [one.clone() for one in live]
+    average = [tensor.clone() for tensor in live]
     spent, since = 0.0, perf_counter()
     model.train()
     with (work.folder / "log.jsonl").open("w") as log:

@@ -1,10 +1,10 @@
 # ruff: noqa: D102 - the hooks do nothing
-"""Measure what an adapted hook costs over a native one: ``python bench/dialects.py``.
+"""Measure what an adapted hook costs more than a native one: ``python bench/dialects.py``.
 
-Each hook does nothing at its system's event of an iteration. Two things are measured: one call at
-that point, which is what every further hook adds; and all points of one iteration, in which the
-companion of the dialect, of which a run has one, is counted too. The figures are medians of many
-repetitions, less those of a native hook that does nothing; the limit is 3 us per call.
+Each hook has an empty method at its system's event of an iteration. Two things are measured: one
+call at that point, which is what every further hook adds; and all points of one iteration, which
+includes the companion that a dialect adds once to a run. The figures are medians of many
+repetitions, minus those of a native hook with an empty method; the limit is 3 us per call.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ITERATION = (
 
 
 class Native(Hook):
-    """The measure of all others."""
+    """The hook that the others are compared with."""
 
     def after_train_iter(self, run: Run) -> None: ...
 
@@ -117,10 +117,10 @@ def time(run: Run, calls: Sequence[Calls]) -> float:
     """Return the microseconds that firing some calls takes."""
 
     def once() -> None:
-        for one in calls:
-            fire(one, run)
+        for point_calls in calls:
+            fire(point_calls, run)
 
-    # The thread's own time, so that what else the machine does counts less.
+    # The time of this thread, which other programs disturb less than the clock.
     seconds = timeit.repeat(once, timer=thread_time, number=CALLS, repeat=REPEATS)
     return median(seconds) / CALLS * 1e6
 
@@ -128,8 +128,8 @@ def time(run: Run, calls: Sequence[Calls]) -> float:
 def one_call(run: Run) -> float:
     """Time the hook alone, without the companion of its dialect."""
     calls = run.plan.after_train_iter
-    (one,) = (one for one in calls.singly() if not one.hooks[0].name.startswith("dialect:"))
-    return time(run, [one])
+    (single,) = (call for call in calls.singly() if not call.hooks[0].name.startswith("dialect:"))
+    return time(run, [single])
 
 
 def iteration(run: Run) -> float:
@@ -140,8 +140,8 @@ def iteration(run: Run) -> float:
 def main() -> int:
     """Print the table; return 1 if a dialect costs more than the limit."""
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as place:
-        runs = {name: prepare(make(), Path(place) / name) for name, make in KINDS.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        runs = {name: prepare(make(), Path(folder) / name) for name, make in KINDS.items()}
         single = {name: one_call(run) for name, run in runs.items()}
         whole = {name: iteration(run) for name, run in runs.items()}
     print(f"{'hook':<10}{'one call':>12}{'adds':>10}{'an iteration':>15}{'adds':>10}   us")
@@ -153,7 +153,7 @@ def main() -> int:
             f"{name:<10}{single[name]:>12.2f}{adds:>10.2f}{whole[name]:>15.2f}"
             f"{whole[name] - whole['native']:>10.2f}"
         )
-    print(f"an adapted hook adds at most {worst:.2f} us, all included; the limit is {LIMIT:g} us")
+    print(f"an adapted hook adds at most {worst:.2f} us in total; the limit is {LIMIT:g} us")
     return int(worst > LIMIT)
 
 

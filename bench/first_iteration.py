@@ -8,7 +8,7 @@ from hookloop import Hook, Run
 
 
 class EndProcess(Hook):
-    """Ends at once: what a run does at its end is not what is measured."""
+    """Ends the process at once: the end of a run is not part of the measurement."""
 
     def after_train_iter(self, run: Run) -> None:
         """End."""

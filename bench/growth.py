@@ -1,4 +1,4 @@
-"""What grows with hooks, with parameters and with the length of a run, and what does not."""
+"""Measure how the cost grows with hooks, with parameters and with the length of a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hookloop import Hook, Run, Trainer
 
 @dataclass(frozen=True)
 class Step:
-    """One row: how many, and what that costs in microseconds per iteration."""
+    """One row: a count, and the microseconds per iteration that it costs."""
 
     what: str
     count: int
@@ -64,7 +64,7 @@ class Parts(nn.Module):
 
 
 def measure_parameters(counts: tuple[int, ...]) -> list[Step]:
-    """Train models of more and more tensors, by hand and with hookloop, by turns."""
+    """Train models of more and more tensors, by hand and with hookloop, in turns."""
     steps = []
     for count in counts:
         iterations = max(4, 2000 // count)
@@ -72,8 +72,8 @@ def measure_parameters(counts: tuple[int, ...]) -> list[Step]:
         for _ in range(9):
             spent["hand"].append(_parts_by_hand(count, iterations))
             spent["ours"].append(_parts_by_ours(count, iterations))
-        hand, mine = median(spent["hand"][1:]), median(spent["ours"][1:])
-        steps.append(Step("tensors", count, mine, f"by hand {hand:.1f}, {mine / hand:.3f}x"))
+        hand, own = median(spent["hand"][1:]), median(spent["ours"][1:])
+        steps.append(Step("tensors", count, own, f"by hand {hand:.1f}, {own / hand:.3f}x"))
     return steps
 
 
@@ -108,14 +108,14 @@ def _parts_by_ours(count: int, iterations: int) -> float:
 
 
 class Marks(Hook):
-    """Notes time and memory at the thousandth, ten-thousandth, ... iteration."""
+    """Records time and memory at the thousandth, ten-thousandth, ... iteration."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self._since, self._at = 0.0, 0
 
     def after_train_iter(self, run: Run) -> None:
-        """Look whether a power of ten is reached; the time is that of the iterations since."""
+        """Record the time per iteration since the last power of ten, at the next one."""
         iteration = run.progress.iter
         if iteration not in (100, *(10**power for power in range(3, 8))):
             return
@@ -125,7 +125,7 @@ class Marks(Hook):
             note = f"{sys.getallocatedblocks()} blocks, {_megabytes():.0f} MB"
             per_iteration = (now - self._since) / (iteration - self._at) * 1e6
             self.steps.append(Step("iterations", iteration, per_iteration, note))
-        self._since, self._at = process_time(), iteration
+        self._since, self._at = process_time(), iteration  # Read again: collecting took time.
 
 
 def _megabytes() -> float:
@@ -134,7 +134,7 @@ def _megabytes() -> float:
 
 
 def measure_length(iterations: int) -> list[Step]:
-    """Train for long with the everyday set; time and memory should not depend on how long."""
+    """Train for long with the default hooks; time and memory must not grow with the length."""
     marks = Marks()
     with tempfile.TemporaryDirectory() as folder:
         model = nn.Linear(1, 1)

@@ -1,9 +1,9 @@
-"""The kinds of data that people have, each read by hand and by hookloop: ``python -m bench.kinds``.
+"""Compare hookloop with a hand-written loop on common kinds of data: ``python -m bench.kinds``.
 
-For each kind a hand-written loop (twice: how far the two are apart is the noise), hookloop without
-hooks, and hookloop with all its default hooks train by turns (race.py). The hand-written loop makes
-the updates and nothing else, also where hookloop logs, times and saves. With workers the processor
-time is that of the training process; what the workers take is in the time on the clock alone.
+For each kind a hand-written loop (twice: the difference of the two is the noise), hookloop without
+hooks, and hookloop with all its default hooks train in turns (race.py). The hand-written loop only
+makes the updates, while hookloop logs, times and saves. With workers the processor time is that of
+the training process; the time of the workers is only part of the wall time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Pair = tuple[Tensor, Tensor]
 
 
 class Own(Dataset[Pair]):
-    """A data set as one writes it."""
+    """A data set as users write it."""
 
     def __init__(self, data: TensorDataset) -> None:
         self.inputs, self.targets = data.tensors
@@ -53,7 +53,7 @@ class Own(Dataset[Pair]):
 
 
 class OwnDicts(Own):
-    """One whose samples are dicts."""
+    """A data set whose samples are dicts."""
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:  # type: ignore[override]
         inputs, targets = super().__getitem__(index)
@@ -61,7 +61,7 @@ class OwnDicts(Own):
 
 
 class OwnStream(IterableDataset[Pair]):
-    """One that is read from front to end."""
+    """A data set that is read from start to end."""
 
     def __init__(self, data: TensorDataset) -> None:
         self.data = Own(data)
@@ -85,7 +85,7 @@ class Shuffled(Sampler[int]):
 
 
 class DrawnAsItGoes(Shuffled):
-    """Draws each index when it is wanted, out of the global generators."""
+    """Draws each index when it is needed, from the global generators."""
 
     def __iter__(self) -> Iterator[int]:
         for _ in range(self.count):
@@ -93,7 +93,7 @@ class DrawnAsItGoes(Shuffled):
 
 
 class Batches(Sampler[list[int]]):
-    """Gives whole batches."""
+    """Yields whole batches."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -108,7 +108,7 @@ class Batches(Sampler[list[int]]):
 
 
 class Reacting(Shuffled):
-    """Prefers some samples to others, by numbers that a training may change."""
+    """Prefers some samples to others, by numbers that the training may change."""
 
     def __init__(self, count: int) -> None:
         super().__init__(count)
@@ -120,7 +120,7 @@ class Reacting(Shuffled):
 
 
 def collate(samples: list[Pair]) -> Pair:
-    """Stack samples as one does it oneself."""
+    """Stack samples as users do it."""
     inputs, targets = zip(*samples, strict=True)
     return torch.stack(inputs), torch.stack(targets)
 
@@ -141,8 +141,8 @@ class Kind:
     """A kind of data.
 
     Attributes:
-        load: Makes what is iterated over.
-        repeats: Whether everyone sees the same samples, who draw from shared generators.
+        load: Makes the loader.
+        repeats: Whether all trainings see the same samples, which global generators prevent.
     """
 
     load: Callable[[TensorDataset], Iterable[object]]
@@ -182,7 +182,7 @@ def parts(batch: object) -> Pair:
 
 
 def by_hand(kind: Kind) -> Train:
-    """Return the loop that one writes."""
+    """Return the hand-written loop."""
 
     def train(work: Work) -> None:
         model, optimizer, loss_of = work.model, work.optimizer(), nn.MSELoss()
@@ -241,8 +241,8 @@ def race_kinds(rounds: int, names: Iterable[str] = KINDS) -> dict[str, list[Resu
             },
             rounds,
         )
-        for one in found:
-            one.same_weights |= not kind.repeats
+        for result in found:
+            result.same_weights |= not kind.repeats
         results[name] = found
     return results
 
@@ -251,24 +251,24 @@ HEAD = f"{'':31}{'by hand':>9}{'noise':>7}{'no hooks':>10}{'defaults':>10}   of 
 
 
 def show(results: dict[str, list[Result]]) -> None:
-    """Print what hookloop takes more than the hand-written loop, in microseconds.
+    """Print how much longer hookloop takes than the hand-written loop, in microseconds.
 
-    First the medians of the differences between neighbouring turns; then the differences between
-    the fastest tenth of the turns, which a busy machine disturbs least.
+    First the medians of the differences within a round; then the differences between the fastest
+    tenth of the turns, which a busy machine disturbs least.
     """
     for name, (hand, again, *others) in results.items():
         base = mean_of(hand, again)
         line = f"{name:31}{typical(hand):9.0f}{difference(again, hand)[1]:+7.1f}"
-        for one in others:
-            line += one.error or f"{difference(one, base)[1]:+10.1f}"
-            line += "" if one.same_weights else " OTHER WEIGHTS"
-        quick = [fastest(one) for one in (hand, again, *others)]
+        for result in others:
+            line += result.error or f"{difference(result, base)[1]:+10.1f}"
+            line += "" if result.same_weights else " OTHER WEIGHTS"
+        quick = [fastest(result) for result in (hand, again, *others)]
         line += f"{quick[0]:9.0f}{quick[1] - quick[0]:+7.1f}"
-        print(line + "".join(f"{one - min(quick[:2]):+9.1f}" for one in quick[2:]), flush=True)
+        print(line + "".join(f"{time - min(quick[:2]):+9.1f}" for time in quick[2:]), flush=True)
 
 
 def fastest(result: Result) -> float:
-    """Return the time of an iteration that only a tenth of the turns stayed below."""
+    """Return the time of an iteration in the fastest tenth of the turns."""
     return quantiles(result.cpu, n=10)[0]
 
 

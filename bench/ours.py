@@ -16,7 +16,7 @@ from hookloop.hooks import (
 
 
 class Idle(Hook):
-    """Acts after an epoch only."""
+    """Acts only after an epoch."""
 
     def after_epoch(self, run: Run) -> None:
         """Do nothing."""

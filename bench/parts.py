@@ -1,7 +1,8 @@
-"""Where the time of an iteration goes: ``python -m bench.parts``.
+"""Measure the parts of an iteration: ``python -m bench.parts``.
 
-The everyday set with an average of weights, once by hand and once with hookloop; each statement,
-each hook and what lies between them is timed on its own. Reading the clock is taken off.
+The everyday set with an average of weights, once by hand and once with hookloop. Each statement,
+each hook and the time between them is measured separately. The cost of reading the clock is
+subtracted.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def make_work() -> Work:
 
 
 def timed(function: Callable[..., object], kept: list[int]) -> Callable[..., object]:
-    """Return the function with a clock before and after it."""
+    """Return the function wrapped so that its times are kept."""
 
     def measure(*args: object) -> object:
         begin = thread_time_ns()
@@ -52,7 +53,7 @@ def timed(function: Callable[..., object], kept: list[int]) -> Callable[..., obj
 
 
 class Batches:
-    """The batches, and how long each took to come."""
+    """The batches, with the time that each took to load."""
 
     def __init__(self, work: Work, times: Times) -> None:
         self.loader, self.times = work.loader(), times
@@ -61,19 +62,19 @@ class Batches:
         return len(self.loader)
 
     def __iter__(self) -> Iterator[list[Tensor]]:
-        following = timed(iter(self.loader).__next__, self.times["data"])
+        next_batch = timed(iter(self.loader).__next__, self.times["data"])
         for _ in range(len(self)):
             self.times[ALL].append(thread_time_ns())
-            yield following()  # type: ignore[misc]
+            yield next_batch()  # type: ignore[misc]
 
 
 def by_hand(work: Work) -> Times:
-    """Time each statement of the loop that does the same."""
+    """Time each statement of the hand-written loop."""
     times: Times = defaultdict(list)
     model, optimizer, loss_of = work.model, work.optimizer(), nn.MSELoss()
     schedule = work.schedule(optimizer)
     live = list(parameters(model))
-    average = [one.clone() for one in live]
+    average = [tensor.clone() for tensor in live]
     zero_grad = timed(optimizer.zero_grad, times["zero_grad"])
     forward = timed(model, times["forward"])
     compute_loss = timed(loss_of, times["loss"])
@@ -94,7 +95,7 @@ def by_hand(work: Work) -> Times:
 
 
 def by_hookloop(work: Work) -> Times:
-    """Time what an update does and each call of a hook."""
+    """Time the parts of an update and each call of a hook."""
     times: Times = defaultdict(list)
     optimizer = work.optimizer()
     (update,) = make_updates(nn.MSELoss(), None, {"": optimizer})
@@ -128,13 +129,14 @@ def by_hookloop(work: Work) -> Times:
 
 
 def show(title: str, times: Times, clock: float) -> None:
-    """Print the parts, and what is left of the whole."""
+    """Print the parts, and the rest of the iteration."""
     begins = times.pop(ALL)
     whole = [end - begin for begin, end in pairwise(begins)]
     print(f"{title:44} median    mean")
     rest = median(whole) - clock
     for name, spent in times.items():
-        rest -= median(spent) + clock  # What a clock itself takes lies half within, half without.
+        # A reading of the clock is half inside the part, half outside.
+        rest -= median(spent) + clock
         print(
             f"  {name:40} {(median(spent) - clock) / 1e3:8.2f} {(mean(spent) - clock) / 1e3:7.2f}"
         )

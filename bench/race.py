@@ -1,9 +1,9 @@
-"""Trainings that take turns within one process, so that all of them share its noise.
+"""Trainings that take turns within one process, so that all of them have the same noise.
 
-Each training runs in a thread of its own and holds still until it is its turn; then it makes some
-iterations to warm up and fifty that are timed, and hands over to the next. Neighbours are
-hundredths of a second apart, so a busy moment of the machine hits all alike, and what counts is the
-median of the differences to the hand-written loop of the same round.
+Each training runs in its own thread and waits for its turn; then it makes some iterations to warm
+up and fifty that are timed. Turns are hundredths of a second apart, so a busy moment of the machine
+affects all trainings. The result is the median of the differences to the hand-written loop of the
+same round.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Train = Callable[[Work], None]
 
 @dataclass
 class Result:
-    """What the turns of one training took, in microseconds per iteration.
+    """The times of the turns of one training, in microseconds per iteration.
 
     Attributes:
         name: The engine.
-        cpu: Of the processor, by all threads.
-        wall: On the clock.
+        cpu: Processor time of all threads.
+        wall: Wall time.
         same_weights: Whether the final weights are those of the first training, bit for bit.
-        error: Why it did not run to its end.
+        error: Why it did not finish.
     """
 
     name: str
@@ -70,21 +70,21 @@ class Lane(threading.Thread):
         self._rests.acquire()
 
     def run(self) -> None:
-        """Train, and note what went wrong."""
+        """Train, and keep the error if there is one."""
         self._go.acquire()
         try:
             self._train(self.work)
-        except Exception as error:  # noqa: BLE001 - told in the table
+        except Exception as error:  # noqa: BLE001 - shown in the table
             self.result.error = f"{type(error).__name__}: {error}"
         self._next = sys.maxsize
         self._rests.release()
 
     def __deepcopy__(self, memo: object) -> Callable[[], None]:
-        """Let a copy of the model, such as an average, tell nobody."""
+        """Return a function that does nothing, for copies of the model such as an average."""
         return lambda: None
 
     def __call__(self) -> None:
-        """Note that a forward pass begins; all that is counted lies between two of these."""
+        """Count a forward pass; a timed turn is the time between two of them."""
         self._count += 1
         if self._count == self._next:
             self._next += WARM_UP + TIMED
@@ -99,7 +99,7 @@ class Lane(threading.Thread):
 
 
 def race(case: Case, engines: dict[str, Train], rounds: int) -> list[Result]:
-    """Let engines train by turns; the first is what the others are compared with."""
+    """Let engines train in turns; the others are compared with the first."""
     with TemporaryDirectory() as folder:
         lanes = [
             Lane(name, train, case, rounds, Path(folder) / str(number))
@@ -111,7 +111,7 @@ def race(case: Case, engines: dict[str, Train], rounds: int) -> list[Result]:
             lane.take_turn()
         shuffled = random.Random(0)
         for _ in range(rounds):
-            # Whoever comes after another finds other things in the caches, so the order changes.
+            # The training before leaves its data in the caches, so the order changes.
             for lane in shuffled.sample(lanes, len(lanes)):
                 if not lane.result.error:
                     lane.take_turn()
@@ -122,23 +122,25 @@ def race(case: Case, engines: dict[str, Train], rounds: int) -> list[Result]:
     first = lanes[0].work.model.state_dict()
     for lane in lanes:
         own = lane.work.kept or lane.work.model.state_dict()
-        lane.result.same_weights = all(torch.equal(own[name], one) for name, one in first.items())
+        lane.result.same_weights = all(
+            torch.equal(own[name], tensor) for name, tensor in first.items()
+        )
     return [lane.result for lane in lanes]
 
 
-def mean_of(one: Result, other: Result) -> Result:
-    """Return two measurements of the same as one, with less noise."""
+def mean_of(first: Result, second: Result) -> Result:
+    """Return the mean of two measurements of the same engine, which has less noise."""
     cpu, wall = (
-        [(first + second) / 2 for first, second in zip(*both, strict=True)]
-        for both in ((one.cpu, other.cpu), (one.wall, other.wall))
+        [(one + other) / 2 for one, other in zip(*both, strict=True)]
+        for both in ((first.cpu, second.cpu), (first.wall, second.wall))
     )
-    return Result(one.name, cpu, wall)
+    return Result(first.name, cpu, wall)
 
 
-def difference(one: Result, base: Result, clock: str = "cpu") -> tuple[float, float, float]:
-    """Return quartile, median and quartile of how much longer one takes than the other."""
-    mine, its = (one.wall, base.wall) if clock == "wall" else (one.cpu, base.cpu)
-    pairs = zip(mine, its, strict=True)
+def difference(result: Result, base: Result, clock: str = "cpu") -> tuple[float, float, float]:
+    """Return quartile, median and quartile of how much longer a result takes than the base."""
+    times, base_times = (result.wall, base.wall) if clock == "wall" else (result.cpu, base.cpu)
+    pairs = zip(times, base_times, strict=True)
     low, middle, high = quantiles([longer - shorter for longer, shorter in pairs], n=4)
     return low, middle, high
 

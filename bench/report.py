@@ -23,54 +23,54 @@ def print_all(results: Mapping[str, list[Result]], content: Mapping[str, object]
         print(f"\n{case}")
         by_hand, again, *others = found
         print(f"  {line(by_hand, by_hand)}\n  {line(again, by_hand)}")
-        for one in others:
-            print(f"  {line(one, mean_of(by_hand, again))}")
+        for result in others:
+            print(f"  {line(result, mean_of(by_hand, again))}")
     print(f"\nempty mount point {content['empty point, ns']:8.1f} ns")
     for step in cast("list[dict[str, object]]", content["growth"]):
         print(f"{step['what']:12} {step['count']:>9}  {step['value']:9.2f} us  {step['note']}")
     imported = cast("dict[str, float]", content["import hookloop"])
     cpu, wall = imported["cpu"] * 1e3, imported["wall"] * 1e3
-    print(f"import hookloop {cpu:8.1f} ms, on the clock {wall:.1f}")
+    print(f"import hookloop {cpu:8.1f} ms, wall time {wall:.1f}")
     first = cast("dict[str, dict[str, float]]", content["first iteration"])
     script, ours = first["script"], first["hookloop"]
     print(
         f"to the first iteration of the digits: script {script['cpu']:.2f} s, hookloop train "
-        f"{ours['cpu']:.2f} s, {ours['cpu'] / script['cpu']:.2f}x; on the clock "
+        f"{ours['cpu']:.2f} s, {ours['cpu'] / script['cpu']:.2f}x; wall time "
         f"{script['wall']:.2f} s, {ours['wall']:.2f} s, {ours['wall'] / script['wall']:.2f}x"
     )
 
 
-def line(one: Result, base: Result) -> str:
-    """Tell one result in a line."""
-    if one.error or len(one.cpu) < 2:
-        return f"{one.name:16} {one.error or 'did not run'}"
-    low, middle, high = difference(one, base)
-    _, wall, _ = difference(one, base, "wall")
-    weights = "" if one.same_weights else "  OTHER WEIGHTS"
+def line(result: Result, base: Result) -> str:
+    """Return the line of one result."""
+    if result.error or len(result.cpu) < 2:
+        return f"{result.name:16} {result.error or 'did not run'}"
+    low, middle, high = difference(result, base)
+    _, wall, _ = difference(result, base, "wall")
+    weights = "" if result.same_weights else "  OTHER WEIGHTS"
     return (
-        f"{one.name:16} {typical(one):8.1f}  {middle:+8.2f} ({low:+.1f}, {high:+.1f})"
-        f"  on the clock {typical(one, 'wall'):8.1f} {wall:+8.1f}{weights}"
+        f"{result.name:16} {typical(result):8.1f}  {middle:+8.2f} ({low:+.1f}, {high:+.1f})"
+        f"  wall time {typical(result, 'wall'):8.1f} {wall:+8.1f}{weights}"
     )
 
 
 def draw(results: Mapping[str, list[Result]], path: Path) -> None:
-    """Draw what each engine adds to the hand-written loop, a panel per case."""
+    """Draw how much each engine adds to the hand-written loop, one panel per case."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(1, len(results), figsize=(3.2 * len(results), 3.4), sharey=True)
-    names = [one.name for one in next(iter(results.values()))][2:][::-1]
+    names = [result.name for result in next(iter(results.values()))][2:][::-1]
     for axis, (case, found) in zip(axes, results.items(), strict=True):
-        by_name, base = {one.name: one for one in found}, mean_of(found[0], found[1])
+        by_name, base = {result.name: result for result in found}, mean_of(found[0], found[1])
         extras = [_extra(by_name[name], base) for name in names]
-        colours = ["#1f6f8b" if name == "hookloop" else "#b8b8b8" for name in names]
-        axis.barh(names, [extra or 0.0 for extra in extras], color=colours)
+        colors = ["#1f6f8b" if name == "hookloop" else "#b8b8b8" for name in names]
+        axis.barh(names, [extra or 0.0 for extra in extras], color=colors)
         widest = max([extra for extra in extras if extra is not None] + [1.0])
-        for place, extra in enumerate(extras):
+        for row, extra in enumerate(extras):
             text = "no hooks" if extra is None else f"{extra:+.0f}"
-            axis.text(max(extra or 0.0, 0.0) + widest * 0.02, place, text, va="center", fontsize=8)
+            axis.text(max(extra or 0.0, 0.0) + widest * 0.02, row, text, va="center", fontsize=8)
         axis.set_xlim(min(0.0, *(extra or 0.0 for extra in extras)), widest * 1.2)
         axis.set_title(case, fontsize=10)
         axis.axvline(0, color="black", linewidth=0.8)
@@ -82,5 +82,5 @@ def draw(results: Mapping[str, list[Result]], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def _extra(one: Result, base: Result) -> float | None:
-    return None if one.error or len(one.cpu) < 2 else difference(one, base)[1]
+def _extra(result: Result, base: Result) -> float | None:
+    return None if result.error or len(result.cpu) < 2 else difference(result, base)[1]

@@ -1,11 +1,11 @@
-"""Measure what hookloop costs, beside the hand-written loop and the peers: ``make bench``.
+"""Measure what hookloop costs, compared with the hand-written loop and the peers: ``make bench``.
 
-The same work (tiny.py) is done by a hand-written loop, by hookloop and by those peers that are
+The same work (tiny.py) is done by a hand-written loop, by hookloop and by the peers that are
 installed, in turns within one process (race.py); at the end the weights of all must agree bit for
-bit. The hand-written loop takes part twice: how far the two are apart is the noise. Since hookloop
-is closer to it than that, it runs against it once more, alone and for ten times as many rounds.
-Then come the kinds of data that people have (kinds.py), an empty mount point, what grows
-(growth.py) and how long it takes to begin (start.py).
+bit. The hand-written loop takes part twice: the difference of the two is the noise. Hookloop is
+closer to it than that, so the two are compared once more, alone and for six times as many rounds.
+Then come common kinds of data (kinds.py), an empty mount point, what grows (growth.py) and how long
+the start takes (start.py).
 Tables are printed, all figures go to a JSON file, and a picture shows the first ones.
 """
 
@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import median
 from time import thread_time
 
-# Threads inherit this, and torch's own setting they do not.
+# New threads take this setting; torch.set_num_threads() affects only the thread that calls it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
@@ -60,7 +60,7 @@ BY_HAND: dict[str, Train] = {"by hand": by_hand.train, "by hand again": by_hand.
 
 
 def engines() -> dict[str, Train]:
-    """Return who takes part: hookloop and the peers that are installed."""
+    """Return the engines that take part: hookloop and the installed peers."""
     found = BY_HAND | {"hookloop": ours.train}
     for name in PEERS:
         if find_spec(name) is not None:
@@ -69,7 +69,7 @@ def engines() -> dict[str, Train]:
 
 
 def race_all(rounds: int) -> dict[str, list[Result]]:
-    """Run every case with everyone."""
+    """Run every case with all engines."""
     results: dict[str, list[Result]] = {}
     for case in CASES:
         print(f"{case.name} ...", file=sys.stderr)
@@ -78,7 +78,7 @@ def race_all(rounds: int) -> dict[str, list[Result]]:
 
 
 def race_alone(rounds: int) -> dict[str, list[Result]]:
-    """Run every case with hookloop alone, and what it makes of a plain DataLoader."""
+    """Run every case with hookloop alone, and compare its fast path with a plain DataLoader."""
     results: dict[str, list[Result]] = {}
     for case in CASES:
         print(f"{case.name}, hookloop alone ...", file=sys.stderr)
@@ -95,7 +95,7 @@ def _without_fast_path(work: Work) -> None:
 
 
 def empty_point(repeats: int = 21, number: int = 100_000) -> float:
-    """Return the nanoseconds of a point at which no hook acts, though the plan has a hook."""
+    """Return the nanoseconds of a point at which no hook acts, in a plan that has a hook."""
 
     class Elsewhere(Hook):
         def after_epoch(self, run: object) -> None: ...
@@ -107,7 +107,7 @@ def empty_point(repeats: int = 21, number: int = 100_000) -> float:
 
 
 def other_figures(quick: bool) -> dict[str, object]:
-    """Measure everything besides the races."""
+    """Measure everything except the races."""
     tensors = (1, 10, 100, 1000) if quick else (1, 10, 100, 1000, 10_000)
     steps = growth.measure_hooks(20 if quick else 300)
     steps += growth.measure_parameters(tensors)
@@ -122,8 +122,9 @@ def other_figures(quick: bool) -> dict[str, object]:
 
 
 def machine() -> dict[str, object]:
-    """Describe where and with what was measured."""
-    names = ["torch", "hookloop", *(one for name, one in PEERS.items() if find_spec(name))]
+    """Describe the machine and the versions."""
+    installed = (package for name, package in PEERS.items() if find_spec(name))
+    names = ["torch", "hookloop", *installed]
     return {
         "python": platform.python_version(),
         "processors": os.cpu_count(),
@@ -132,18 +133,18 @@ def machine() -> dict[str, object]:
     }
 
 
-def also(script: str) -> None:
-    """Run a benchmark of its own."""
+def run_script(script: str) -> None:
+    """Run a separate benchmark."""
     print(f"\n{script}", flush=True)
     subprocess.run([sys.executable, str(Path(__file__).parent / script)], check=True)
 
 
 def main() -> None:
-    """Measure, print the tables, write JSON and picture."""
+    """Measure, print the tables, and write the JSON file and the picture."""
     parser = argparse.ArgumentParser(description="Measure what the engine costs.")
     parser.add_argument("--quick", action="store_true", help="two minutes, less exact")
-    parser.add_argument("--json", type=Path, default=Path("bench.json"), help="where figures go")
-    parser.add_argument("--picture", type=Path, help="where a picture goes; needs matplotlib")
+    parser.add_argument("--json", type=Path, default=Path("bench.json"), help="file of figures")
+    parser.add_argument("--picture", type=Path, help="file of the picture; needs matplotlib")
     options = parser.parse_args()
     torch.set_num_threads(1)
     before = machine()
@@ -152,8 +153,10 @@ def main() -> None:
     by_kind = kinds.race_kinds(10 if options.quick else 100)
     content = {
         "machine": before,
-        "races": {name: [asdict(one) for one in found] for name, found in results.items()},
-        "kinds of data": {name: [asdict(one) for one in some] for name, some in by_kind.items()},
+        "races": {case: [asdict(result) for result in found] for case, found in results.items()},
+        "kinds of data": {
+            kind: [asdict(result) for result in found] for kind, found in by_kind.items()
+        },
         **other_figures(options.quick),
     }
     report.print_all(results, content)
@@ -162,12 +165,12 @@ def main() -> None:
     options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     if options.picture:
         report.draw(everyone, options.picture)
-    also("average_weights.py")
+    run_script("average_weights.py")
     wrong = [
-        f"{case}: {one.name}"
+        f"{case}: {result.name}"
         for case, found in (results | by_kind).items()
-        for one in found
-        if not one.same_weights and not one.error
+        for result in found
+        if not result.same_weights and not result.error
     ]
     if wrong:
         raise SystemExit(f"The weights differ from the hand-written loop's: {', '.join(wrong)}.")

@@ -1,14 +1,14 @@
-"""Measure what a save costs, beside others: ``python bench/saves.py``.
+"""Measure what a save costs, compared with other libraries: ``python bench/saves.py``.
 
-The state is that of a model with AdamW: about 600 MB. Two things are measured. The *stall* is what
-the training waits for; it is held against one copy of the state in memory. The *whole save* ends
-when the file would survive a crash of the machine: everybody's file is flushed (fsync), whether
-they do it themselves or not. All take turns on the same disk, each with a new file, and the medians
-are reported. mmengine, lightning and torch.distributed.checkpoint take part where they are
-installed. One thread computes, so that what else the machine does disturbs less.
+The state is that of a model with AdamW: about 600 MB. Two things are measured. The *stall* is the
+time that the training waits; it is compared with one copy of the state in memory. The *whole save*
+ends when the file would survive a crash of the machine: every file is flushed (fsync), whether the
+library does it or not. All take turns on the same disk, each with a new file, and the medians are
+reported. mmengine, lightning and torch.distributed.checkpoint take part if they are installed. One
+thread computes, so that other programs disturb less.
 
-With ``--writer`` the other question is answered: how much slower is the training while a thread
-writes, and how much if a process did.
+With ``--writer`` another question is answered: how much slower is the training while a thread
+writes, and how much slower while a process writes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Figure:
 
 
 def make_trainer(layers: int, folder: Path) -> Trainer:
-    """Train one iteration, after which the optimizer has its state: 12 MB per layer in all."""
+    """Train one iteration, after which the optimizer has its state: 12 MB per layer in total."""
     model = nn.Sequential(*(nn.Linear(WIDTH, WIDTH) for _ in range(layers)))
     trainer = Trainer(
         model,
@@ -80,7 +80,7 @@ def tensors_of(state: object) -> list[Tensor]:
 
 
 def flush(path: Path) -> None:
-    """Do what makes a file, or a directory of files, survive a crash."""
+    """Make a file, or a directory of files, survive a crash of the machine."""
     for entry in [*(path.rglob("*") if path.is_dir() else []), path, path.parent]:
         descriptor = os.open(entry, os.O_RDONLY)
         os.fsync(descriptor)
@@ -88,14 +88,14 @@ def flush(path: Path) -> None:
 
 
 class Copy:
-    """One copy of the state in memory that is there already: the measure of a stall."""
+    """One copy of the state into memory that is already allocated: the measure of a stall."""
 
     def __init__(self, state: State) -> None:
         self.sources = tensors_of(state)
         self.buffers = [torch.empty_like(source) for source in self.sources]
 
     def __call__(self, folder: Path) -> tuple[float, float]:
-        """Do it once."""
+        """Save once."""
         began = time.perf_counter()
         with torch.no_grad():
             for buffer, source in zip(self.buffers, self.sources, strict=True):
@@ -112,7 +112,7 @@ class Ours:
         self.saver = CheckpointSaver(None)
 
     def __call__(self, folder: Path) -> tuple[float, float]:
-        """Do it once."""
+        """Save once."""
         began = time.perf_counter()
         self.saver.save(self.run, [Save("ours.pth", str(folder), metrics={})])
         stall = time.perf_counter() - began
@@ -121,7 +121,7 @@ class Ours:
 
 
 def blocking(save: Callable[[State, Path], None], state: State) -> Way:
-    """Make a way of a function that returns when the file is written, but not flushed."""
+    """Return a way to save with a function that writes the file and does not flush it."""
 
     def way(folder: Path) -> tuple[float, float]:
         path = folder / "theirs.pth"
@@ -135,7 +135,7 @@ def blocking(save: Callable[[State, Path], None], state: State) -> Way:
 
 
 def torch_save(state: State, path: Path) -> None:
-    """Save as everybody does by hand."""
+    """Save as users do by hand."""
     torch.save(state, path)
 
 
@@ -168,7 +168,7 @@ class Distributed:
         self.state = {"model": state["model"], "optimizer": state["optimizers"]["default"]}
 
     def __call__(self, folder: Path) -> tuple[float, float]:
-        """Do it once."""
+        """Save once."""
         import torch.distributed.checkpoint as checkpoint
 
         path = folder / "distributed"
@@ -183,14 +183,14 @@ class Distributed:
 
 
 def measure(ways: dict[str, Way], folder: Path, rounds: int) -> list[Figure]:
-    """Let the ways take turns; the first turn of each, which finds everything cold, is dropped."""
+    """Let the ways take turns; the first turn of each, with cold caches, is dropped."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     order = random.Random(0)
     for _ in range(rounds + 1):
-        # Whoever follows another finds other things in memory, so the order changes.
+        # The way before leaves its data in memory, so the order changes.
         for name, way in order.sample(list(ways.items()), len(ways)):
             with tempfile.TemporaryDirectory(dir=folder) as fresh:
-                os.sync()  # Nobody pays for what another left behind.
+                os.sync()  # So that none pays for what another left to be written.
                 times[name].append(way(Path(fresh)))
     return [
         Figure(name, median(s for s, _ in got[1:]), median(w for _, w in got[1:]))
@@ -199,7 +199,7 @@ def measure(ways: dict[str, Way], folder: Path, rounds: int) -> list[Figure]:
 
 
 def ways_of(trainer: Trainer) -> dict[str, Way]:
-    """Collect those who take part."""
+    """Return the ways to save that take part."""
     state = cast("State", gather(trainer.run, None))
     ways: dict[str, Way] = {
         "one copy in memory": Copy(state),
@@ -221,21 +221,21 @@ def ways_of(trainer: Trainer) -> dict[str, Way]:
 
 
 def show(figures: list[Figure], nbytes: int) -> None:
-    """Print the table, with the two ratios that are promised."""
+    """Print the table, with both ratios."""
     by_name = {figure.what: figure for figure in figures}
     copy, plain = by_name["one copy in memory"].stall, by_name["torch.save"].whole
     print(f"{nbytes / 1e6:.0f} MB, {torch.get_num_threads()} threads; seconds, fsync included")
     print(f"{'':32}{'stall':>8}{'copies':>8}{'whole':>8}{'torch.save':>12}")
-    for one in figures:
-        ratios = f"{one.stall / copy:8.2f}", f"{one.whole / plain:12.2f}"
-        print(f"{one.what:32}{one.stall:8.3f}{ratios[0]}{one.whole:8.3f}{ratios[1]}")
+    for figure in figures:
+        ratios = f"{figure.stall / copy:8.2f}", f"{figure.whole / plain:12.2f}"
+        print(f"{figure.what:32}{figure.stall:8.3f}{ratios[0]}{figure.whole:8.3f}{ratios[1]}")
 
 
 # --- who should write: a thread or a process ---
 
 
 def train_while(is_busy: Callable[[], bool], least: float) -> float:
-    """Train something small until it may end; return the median microseconds of an iteration."""
+    """Train a small model while busy; return the median microseconds of an iteration."""
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     inputs, times = torch.randn(16, 64), []
@@ -253,11 +253,11 @@ def _write(store: CheckpointStore, state: State, nbytes: int) -> None:
     store.write(state, Saved("written.pth", store.place, 1, 0), nbytes)
 
 
-def _process(place: str, state: State, nbytes: int, go: Any, done: Any) -> None:  # noqa: ANN401
+def _process(folder: str, state: State, nbytes: int, go: Any, done: Any) -> None:  # noqa: ANN401
     done.set()
     go.wait()
     done.clear()
-    _write(CheckpointStore(place), state, nbytes)
+    _write(CheckpointStore(folder), state, nbytes)
     done.set()
 
 
@@ -268,17 +268,17 @@ def compare_writers(trainer: Trainer, folder: Path) -> dict[str, float]:
     import torch.multiprocessing as multiprocessing
 
     snapshot = Snapshot()
-    taken = cast("State", snapshot.take(gather(trainer.run, None)))
+    state = cast("State", snapshot.take(gather(trainer.run, None)))
     times = {"nobody writes": train_while(lambda: False, 2.0)}
     store = CheckpointStore(folder)
-    thread = threading.Thread(target=_write, args=(store, taken, snapshot.nbytes))
+    thread = threading.Thread(target=_write, args=(store, state, snapshot.nbytes))
     thread.start()
     times["a thread writes"] = train_while(thread.is_alive, 0.0)
     context = multiprocessing.get_context("spawn")
     go, done = context.Event(), context.Event()
     process = context.Process(
-        target=_process, args=(str(folder), taken, snapshot.nbytes, go, done)
-    )  # The tensors move to shared memory on the way.
+        target=_process, args=(str(folder), state, snapshot.nbytes, go, done)
+    )  # Passing the tensors moves them to shared memory.
     process.start()
     done.wait()
     done.clear()

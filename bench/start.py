@@ -1,4 +1,4 @@
-"""How long it takes to begin: importing hookloop, and the way to the first iteration."""
+"""Measure how long the start takes: importing hookloop, and reaching the first iteration."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ CONFIG = "examples/digits/config.yaml"
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of a process: on the clock, and of the processor."""
+    """Seconds of a process: wall time and processor time."""
 
     wall: float
     cpu: float
 
 
 Arguments = Callable[[int], list[str]]
-"""What Python is given in a round."""
+"""Returns the command-line arguments of Python for a round."""
 
 
 def run(arguments: list[str]) -> Spent:
     """Run Python once, with one thread for computations."""
     before, began = _children(), perf_counter()
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # Or compiling torch is what is measured.
+    # Without bytecode files, compiling torch's sources would be measured.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -50,28 +51,32 @@ def _children() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def by_turns(ways: dict[str, Arguments], rounds: int) -> dict[str, Spent]:
-    """Run commands by turns and return the median of each; the first round fills the caches."""
+def run_in_turns(ways: dict[str, Arguments], rounds: int) -> dict[str, Spent]:
+    """Run commands in turns and return the median of each; the first round fills the caches."""
     spent: dict[str, list[Spent]] = {name: [] for name in ways}
     for number in range(rounds + 1):
         for name, arguments in ways.items():
             spent[name].append(run(arguments(number)))
     return {
-        name: Spent(median(one.wall for one in every[1:]), median(one.cpu for one in every[1:]))
-        for name, every in spent.items()
+        name: Spent(median(run.wall for run in runs[1:]), median(run.cpu for run in runs[1:]))
+        for name, runs in spent.items()
     }
 
 
 def measure_import(rounds: int) -> Spent:
     """Measure what ``import hookloop`` adds to an empty program; torch is not part of it."""
     check = "import hookloop, sys; assert 'torch' not in sys.modules"
-    spent = by_turns({"empty": lambda _: ["-c", "pass"], "import": lambda _: ["-c", check]}, rounds)
+    ways: dict[str, Arguments] = {
+        "empty": lambda _: ["-c", "pass"],
+        "import": lambda _: ["-c", check],
+    }
+    spent = run_in_turns(ways, rounds)
     ours, empty = spent["import"], spent["empty"]
     return Spent(ours.wall - empty.wall, ours.cpu - empty.cpu)
 
 
 def measure_first_iteration(rounds: int) -> dict[str, Spent]:
-    """Measure ``hookloop train`` of the digits up to its first iteration, beside a plain script."""
+    """Measure ``hookloop train`` and a plain script on the digits, up to the first iteration."""
     with tempfile.TemporaryDirectory() as folder:
         begin = "from hookloop.cli.main import main; main()"
         end = "hooks.end=bench.first_iteration.EndProcess"
@@ -79,4 +84,8 @@ def measure_first_iteration(rounds: int) -> dict[str, Spent]:
         def ours(number: int) -> list[str]:
             return ["-c", begin, "train", CONFIG, "--run-dir", f"{folder}/{number}", end]
 
-        return by_turns({"script": lambda _: ["bench/digits_by_hand.py"], "hookloop": ours}, rounds)
+        ways: dict[str, Arguments] = {
+            "script": lambda _: ["bench/digits_by_hand.py"],
+            "hookloop": ours,
+        }
+        return run_in_turns(ways, rounds)

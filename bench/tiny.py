@@ -1,4 +1,4 @@
-"""The work that every engine is given: a tiny model, so that the engine is what is measured."""
+"""The work that every engine does: a tiny model, so that the cost of the engine shows."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ BATCH = 8
 LOG_EVERY = 50
 EMA_SHARE = 0.0002
 DECAY_EVERY = 1000
-"""Iterations from one step of the learning rate to the next."""
+"""Iterations between two steps of the learning rate."""
 
 
 class PlainLoader(DataLoader[list[Tensor]]):
-    """A DataLoader like any other, of a type that hookloop's fast path does not know."""
+    """A plain DataLoader, of a type for which hookloop does not take its fast path."""
 
 
 class Perceptron(nn.Module):
-    """16-16-1, and something to be told when a forward pass begins."""
+    """Layers of 16, 16 and 1 units, and a function to call when a forward pass begins."""
 
-    def __init__(self, told: Callable[[], object]) -> None:
+    def __init__(self, notify: Callable[[], object]) -> None:
         super().__init__()
         torch.manual_seed(0)
         self.layers = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1))
-        self._told = told
+        self._notify = notify
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Compute the output."""
-        self._told()
+        self._notify()
         output: Tensor = self.layers(inputs)
         return output
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is done in an iteration besides the update.
+    """What an iteration does in addition to the update.
 
     Attributes:
-        name: How tables call it.
+        name: Its name in tables.
         everyday: The loss to a file every 50 iterations, a scheduler step and an iteration timer in
             each, a checkpoint at the end.
         ema: An exponential moving average of the weights, in each iteration.
-        idle: Hooks that do nothing at the points of an iteration.
-        empty: Hooks with an empty method after each iteration.
-        fast: Whether the batches may be made the short way.
+        idle: How many hooks without a method at the points of an iteration.
+        empty: How many hooks with an empty method after each iteration.
+        fast: Whether hookloop may take its fast path for the batches.
     """
 
     name: str
@@ -67,10 +67,10 @@ class Work:
     Attributes:
         case: What is done.
         model: The model to train; its weights are compared at the end.
-        iterations: How many.
+        iterations: How many iterations to train.
         data: Samples and targets.
-        folder: Where files go.
-        kept: The weights at the end, from an engine that puts others in their place.
+        folder: The directory for files.
+        kept: The trained weights, from an engine that replaces them at the end.
     """
 
     case: Case
@@ -81,8 +81,8 @@ class Work:
     kept: dict[str, Tensor] = field(default_factory=dict)
 
     def keep_weights(self) -> None:
-        """Keep the weights as they are now."""
-        self.kept.update({name: one.clone() for name, one in self.model.state_dict().items()})
+        """Keep the current weights."""
+        self.kept.update({name: tensor.clone() for name, tensor in self.model.state_dict().items()})
 
     def loader(self) -> DataLoader[list[Tensor]]:
         """Return the batches, in order."""
@@ -94,7 +94,7 @@ class Work:
         return torch.optim.SGD(self.model.parameters(), lr=LR)
 
     def schedule(self, optimizer: torch.optim.Optimizer) -> torch.optim.lr_scheduler.StepLR:
-        """Return what the everyday set steps in each iteration."""
+        """Return the schedule that the everyday set steps in each iteration."""
         return torch.optim.lr_scheduler.StepLR(optimizer, DECAY_EVERY, gamma=0.9)
 
 
@@ -107,4 +107,4 @@ def make_data(iterations: int) -> TensorDataset:
 
 def parameters(model: nn.Module) -> Iterator[Tensor]:
     """Yield the weights without their gradients."""
-    return (one.detach() for one in model.parameters())
+    return (parameter.detach() for parameter in model.parameters())

@@ -1,7 +1,7 @@
 """Measure what a hook that writes every 50 iterations costs the training.
 
-Each hook is called inside of a real run, once more and again, when it is due and when it is not;
-the clock is that of the training's own thread, since writing takes place in another one.
+Each hook is called many times inside a real run, when it is due and when it is not. The time is
+that of the training's own thread, because another thread does the writing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BUDGET = 3.0  # Microseconds per iteration.
 
 
 class Probe(Hook):
-    """Calls another hook over and over, near the end of a run."""
+    """Calls another hook many times, near the end of a run."""
 
     priority = 100
 
@@ -31,7 +31,7 @@ class Probe(Hook):
         self.idle = self.due = 0.0
 
     def after_train_iter(self, run: object) -> None:
-        """Measure, at an iteration at which the hook is not due by itself."""
+        """Measure, in an iteration in which the hook is not due."""
         from hookloop.core.run import Run
 
         assert isinstance(run, Run)
@@ -41,7 +41,7 @@ class Probe(Hook):
         (planned,) = (call for call, hook in calls.entries if hook is self.hook)
         losses = run.metrics.series("train/loss")
 
-        def renew() -> None:  # A value that was read once is not read again.
+        def renew() -> None:  # Values are read only once, so each call needs new ones.
             for _ in range(EVERY):
                 losses.add(torch.rand(()))
 
@@ -56,7 +56,7 @@ def fastest(
     repeat: int,
     before: Callable[[], None] = lambda: None,
 ) -> float:
-    """Return the microseconds of one call, in the fastest of several series."""
+    """Return the microseconds of one call in the fastest of several series."""
     best = float("inf")
     for _ in range(repeat):
         before()

@@ -96,6 +96,12 @@ What can be said of any hook, besides its own parameters: `name` (unique in a ru
 {entries}
 """
 
+BEYOND = "## Beyond the five systems\n"
+BEYOND_INTRO = """
+Hooks for which none of the five systems has a capability. This list is generated: a new hook
+appears in it unless a row above names it.
+"""
+
 HOOK = """\
 ## {name}
 
@@ -190,10 +196,31 @@ def _facts(kind: type[Hook]) -> str:
     return " ".join(facts)
 
 
+def capabilities() -> str:
+    """Return the page of capabilities with its last section rewritten.
+
+    The table is written by hand, and tests/test_capabilities.py checks it.
+    """
+    page = (DOCS / "capabilities.md").read_text(encoding="utf-8")
+    table = page.partition(BEYOND)[0]
+    beyond = [
+        f"- [`{name}`](hooks.md#{name.lower()}): {_duty(getattr(hookloop.hooks, name))}"
+        for name in sorted(hookloop.hooks.__all__)
+        if not re.search(rf"`{name}\b", table)
+    ]
+    return f"{table}{BEYOND}{BEYOND_INTRO}\n" + "\n".join(beyond) + "\n"
+
+
+def _duty(kind: type[Hook]) -> str:
+    """Return the first line of a hook's docstring."""
+    return (inspect.getdoc(kind) or "").partition("\n")[0].replace("``", "`")
+
+
 def pages() -> Iterator[tuple[Path, str]]:
     """Yield every generated page with its content."""
     yield DOCS / "mount-points.md", mount_points()
     yield DOCS / "hooks.md", hooks()
+    yield DOCS / "capabilities.md", capabilities()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """emloop on the common work: `MainLoop` and its hooks.
 
-It is from 2020, and needs three mends to be imported today. None of them is run in an iteration.
+It is from 2020 and needs three fixes to be imported today. None of them runs in an iteration.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from bench.tiny import EMA_SHARE, LOG_EVERY, Work, parameters
 
 
-def mend() -> None:
-    """Give emloop what has been removed from its dependencies since."""
+def fix_imports() -> None:
+    """Give emloop what its dependencies no longer have."""
     old = types.ModuleType("pkg_resources")
     setattr(old, "get_distribution", importlib.metadata.distribution)  # noqa: B010
     sys.modules.setdefault("pkg_resources", old)
@@ -32,14 +32,14 @@ def mend() -> None:
     warnings.filterwarnings("ignore", category=SyntaxWarning, module="emloop")
 
 
-mend()
+fix_imports()
 
-from emloop import MainLoop  # noqa: E402 - after the mending
+from emloop import MainLoop  # noqa: E402 - after the fixes
 from emloop.hooks import AbstractHook, SaveLatest, StopAfter  # noqa: E402
 from emloop.models import AbstractModel  # noqa: E402
 from emloop.utils.misc import CaughtInterrupts  # noqa: E402
 
-# Signals can be caught in the main thread only, which is not where this runs.
+# Signals can only be caught in the main thread, and this runs in another one.
 CaughtInterrupts.__enter__ = lambda self: self
 CaughtInterrupts.__exit__ = lambda self, *error: None
 
@@ -84,12 +84,12 @@ class Model(AbstractModel):
 
     @property
     def restore_fallback(self) -> str:
-        """Tell who could load it."""
+        """Return the class that could load it; none here."""
         return ""
 
 
 class Watch(AbstractHook):
-    """Steps the schedule, times iterations and writes a line every so often."""
+    """Steps the schedule, times iterations and writes a line at an interval."""
 
     def __init__(self, work: Work, model: Model) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class Watch(AbstractHook):
         self.iteration, self.spent, self.since = 0, 0.0, perf_counter()
 
     def after_batch(self, stream_name: str, batch_data: dict[str, Tensor]) -> None:
-        """Do what is due after an iteration."""
+        """Step the schedule, and log at the interval."""
         self.schedule.step()
         self.iteration += 1
         now = perf_counter()
@@ -116,12 +116,12 @@ class Watch(AbstractHook):
 
 
 class Average(AbstractHook):
-    """Averages the weights, for which the library has nothing of its own."""
+    """Averages the weights, which the library itself cannot do."""
 
     def __init__(self, work: Work) -> None:
         super().__init__()
         self.live = list(parameters(work.model))
-        self.average = [one.clone() for one in self.live]
+        self.average = [tensor.clone() for tensor in self.live]
 
     def after_batch(self, stream_name: str, batch_data: dict[str, Tensor]) -> None:
         """Update the average."""

@@ -1,4 +1,4 @@
-"""PyTorch-Ignite on the common work: an `Engine` around one's own step, its cheapest way."""
+"""PyTorch-Ignite on the common work: an `Engine` around a custom step, its cheapest form."""
 
 from __future__ import annotations
 

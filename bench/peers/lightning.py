@@ -40,7 +40,7 @@ class Module(lightning.LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": schedule}
 
     def on_train_epoch_end(self) -> None:
-        """Keep the trained weights, since the average takes their place at the end."""
+        """Keep the trained weights, because the average replaces them at the end."""
         self.work.keep_weights()
 
 

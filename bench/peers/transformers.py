@@ -51,14 +51,14 @@ class Empty(TrainerCallback):
 
 
 class Watch(TrainerCallback):
-    """Writes what is logged to a file, and times iterations."""
+    """Writes logged values to a file, and times iterations."""
 
     def __init__(self, work: Work) -> None:
         self.file = (work.folder / "log.jsonl").open("w")
         self.since, self.spent = perf_counter(), 0.0
 
     def on_step_end(self, *args: object, **kwargs: object) -> None:
-        """Note the time of the iteration."""
+        """Add the time of the iteration."""
         now = perf_counter()
         self.spent, self.since = self.spent + now - self.since, now
 
@@ -73,7 +73,7 @@ class Watch(TrainerCallback):
 
 
 class Average(TrainerCallback):
-    """Averages the weights, for which the library has nothing of its own."""
+    """Averages the weights, which the library itself cannot do."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -116,6 +116,7 @@ def train(work: Work) -> None:
         callbacks.append(Watch(work))
     if case.ema:
         callbacks.append(Average(model))
+    # Its constructor seeds torch, which would change the random numbers of the other trainings.
     state = torch.random.get_rng_state()
     trainer = InOrder(
         model=model,

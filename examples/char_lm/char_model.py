@@ -12,7 +12,7 @@ from language import ALPHABET
 class CharModel(nn.Module):
     """A recurrent network over characters.
 
-    Its forward takes a batch of windows and returns a mapping with the loss, so a run needs
+    Its forward pass takes a batch of windows and returns a mapping with the loss, so a run needs
     neither ``loss`` nor ``step``.
 
     Args:
@@ -35,7 +35,7 @@ class CharModel(nn.Module):
 
     @torch.no_grad()
     def generate(self, start: Tensor, length: int, generator: torch.Generator) -> Tensor:
-        """Continue one sequence of character numbers by ``length`` drawn ones."""
+        """Draw ``length`` more characters of a sequence of character numbers."""
         character, state = start, None
         drawn: list[Tensor] = []
         for _ in range(length):

@@ -1,4 +1,4 @@
-"""A made-up language whose entropy is known, so that a model's loss has a floor to be held against.
+"""A made-up language whose entropy is known: a lower bound for the loss of a model.
 
 The text is drawn from a small grammar: nothing is downloaded, every seed gives another text, and
 each choice adds exactly the logarithm of its number of alternatives to the text's information.

@@ -1,4 +1,4 @@
-"""Two hooks that know each other only through a mount point of this project's own."""
+"""Two hooks that are connected only by a custom mount point."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ AFTER_SAMPLE = Point("after_sample", "a text was drawn from the model", args=("t
 class SampleText(Hook):
     """Let the model write after each validation, and fire ``after_sample`` with the result.
 
-    It draws from a generator of its own, so that the training's random numbers stay as they are.
+    It draws from its own generator, so that the random numbers of the training do not change.
 
     Args:
         length: Characters to draw.
-        start: What the text begins after.
-        seed: Of the drawing, the same after each validation, so that texts can be compared.
+        start: The text to continue.
+        seed: The seed of the drawing, the same after each validation, so that texts are comparable.
     """
 
     def __init__(self, length: int = 200, start: str = "\n", seed: int = 0) -> None:
@@ -39,7 +39,7 @@ class SampleText(Hook):
 class KeepSamples(Hook):
     """Append each sampled text to ``samples.txt`` in the run directory.
 
-    It also puts the share of its words that the language has into the metric store.
+    It also puts the share of words that belong to the language into the metric store.
     """
 
     writes = ("sample/real_words",)

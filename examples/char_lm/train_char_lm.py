@@ -52,6 +52,6 @@ if __name__ == "__main__":
     outcome = train(options.run_dir, max_epochs=options.max_epochs, length=options.length)
     _, floor = write(8_000, seed=1)
     print(f"validation loss {outcome.metrics['val/loss']:.3f} nats per character; ", end="")
-    print(f"the text itself holds {floor:.3f}")
+    print(f"the lower bound is {floor:.3f}")
     assert outcome.run_dir is not None
     print(f"samples: {outcome.run_dir / 'samples.txt'}")

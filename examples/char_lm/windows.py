@@ -1,4 +1,4 @@
-"""Windows of the made-up language as batches of character numbers."""
+"""Windows of the made-up language, in batches of character numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from language import ALPHABET, write
 
 
 def encode(text: str) -> Tensor:
-    """Number the characters of a text."""
+    """Turn a text into the numbers of its characters."""
     return torch.tensor([ALPHABET.index(character) for character in text])
 
 
@@ -24,7 +24,7 @@ class Windows(Dataset[Tensor]):
 
     Args:
         length: Characters in the text.
-        seed: Of the text; training and validation need different ones.
+        seed: The seed of the text; training and validation need different ones.
         window: Characters in a window; the model predicts all but the first.
         stride: Characters between the beginnings of two windows.
     """

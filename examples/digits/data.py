@@ -25,13 +25,13 @@ SHARES: dict[Split, tuple[float, float]] = {
 class Digits(Dataset[Sample]):
     """One split of the 8x8 digits: images of shape (1, 8, 8) and their classes.
 
-    Images are normalised by the mean and deviation of the training split, whichever split is
-    asked for, so that the model sees the same scale in training and test.
+    Every split is normalized by the mean and deviation of the training split, so that the model
+    sees the same scale in training and test.
 
     Args:
         split: ``"train"`` (70 %), ``"val"`` (10 %) or ``"test"`` (20 %).
         max_shift: Shift each image at random by up to this many pixels. Only for training.
-        split_seed: Decides which digit belongs to which split.
+        split_seed: The seed that assigns digits to splits.
     """
 
     def __init__(self, split: Split, *, max_shift: int = 0, split_seed: int = 0) -> None:
@@ -40,9 +40,9 @@ class Digits(Dataset[Sample]):
         targets = torch.tensor(bunch.target, dtype=torch.long)
         order = torch.randperm(len(images), generator=torch.Generator().manual_seed(split_seed))
         train = images[_part(order, "train")]
-        mine = _part(order, split)
-        self.images = (images[mine] - train.mean()) / train.std()
-        self.targets = targets[mine]
+        own = _part(order, split)
+        self.images = (images[own] - train.mean()) / train.std()
+        self.targets = targets[own]
         self.max_shift = max_shift
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ def _part(order: Tensor, split: Split) -> Tensor:
 
 
 def shift(image: Tensor, max_shift: int) -> Tensor:
-    """Move an image by up to ``max_shift`` pixels; the edge of the paper is repeated."""
+    """Move an image by up to ``max_shift`` pixels; its edges are repeated."""
     rows, columns = torch.randint(0, 2 * max_shift + 1, (2,)).tolist()
     padded = torch.nn.functional.pad(image, [max_shift] * 4, mode="replicate")
     height, width = image.shape[-2:]
@@ -71,6 +71,6 @@ def shift(image: Tensor, max_shift: int) -> Tensor:
 def digits_loader(
     split: Split, *, batch_size: int = 64, max_shift: int = 0, split_seed: int = 0
 ) -> DataLoader[Sample]:
-    """Load one split in batches, shuffled when it is the training split."""
+    """Load one split in batches; only the training split is shuffled."""
     data = Digits(split, max_shift=max_shift, split_seed=split_seed)
     return DataLoader(data, batch_size=batch_size, shuffle=split == "train")

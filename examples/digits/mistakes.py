@@ -1,4 +1,4 @@
-"""A hook of this example's own: the digits that the network gets wrong, drawn as text."""
+"""A custom hook: the digits that the network gets wrong, drawn as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hookloop import Hook, Run
 
 
 class DrawMistakes(Hook):
-    """Draw the digits that the latest validation or test got wrong into a file each.
+    """Draw the digits that the latest validation or test got wrong.
 
     The files are ``mistakes_val.txt`` and ``mistakes_test.txt`` in the run directory.
 
@@ -40,17 +40,17 @@ class DrawMistakes(Hook):
         self.write(run)
 
     def collect(self, run: Run) -> None:
-        """Draw the wrong ones of the batch at hand."""
+        """Draw the mistakes in the current batch."""
         assert isinstance(run.output, Tensor)
         assert isinstance(run.batch, list)
         images, targets = run.batch
         guesses = run.output.argmax(dim=1)
         for index in torch.nonzero(guesses != targets).flatten().tolist():
-            title = f"a {targets[index]}, taken for a {guesses[index]}"
+            title = f"a {targets[index]}, classified as a {guesses[index]}"
             self.pictures.append(f"{title}\n{draw(images[index, 0])}")
 
     def write(self, run: Run) -> None:
-        """Replace the file of this phase."""
+        """Write the file of this phase."""
         file = run.dir / f"mistakes_{run.phase}.txt"
         file.write_text("\n".join(self.pictures[: self.limit]), encoding="utf-8")
 

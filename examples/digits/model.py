@@ -10,7 +10,7 @@ class DigitsNet(nn.Sequential):
 
     Args:
         width: Channels of the first convolution; the later ones have twice as many.
-        dropout: Share of the features hidden from the last layer while training.
+        dropout: Share of the features that the last layer does not see in training.
     """
 
     def __init__(self, width: int = 32, dropout: float = 0.2) -> None:
@@ -27,11 +27,11 @@ class DigitsNet(nn.Sequential):
 
 
 def _block(channels_in: int, channels_out: int) -> tuple[nn.Module, ...]:
-    # The batch norm brings its own bias.
+    # No bias: the batch norm has one, and would remove this one.
     convolution = nn.Conv2d(channels_in, channels_out, kernel_size=3, padding=1, bias=False)
     return convolution, nn.BatchNorm2d(channels_out), nn.ReLU()
 
 
 def accuracy(output: Tensor, targets: Tensor) -> Tensor:
-    """Share of images whose highest score is the right class."""
+    """Return the share of images whose highest score is the right class."""
     return (output.argmax(dim=1) == targets).float().mean()

@@ -13,14 +13,14 @@ Sample = dict[str, Tensor]
 
 
 class Digits(Dataset[Sample]):
-    """The digits of scikit-learn, every fifth of them for validation."""
+    """The digits of scikit-learn; every fifth is for validation."""
 
     def __init__(self, stream: Literal["train", "valid"]) -> None:
         bunch = load_digits()
-        chosen = torch.arange(len(bunch.target)) % 5 == 0
-        mine = chosen if stream == "valid" else ~chosen
-        self.images = torch.tensor(bunch.images, dtype=torch.float32)[mine] / 16
-        self.labels = torch.tensor(bunch.target)[mine]
+        fifth = torch.arange(len(bunch.target)) % 5 == 0
+        own = fifth if stream == "valid" else ~fifth
+        self.images = torch.tensor(bunch.images, dtype=torch.float32)[own] / 16
+        self.labels = torch.tensor(bunch.target)[own]
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -35,7 +35,7 @@ def stream(name: Literal["train", "valid"], batch_size: int = 64) -> DataLoader[
 
 
 class Classifier(nn.Module):
-    """Two layers; returns its loss and what else hooks may look at, by name."""
+    """Two layers; returns the loss and the predictions by name, for hooks to read."""
 
     def __init__(self, width: int = 64) -> None:
         super().__init__()

@@ -10,11 +10,11 @@ from hookloop import Run
 
 
 class Gan(nn.Module):
-    """Makes points of the plane from noise, and tells made points from real ones.
+    """A generator that makes points from noise, and a discriminator that detects them.
 
     Args:
-        noise: Numbers that a point is made from.
-        width: Of the hidden layers of both networks.
+        noise: How many random numbers a point is made from.
+        width: Width of the hidden layers of both networks.
     """
 
     def __init__(self, noise: int = 16, width: int = 128) -> None:
@@ -24,34 +24,35 @@ class Gan(nn.Module):
         self.discriminator = _perceptron(2, width, 1)
 
     def generate(self, count: int) -> Tensor:
-        """Make points."""
+        """Generate points from new noise."""
         device = next(self.parameters()).device
         points: Tensor = self.generator(torch.randn(count, self.noise, device=device))
         return points
 
 
 def discriminator_step(run: Run, batch: object) -> dict[str, Tensor]:
-    """Loss of the discriminator: real points score high, made ones low.
+    """Return the loss of the discriminator: real points score high, generated ones low.
 
-    A penalty on its slope at the real points (R1) keeps the generator from circling around a few
-    clouds; being returned beside the loss, it is recorded as ``train/slope``.
+    A penalty on its slope at the real points (R1) keeps the generator from moving around among a
+    few clouds. It is returned with the loss, and so recorded as ``train/slope``.
     """
     model = _gan(run)
     assert isinstance(batch, Tensor)
     real = batch.requires_grad_()
     with torch.no_grad():
-        made = model.generate(len(real))
+        generated = model.generate(len(real))
     scores = model.discriminator(real)
     (gradient,) = torch.autograd.grad(scores.sum(), real, create_graph=True)
     slope = gradient.square().sum(dim=1).mean()
     loss = (
-        functional.softplus(-scores).mean() + functional.softplus(model.discriminator(made)).mean()
+        functional.softplus(-scores).mean()
+        + functional.softplus(model.discriminator(generated)).mean()
     )
     return {"loss": loss + 0.05 * slope, "slope": slope}
 
 
 def generator_step(run: Run, batch: object) -> Tensor:
-    """Loss of the generator: its points are taken for real."""
+    """Return the loss of the generator: its points score high."""
     model = _gan(run)
     assert isinstance(batch, Tensor)
     return functional.softplus(-model.discriminator(model.generate(len(batch)))).mean()

@@ -18,7 +18,7 @@ from ring import Ring
 
 
 def train(run_dir: Path | None = None, *, max_iters: int = 1500) -> Outcome:
-    """Train both networks, each with its own optimizer, one after the other in each iteration."""
+    """Train both networks in each iteration, one after the other, each with its own optimizer."""
     torch.manual_seed(0)
     model = Gan()
     trainer = Trainer(

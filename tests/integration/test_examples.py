@@ -66,7 +66,7 @@ def test_the_digits_are_learnt(tmp_path):
 def test_the_digits_that_were_mistaken_are_drawn(tmp_path):
     train("digits", tmp_path / "run", "max_epochs=1", "hooks.mistakes.limit=3")
     text = (tmp_path / "run" / "mistakes_val.txt").read_text()
-    assert text.count("taken for a") == 3
+    assert text.count("classified as a") == 3
 
 
 def test_the_splits_of_the_digits_do_not_overlap(monkeypatch):

@@ -127,7 +127,7 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         ours = peers.translation(name, peers.HOOKS)
         raise missing_name(__name__, name, ours and f"from hookloop.hooks import {ours}", __all__)
-    # A hook is in the file of its name; tests/test_shape.py holds that.
+    # A hook is in the file of its name; tests/test_shape.py checks that.
     return load_name(globals(), f"hookloop.hooks.{snake_case(name)}", name)
 
 

@@ -1,4 +1,7 @@
-"""Figures that hooks draw, and how they reach the run directory and the writers."""
+"""Figures of `PlotLines`, `SaveConfusionMatrix` and `VisualizePredictions`: made, named and saved.
+
+`SavePredictions` uses the file names too, so that all files of one evaluation are named alike.
+"""
 
 from __future__ import annotations
 
@@ -18,38 +21,41 @@ if TYPE_CHECKING:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Make a figure outside of pyplot, which would keep it for ever."""
+    """Return an empty figure that is freed when its last user drops it."""
+    # pyplot.figure() would register the figure globally and keep it until the process ends.
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), dpi=100, layout="constrained")
 
 
 def require_plots(who: str) -> None:
-    """Say at once when figures cannot be drawn."""
+    """Raise if matplotlib is missing, before any training starts."""
     require("matplotlib", extra="plots", who=who)
-    # Now: a writer's thread could meet a module that the training is just importing.
+    # Import it now. Later, a writer's thread could find the module half imported by the training.
     import matplotlib.figure  # noqa: F401
 
 
-def show(run: Run, name: str, picture: object, file: Path, caption: str = "") -> None:
-    """Write a picture to its file and hand it to the run's writers."""
+def save_picture(run: Run, name: str, picture: object, file: Path, caption: str = "") -> None:
+    """Write a picture to its file and send it to the run's writers."""
     make_folder(file.parent, run.dir)
     image = Image(name, picture, caption=caption, file=file)  # type: ignore[arg-type]
+    # No fsync: a resume does not need pictures, and there may be many per validation.
     write_bytes(file, encode_png(image.pixels), durable=False)
     run.emit(image)
 
 
-def moment(run: Run) -> str:
-    """Say when something was drawn: after which epoch, or after which iteration within one.
+def moment_label(run: Run) -> str:
+    """Return the current moment as text: ``epoch 3``, or ``iter 40`` in the middle of an epoch.
 
-    It becomes a part of file names, so that validations within an epoch do not overwrite another.
+    It is part of file names.
     """
     progress = run.progress
+    # Several validations within one epoch would overwrite each other if they were named after it.
     return f"iter {progress.iter}" if progress.stage == "inside" else f"epoch {progress.epoch}"
 
 
 def file_name(*words: object) -> str:
-    """Join words into the name of a file.
+    """Join words into a file name without directories.
 
     >>> file_name("val/clean", "epoch 3")
     'val_clean_epoch_3'

@@ -1,4 +1,7 @@
-"""What a terminal shows of a run while it lasts: bars over the whole width, and numbers below."""
+"""The live display of `ShowProgress` in a terminal: bars over the whole width, numbers below.
+
+It is a module of its own because it needs rich, which is imported only when a terminal is there.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,13 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
 NARROW = 64
-"""Columns below which the state of the run has no place beside its bar."""
+"""Width in columns below which the state of the run does not fit beside its bar."""
 
 INDENT = "      "
 
 
 class Frame:
-    """The bars and the newest numbers, drawn anew in place.
+    """The bars and the newest numbers, redrawn in place.
 
     Args:
         console: Where they are drawn.
@@ -30,7 +33,7 @@ class Frame:
     Attributes:
         bars: The bars.
         numbers: Short texts, which fill as many lines as they need.
-        state: What stands beside the first bar.
+        state: Text beside the first bar.
     """
 
     def __init__(self, console: Console) -> None:
@@ -38,6 +41,7 @@ class Frame:
         self.state = ""
         self.bars = Progress(
             TextColumn("{task.description:>5}", table_column=Column(no_wrap=True)),
+            # Only the bar stretches. The other columns keep their width, so nothing jumps.
             BarColumn(bar_width=None, table_column=Column(ratio=1)),
             MofNCompleteColumn(table_column=Column(no_wrap=True)),
             TextColumn("{task.fields[state]}", style="dim", table_column=Column(no_wrap=True)),
@@ -55,11 +59,13 @@ class Frame:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from self._clear_wrapped(console.width)
+        # Checked at each drawing, because the window can be resized while the run lasts.
         is_narrow = options.max_width < NARROW
         if self._first is not None:
             self.bars.update(self._first, state="" if is_narrow else self.state)
         numbers = [*([self.state] if is_narrow and self.state else []), *self.numbers]
         texts = [Text(line) for line in fill(numbers, options.max_width)]
+        # Rendered to lines here, because their widths are needed to clear them after a resize.
         lines = console.render_lines(Group(self.bars, *texts), options, pad=False)
         self._widths = [Segment.get_line_length(line) for line in lines]
         for line in lines:
@@ -67,14 +73,16 @@ class Frame:
             yield Segment.line()
 
     def _clear_wrapped(self, width: int) -> RenderResult:
-        """Erase what a narrower window has moved up: each line that it wrapped takes more rows."""
+        """Erase the extra rows that lines of the last drawing take in a window made narrower."""
+        # rich moves up by the number of lines it drew. A wrapped line takes more rows than that,
+        # and the remaining ones would stay above the new drawing.
         more = sum(-(-drawn // width) - 1 for drawn in self._widths if drawn) if _reflows() else 0
         if more > 0:
             yield Control(*((ControlType.CURSOR_UP, 1), (ControlType.ERASE_IN_LINE, 2)) * more)
 
 
 def fill(texts: list[str], width: int) -> list[str]:
-    """Put texts into lines, each text whole if there is room for it.
+    """Join texts into lines no longer than the width; a text is never split.
 
     >>> fill(["loss 0.1", "accuracy 0.9", "lr 0.001"], 30)
     ['      loss 0.1  accuracy 0.9', '      lr 0.001']
@@ -89,8 +97,9 @@ def fill(texts: list[str], width: int) -> list[str]:
 
 
 def _reflows() -> bool:
-    """Return whether a narrower window wraps the lines that are there, as most terminals do."""
-    if os.environ.get("TMUX"):
+    """Return whether a narrower window wraps existing lines, as most terminals do."""
+    if os.environ.get("TMUX"):  # Checked first: tmux wraps lines, and its TERM is often "screen".
         return True
+    # xterm itself, the Linux console, screen and the VT family cut lines off instead.
     kind = os.environ.get("TERM", "")
     return "XTERM_VERSION" not in os.environ and not kind.startswith(("linux", "screen", "vt"))

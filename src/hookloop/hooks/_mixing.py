@@ -1,4 +1,7 @@
-"""What hooks share that mix the samples of a batch with one another, and their targets alike."""
+"""`Mixing`, the base of `MixUp` and `CutMix`: draw shares and partners, replace the batch.
+
+The two differ only in how they mix two samples.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +22,22 @@ from hookloop.errors import HookError
 if TYPE_CHECKING:
     from hookloop.core.run import Run
 
-Place = int | str
+BatchKey = int | str
+"""Where a part of a batch is: its index, its key or its attribute."""
 
 
 class Mixing(Hook):
-    """Mixes each sample of a training batch with another one of the same batch.
+    """Mix each sample of a training batch with another sample of the same batch.
 
     How much of each goes into the mix is drawn from a Beta distribution, once per microbatch. The
     random numbers are the hook's own and part of its state, so a resume repeats them.
 
     Args:
-        classes: How many classes there are; None where the targets are no classes.
+        classes: The number of classes; None if the targets are not classes.
         alpha: Both parameters of the Beta distribution.
         probability: Share of the batches that are mixed.
-        until: Moment of the run from which on no batch is.
-        inputs: Where the inputs are in a batch: a place, a key or an attribute.
+        until: Moment of the run after which no batch is mixed.
+        inputs: Where the inputs are in a batch: an index, a key or an attribute.
         targets: Where the targets are.
     """
 
@@ -46,8 +50,8 @@ class Mixing(Hook):
         alpha: float,
         probability: float,
         until: int | str | None,
-        inputs: Place,
-        targets: Place,
+        inputs: BatchKey,
+        targets: BatchKey,
     ) -> None:
         kind = type(self).__name__
         if classes is not None and classes < 2:
@@ -55,9 +59,7 @@ class Mixing(Hook):
         if not alpha > 0:
             raise HookError(f"{kind}: alpha={alpha}: it must be above 0.")
         if not 0 < probability <= 1:
-            raise HookError(
-                f"{kind}: probability={probability}: it must be above 0, and 1 at most."
-            )
+            raise HookError(f"{kind}: probability={probability}: it must be above 0, at most 1.")
         self.classes = classes
         self.alpha = alpha
         self.probability = probability
@@ -76,7 +78,10 @@ class Mixing(Hook):
             self._is_seeded = True
 
     def before_train(self, run: Run) -> None:
-        if not self._is_seeded:  # Nothing is drawn for it: no other random number changes.
+        if not self._is_seeded:
+            # The seed is read, not drawn, so that no random number of the training changes. The
+            # name keeps two hooks apart; hash() would differ from process to process. Each rank
+            # has samples of its own and mixes them in its own way.
             seed = (torch.initial_seed() % 2**64, crc32(self.name.encode()), run.world.rank)
             self.random = np.random.default_rng(seed)
             self._is_seeded = True
@@ -87,75 +92,80 @@ class Mixing(Hook):
         if self.probability < 1 and self.random.random() >= self.probability:
             return
         share = float(self.random.beta(self.alpha, self.alpha))
-        inputs, targets = (self._part(run.batch, place) for place in (self.inputs, self.targets))
+        inputs, targets = (self._part(run.batch, key) for key in (self.inputs, self.targets))
+        # Drawn with NumPy on the CPU: every device mixes the same samples.
         order = torch.from_numpy(self.random.permutation(size_of(inputs)))
         mixed = self.mix(inputs, targets, share, order)
-        for place, part in zip((self.inputs, self.targets), mixed, strict=True):
-            run.batch = _with_part(run.batch, place, part)
+        for key, part in zip((self.inputs, self.targets), mixed, strict=True):
+            run.batch = _with_part(run.batch, key, part)
 
     def mix(
         self, inputs: Tensor, targets: Tensor, share: float, order: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return inputs and targets of which that share is their own, the rest from another.
+        """Return mixed inputs and targets.
 
         Args:
             inputs: The inputs; they are not changed.
             targets: The targets.
-            share: What each sample keeps of itself.
-            order: The sample with which each is mixed.
+            share: How much each sample keeps of itself, from 0 to 1.
+            order: The index of the sample that each sample is mixed with.
         """
         raise NotImplementedError
 
     def blend(self, values: Tensor, share: float, order: Tensor) -> Tensor:
-        """Return the weighted mean of each value and another."""
+        """Return the weighted mean of each value and its partner."""
         return values * share + values[order.to(values.device)] * (1 - share)
 
     def soft(self, targets: Tensor) -> Tensor:
-        """Return class targets as shares of classes, as ``cross_entropy`` takes them."""
+        """Return class targets as probabilities of classes, as ``cross_entropy`` takes them."""
         if targets.is_floating_point():
             return targets
         if self.classes is None:
             raise HookError(
                 f"{type(self).__name__}: the targets are classes, {describe(targets)}: give "
-                "classes=, how many there are."
+                "classes=, the number of classes."
             )
         try:
             shares = torch.nn.functional.one_hot(targets.long(), self.classes)
         except RuntimeError as error:
             raise HookError(
                 f"{type(self).__name__}: the targets reach from {int(targets.min())} to "
-                f"{int(targets.max())}, and classes={self.classes} allows 0 to {self.classes - 1}."
+                f"{int(targets.max())}, but classes={self.classes} allows 0 to {self.classes - 1}."
             ) from error
+        # one_hot puts the classes last, cross_entropy expects them in the second dimension.
         return shares.movedim(-1, 1).to(torch.get_default_dtype())
 
     def _is_over(self, run: Run) -> bool:
         return self.until is not None and self.until.reached(run.progress)
 
-    def _part(self, batch: object, place: Place) -> Tensor:
-        found: object = None
+    def _part(self, batch: object, key: BatchKey) -> Tensor:
+        part: object = None
         if isinstance(batch, Mapping):
-            found = batch.get(place)
-        elif isinstance(place, str):
-            found = getattr(batch, place, None)
-        elif isinstance(batch, Sequence) and -len(batch) <= place < len(batch):
-            found = batch[place]
-        if not isinstance(found, Tensor):
+            part = batch.get(key)
+        elif isinstance(key, str):
+            part = getattr(batch, key, None)
+        elif isinstance(batch, Sequence) and -len(batch) <= key < len(batch):
+            part = batch[key]
+        if not isinstance(part, Tensor):
             raise HookError(
-                f"{type(self).__name__}: there is no tensor at {place!r} of the batch, which is "
-                f"{describe(batch)}: give inputs= and targets=, the places or keys of the two."
+                f"{type(self).__name__}: there is no tensor at {key!r} of the batch, which is "
+                f"{describe(batch)}: give inputs= and targets=, the index or key of each."
             )
-        return found
+        return part
 
 
-def _with_part(batch: object, place: Place, part: Tensor) -> object:
-    """Return a batch with another part; the batch itself may be read again, so it stays."""
+def _with_part(batch: object, key: BatchKey, part: Tensor) -> object:
+    """Return a copy of a batch with one part replaced."""
+    # Never in place: several optimizers get the batch as it was read, and a list of batches may
+    # be iterated again in the next epoch.
     if isinstance(batch, Mapping):
-        return {**batch, place: part}
+        return {**batch, key: part}
+    # A named tuple is a tuple, but its class takes the values as separate arguments.
     if isinstance(batch, tuple) and hasattr(batch, "_replace"):
-        name = place if isinstance(place, str) else batch._fields[place]  # type: ignore[attr-defined]
+        name = key if isinstance(key, str) else batch._fields[key]  # type: ignore[attr-defined]
         return batch._replace(**{name: part})
     if is_dataclass(batch) and not isinstance(batch, type):
-        return replace(batch, **{str(place): part})
+        return replace(batch, **{str(key): part})
     parts = list(cast("Sequence[object]", batch))
-    parts[cast("int", place)] = part
+    parts[cast("int", key)] = part
     return parts if isinstance(batch, list) else tuple(parts)

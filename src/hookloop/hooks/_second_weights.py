@@ -1,4 +1,7 @@
-"""A second set of a model's weights, which can take the place of the first for a while."""
+"""`SecondWeights`, the weights that `AverageWeights` averages and evaluates with.
+
+The arithmetic on lists of tensors is kept apart from the hook, which decides when it happens.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from hookloop.errors import CheckpointError
 
 
 class SecondWeights:
-    """The floating-point tensors of a model, and as many of one's own.
+    """A second copy of a model's floating-point tensors, which can be swapped in and out.
 
     Args:
-        model: Whose weights; it keeps its own tensors, only their numbers change.
+        model: The model; it keeps its own tensors, only their numbers change.
         buffers: Whether buffers belong to the set.
         device: Where the second set is kept, if not beside the first.
 
@@ -30,40 +33,43 @@ class SecondWeights:
     def __init__(
         self, model: nn.Module, *, buffers: bool = False, device: str | None = None
     ) -> None:
+        # With duplicates, because a state dict holds tied weights under each of their names.
         held: dict[str, Tensor] = dict(model.named_parameters(remove_duplicate=False))
+        # Buffers come from the state dict, which leaves out those that are not persistent.
         state = model.state_dict(keep_vars=True)
         if buffers:
-            held |= {name: one for name, one in state.items() if name not in held}
-        held = {name: one for name, one in held.items() if one.is_floating_point()}
-        self.live = list({id(one): one for one in held.values()}.values())
-        places = {id(one): place for place, one in enumerate(self.live)}
-        # Tied weights have several names and one place.
-        self.names = {name: places[id(one)] for name, one in held.items()}
+            held |= {name: tensor for name, tensor in state.items() if name not in held}
+        # A counter such as num_batches_tracked has no mean.
+        held = {name: tensor for name, tensor in held.items() if tensor.is_floating_point()}
+        self.live = list({id(tensor): tensor for tensor in held.values()}.values())
+        indices = {id(tensor): index for index, tensor in enumerate(self.live)}
+        # Tied weights have several names and one index.
+        self.names = {name: indices[id(tensor)] for name, tensor in held.items()}
         # In single precision at least: a small share of a half-precision number would be lost.
         self.numbers = [
-            one.detach().to(device, torch.promote_types(one.dtype, torch.float32), copy=True)
-            for one in self.live
+            live.detach().to(device, torch.promote_types(live.dtype, torch.float32), copy=True)
+            for live in self.live
         ]
-        self._is_alike = all(
-            own.dtype == one.dtype and own.device == one.device
-            for own, one in zip(self.numbers, self.live, strict=True)
+        self._has_same_types = all(
+            own.dtype == live.dtype and own.device == live.device
+            for own, live in zip(self.numbers, self.live, strict=True)
         )
-        self._views = [one.detach() for one in self.live]
+        self._views = [tensor.detach() for tensor in self.live]
         self._first: list[Tensor] | None = None
 
     def blend(self, share: float) -> None:
-        """Move the second set towards the first, by a share of the way; 1 copies."""
-        if self._is_alike:
-            # Views without gradients spare a check per tensor; they are taken anew when the model
-            # was given other memory.
+        """Move the second set towards the first by a share of the distance; 1 copies."""
+        if self._has_same_types:
+            # Views without gradients save a check per tensor. They are made again if the model
+            # was moved to other memory.
             if self._views[0].data_ptr() != self.live[0].data_ptr():
-                self._views = [one.detach() for one in self.live]
+                self._views = [tensor.detach() for tensor in self.live]
             live = self._views
         else:
             pairs = zip(self.numbers, self.live, strict=True)
-            live = [one.detach().to(own.device, own.dtype) for own, one in pairs]
-        # On lists that are kept: torch.optim.swa_utils.AveragedModel gathers and groups its lists
-        # anew at each update, which takes four to six times as long as the update itself.
+            live = [tensor.detach().to(own.device, own.dtype) for own, tensor in pairs]
+        # The lists are kept between updates: torch.optim.swa_utils.AveragedModel gathers and groups
+        # its lists at each update, which takes four to six times as long as the update itself.
         if share == 1:
             torch._foreach_copy_(self.numbers, live)
         else:
@@ -71,48 +77,55 @@ class SecondWeights:
 
     @property
     def is_in(self) -> bool:
-        """Whether the model has the second set's numbers just now."""
+        """Whether the model currently has the second set's numbers."""
         return self._first is not None
 
     def swap_in(self) -> None:
-        """Give the model the second set's numbers, once."""
+        """Give the model the second set's numbers; do nothing if it has them."""
         if self._first is None:
-            self._first = [one.detach().clone() for one in self.live]
+            # Numbers are copied, tensors are not exchanged: the optimizer's state and compiled or
+            # wrapped models refer to the tensors.
+            self._first = [tensor.detach().clone() for tensor in self.live]
             with torch.no_grad():
                 torch._foreach_copy_(self.live, self.numbers)
 
     def swap_out(self) -> None:
-        """Give the model its own numbers back, bit by bit; nothing if it has them."""
+        """Give the model its own numbers back, bit for bit; do nothing if it has them."""
         if self._first is not None:
             with torch.no_grad():
                 torch._foreach_copy_(self.live, self._first)
             self._first = None
 
     def first(self) -> dict[str, Tensor]:
-        """Return the model's own numbers by name, whichever it has just now."""
-        return {name: (self._first or self.live)[place] for name, place in self.names.items()}
+        """Return the model's own numbers by name, also while the second set is swapped in."""
+        return {name: (self._first or self.live)[index] for name, index in self.names.items()}
 
     def second(self) -> dict[str, Tensor]:
         """Return the second set by name, in the model's own precision."""
         return {
-            name: self.numbers[place].to(self.live[place].dtype)
-            for name, place in self.names.items()
+            name: self.numbers[index].to(self.live[index].dtype)
+            for name, index in self.names.items()
         }
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return the second set by name."""
-        return {name: self.numbers[place] for name, place in self.names.items()}
+        """Return the second set by name, in its own precision."""
+        return {name: self.numbers[index] for name, index in self.names.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Take back what `state_dict` returned."""
-        fits = {name for name, one in state.items() if name in self.names and self._fits(name, one)}
+        fits = {
+            name
+            for name, tensor in state.items()
+            if name in self.names and self._fits(name, tensor)
+        }
+        # Checked before anything is copied, so that a rejected state changes nothing.
         if fits != {*state, *self.names}:
             differing = ", ".join(sorted(map(str, {*state, *self.names} - fits))[:5])
             raise CheckpointError(
                 f"The averaged weights of the checkpoint do not fit the model: {differing}."
             )
-        for name, place in self.names.items():
-            self.numbers[place].copy_(state[name])
+        for name, index in self.names.items():
+            self.numbers[index].copy_(state[name])
 
     def _fits(self, name: str, tensor: Tensor) -> bool:
         return tensor.shape == self.numbers[self.names[name]].shape

@@ -1,4 +1,4 @@
-"""`AccumulateVariables`: what a whole epoch brought, batch by batch."""
+"""`AccumulateVariables`: collect variables of all batches of an epoch."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _log = logging.getLogger("hookloop")
 
 
 class AccumulateVariables(Hook):
-    """Collect variables of every batch and hand them over when their epoch is done.
+    """Collect variables of every batch and pass them to `summarize` when their epoch is done.
 
     The base of hooks that need all batches at once: subclass it and write `summarize`. A variable
     is ``loss``, ``output``, ``inputs`` or ``targets``, or an entry of the batch or of the output
-    where these are mappings. Values stay on their device until the epoch is over, and those of an
+    if these are mappings. Values stay on their device until the epoch is over, and those of an
     unfinished epoch are kept in checkpoints.
 
     Args:
         variables: Their names.
         streams: Where to collect: ``"train"``, ``"val"``, ``"test"`` or names of single streams;
-            everywhere when not given.
-        limit: How many numbers to keep of one stream; what comes after is left out, with a warning.
+            everywhere by default.
+        limit: How many numbers to keep of one stream; later ones are left out, with a warning.
 
     Example:
         >>> class CountSamples(AccumulateVariables):
@@ -60,19 +60,19 @@ class AccumulateVariables(Hook):
     ) -> None:
         if isinstance(variables, str) or isinstance(streams, str):
             raise HookError(f"{type(self).__name__}: variables and streams are lists of names.")
-        self.variables = tuple(dict.fromkeys(variables))
+        self.variables = tuple(dict.fromkeys(variables))  # A repeated name would be kept twice.
         self.streams = None if streams is None else tuple(streams)
         self.limit = limit
         self._parts: dict[str, dict[str, list[Part]]] = {}
         self._sizes: dict[str, int] = {}
 
     def summarize(self, run: Run, stream: str, values: Mapping[str, list[Any]]) -> None:
-        """Use what an epoch brought.
+        """Use the values of a whole epoch.
 
         Args:
             run: The run.
             stream: The prefix of its metrics: ``train``, ``val``, ``val/clean``.
-            values: For each variable what each batch had.
+            values: For each variable the values of all batches, in order.
         """
 
     def reduce(self, name: str, value: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ class AccumulateVariables(Hook):
         return value
 
     def state_dict(self) -> dict[str, object]:
-        # Evaluations are never cut by a checkpoint.
+        # Only of the training: a checkpoint is never made in the middle of an evaluation.
         parts = self._parts.get("train", {})
         return {"train": {name: list(kept) for name, kept in parts.items()}}
 
@@ -92,7 +92,9 @@ class AccumulateVariables(Hook):
     def before_train(self, run: Run) -> None:
         check_streams(self, run, self.streams or ())
 
-    def after_backward(self, run: Run) -> None:  # Per microbatch, so that none is missed.
+    def after_backward(self, run: Run) -> None:
+        # Not at after_train_iter, which fires once per update and would miss all but the last
+        # microbatch of it.
         self._collect(run)
 
     def after_train_iter(self, run: Run) -> None:
@@ -102,7 +104,7 @@ class AccumulateVariables(Hook):
         self._finish(run, "train")
 
     def before_val_epoch(self, run: Run) -> None:
-        self._forget("val")
+        self._forget("val")  # An evaluation that failed may have left some of its batches.
 
     def after_val_iter(self, run: Run) -> None:
         self._collect(run)
@@ -122,36 +124,38 @@ class AccumulateVariables(Hook):
         self._finish(run, "test")
 
     def _collect(self, run: Run) -> None:
-        if self.streams is not None and not is_among(run, self.streams):
+        if self.streams is not None and not is_selected(run, self.streams):
             return
         stream = stream_of(run)
-        if self._sizes.get(stream, 0) > self.limit:
+        if self._sizes.get(stream, 0) > self.limit:  # The warning was already given.
             return
         parts = self._parts.setdefault(stream, {})
         for name in self.variables:
             found = find_variable(run, name)
             if found is None:
                 continue
+            # A copy: a later hook, or a loader that reuses its memory, may change it in place.
             part = self.reduce(name, found).clone() if isinstance(found, Tensor) else found
             parts.setdefault(name, []).append(part)
             self._sizes[stream] = self._sizes.get(stream, 0) + _size(part)
         if self._sizes.get(stream, 0) > self.limit:
             _log.warning(
-                "%s keeps no more than %d numbers of '%s': the rest of the epoch is left out.",
+                "%s keeps at most %d numbers of '%s': the rest of the epoch is left out.",
                 self.name,
                 self.limit,
                 stream,
             )
 
     def _check(self, run: Run) -> None:
-        """Refuse, after the first batch, a variable that is nowhere."""
+        """Reject a variable that the first batch does not have."""
+        # Before training nobody knows what batches and outputs will hold.
         parts = self._parts.get(stream_of(run))
         if parts is not None and len(parts) < len(self.variables):
             missing = next(name for name in self.variables if name not in parts)
-            known = known_variables(run)
+            existing = list_variables(run)
             raise MetricError(
                 f"{self.name}: there is no '{missing}' in the batch or the output of "
-                f"'{run.stream}'.{nearest(missing, known)} There are: {', '.join(known)}."
+                f"'{run.stream}'.{nearest(missing, existing)} There are: {', '.join(existing)}."
             )
 
     def _finish(self, run: Run, phase: Phase) -> None:
@@ -166,34 +170,36 @@ class AccumulateVariables(Hook):
 
 
 def stream_of(run: Run) -> str:
-    """Return the prefix that metrics of the stream at hand have."""
+    """Return the prefix of the current stream's metrics."""
     return run.phase if run.stream == run.phase else f"{run.phase}/{run.stream}"
 
 
-def is_among(run: Run, streams: Sequence[str]) -> bool:
-    """Tell whether the stream at hand is meant: by its phase, its name or both."""
+def is_selected(run: Run, streams: Sequence[str]) -> bool:
+    """Return whether the current stream is in a list, by its phase, its name or both."""
     return run.phase in streams or run.stream in streams or stream_of(run) in streams
 
 
 def check_streams(hook: Hook, run: Run, streams: Sequence[str]) -> None:
-    """Refuse a stream that the run does not have: nothing would ever be done for it."""
-    known = {"train", "val", "test"}
+    """Reject a stream that the run does not have: the hook would silently do nothing for it."""
+    existing = {"train", "val", "test"}
     for phase, sources in (("val", run.val_data), ("test", run.test_data)):
-        known |= {one for name in sources if name for one in (name, f"{phase}/{name}")}
+        for source in filter(None, sources):
+            existing |= {source, f"{phase}/{source}"}
     for name in streams:
-        if name not in known:
-            listed = ", ".join(sorted(known))
+        if name not in existing:
+            listed = ", ".join(sorted(existing))
             raise HookError(
-                f"{hook.name}: there is no stream '{name}'.{nearest(name, known)} "
+                f"{hook.name}: there is no stream '{name}'.{nearest(name, existing)} "
                 f"There are: {listed}."
             )
 
 
 def find_variable(run: Run, name: str) -> Part | None:
-    """Look a variable of the batch at hand up; None when there is none of that name."""
+    """Return a variable of the current batch; None if there is none of that name."""
     found: object = None
     if name == "loss":
         found = run.loss
+    # The output first: a model that returns an entry of the batch has usually changed it.
     for holder in (run.output, run.batch):
         if found is None and isinstance(holder, Mapping):
             found = holder.get(name)
@@ -204,14 +210,14 @@ def find_variable(run: Run, name: str) -> Part | None:
     if isinstance(found, Tensor):
         return found.detach()
     if isinstance(found, int | float):
-        return torch.tensor(float(found))
+        return torch.tensor(float(found))  # So that every variable can be joined over batches.
     if isinstance(found, np.ndarray):
         return torch.from_numpy(found) if found.dtype.kind in "biuf" else list(found)
     return list(found) if isinstance(found, list | tuple) else None
 
 
-def known_variables(run: Run) -> list[str]:
-    """List the variables that the batch at hand has."""
+def list_variables(run: Run) -> list[str]:
+    """List the variables of the current batch."""
     names = ["loss"] if run.loss is not None else []
     for holder in (run.output, run.batch):
         if isinstance(holder, Mapping):
@@ -223,9 +229,9 @@ def known_variables(run: Run) -> list[str]:
 
 
 def to_array(part: Part) -> NDArray[np.generic]:
-    """Bring a variable of one batch to NumPy; a number becomes an array of one."""
+    """Convert a variable of one batch to NumPy; a single number becomes an array of length 1."""
     if isinstance(part, Tensor):
-        plain = part.float() if part.dtype == torch.bfloat16 else part
+        plain = part.float() if part.dtype == torch.bfloat16 else part  # NumPy has no bfloat16.
         return np.atleast_1d(plain.cpu().numpy())
     return np.asarray(part)
 

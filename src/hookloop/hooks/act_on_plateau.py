@@ -1,4 +1,4 @@
-"""`ActOnPlateau`: something to do when a metric no longer gets better."""
+"""`ActOnPlateau`: do something when a metric no longer improves."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _RULES: dict[str, Rule] = {"greater": "greater", "max": "greater", "less": "less
 class ActOnPlateau(WatchMetric):
     """Call `act`, which a subclass defines, when a metric has stalled.
 
-    It has stalled when ``patience`` values in a row were no improvement; or, with windows, when the
-    mean of the last ``short_term`` values is worse than that of the last ``long_term``. A value
-    that is not finite is never an improvement, and a plateau made of such values is one.
+    It has stalled when ``patience`` values in a row were not an improvement; or, with windows, when
+    the mean of the last ``short_term`` values is worse than that of the last ``long_term``. A value
+    that is not finite is never an improvement, and a plateau may consist of such values.
 
     Args:
         metric: What to watch, after each validation: ``"val/loss"``.
         patience: Values without improvement after which to act, and then again; 5 by default.
         min_delta: By how much a value must beat the best to be an improvement.
-        mode: ``"greater"`` or ``"less"`` is better; told from the metric's name if it is left out.
+        mode: ``"greater"`` or ``"less"`` is better; inferred from the metric's name by default.
         long_term: Length of the long window, instead of ``patience``.
         short_term: Length of the short window.
 
@@ -41,7 +41,7 @@ class ActOnPlateau(WatchMetric):
         ...         for group in run.optimizer.param_groups:
         ...             group["lr"] /= 2
         >>> hook = HalveRate("val/loss", patience=2)
-        >>> [hook.is_stalled(loss) for loss in (0.9, 0.7, 0.8, 0.75)]
+        >>> [hook.observe(loss) for loss in (0.9, 0.7, 0.8, 0.75)]
         [False, False, False, True]
     """
 
@@ -59,7 +59,9 @@ class ActOnPlateau(WatchMetric):
     ) -> None:
         super().__init__(metric)
         if type(self).act is ActOnPlateau.act:
-            raise HookError(f"{type(self).__name__}: define act(self, run), what to do then.")
+            raise HookError(
+                f"{type(self).__name__}: define act(self, run), what to do on a plateau."
+            )
         if min_delta < 0:
             raise HookError(f"{type(self).__name__}: min_delta must be 0 or more, not {min_delta}.")
         self.rule = _rule_of(self, mode)
@@ -82,37 +84,38 @@ class ActOnPlateau(WatchMetric):
         self._values = list(cast("Sequence[float]", state["values"]))
 
     def act(self, run: Run) -> None:
-        """Do what is to be done on a plateau."""
+        """Act on the plateau."""
         raise NotImplementedError
 
     def look(self, run: Run, value: float) -> None:
-        if self.is_stalled(value):
+        if self.observe(value):
             self.act(run)
 
-    def is_stalled(self, value: float) -> bool:
-        """Take the next value and tell whether the metric has stalled by now."""
+    def observe(self, value: float) -> bool:
+        """Take the next value and return whether the metric has now stalled."""
         improved = self._improves(value)
         if improved:
             self.best = value
         if self.windows is not None:
             long, short = self.windows
+            # No more than the long window needs: the list is part of every checkpoint.
             self._values = [*self._values, value][-long:]
             return self._is_worse(_mean(self._values[-short:]), _mean(self._values))
         self._waited = 0 if improved else self._waited + 1
         if self._waited < self.patience:
             return False
-        self._waited = 0
+        self._waited = 0  # So that it acts again only after as many values without improvement.
         return True
 
     def _improves(self, value: float) -> bool:
-        if not isfinite(value):
+        if not isfinite(value):  # An infinite best could never be beaten.
             return False
         gain = value - (self.best if self.best is not None else value)
         gain = gain if self.rule == "greater" else -gain
         return self.best is None or gain > self.min_delta
 
     def _is_worse(self, short: float, long: float) -> bool:
-        if not isfinite(short):
+        if not isfinite(short):  # None of the recent values is a number.
             return True
         return short < long if self.rule == "greater" else short > long
 
@@ -128,11 +131,12 @@ def _rule_of(hook: ActOnPlateau, mode: str | None) -> Rule:
             f"{type(hook).__name__}: mode='{mode}': write 'greater' or 'less'."
             f"{nearest(str(mode), _RULES)}"
         )
+    # A statistic is judged by its variable: less is better for val/loss/max.
     name, _, last = hook.metric.rpartition("/")
     rule = _RULES[mode] if mode else rule_of(name if last in STATISTICS else hook.metric)
     if rule is None:
         raise HookError(
-            f"{type(hook).__name__}: the name '{hook.metric}' does not tell whether more is "
+            f"{type(hook).__name__}: the name '{hook.metric}' does not show whether more is "
             f"better.{nearest_metric(hook.metric)} Otherwise give mode='greater' or mode='less'."
         )
     return rule

@@ -1,4 +1,4 @@
-"""`AugmentAtTest`: predictions from several views of each input."""
+"""`AugmentAtTest`: predict from several views of each input."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ MERGES = ("mean", "max")
 class AugmentAtTest(Hook):
     """Show the model several views of each input in evaluation, and merge its outputs.
 
-    It goes around the model, so that any step profits. Training never does.
+    It wraps the model, so it works with any step. Training is not affected.
 
     Args:
-        views: Functions of the model's first input; a pair of functions where the output has to be
+        views: Functions of the model's first input; a pair of functions if the output has to be
             turned back, as with flipped masks: ``(flip, flip)``.
-        merge: ``"mean"``, ``"max"``, or a function of the list of outputs. The two look for tensors
-            of floats in mappings and sequences, and take the first output's for all other values.
+        merge: ``"mean"``, ``"max"``, or a function of the list of outputs. The two merge tensors of
+            floats, also in mappings and sequences; other values are those of the first output.
         phases: Where: ``"test"``, ``"val"``.
-        original: Whether the input as it is is one of the views.
+        original: Whether the unchanged input is one of the views.
 
     Example:
         >>> hook = AugmentAtTest([lambda image: image.flip(-1)])
@@ -66,7 +66,7 @@ class AugmentAtTest(Hook):
 
     def before_val_epoch(self, run: Run) -> None:
         if run.phase in self.phases and self._handle is None:
-            self._handle = run.model.register_forward_hook(self._see_all, with_kwargs=True)
+            self._handle = run.model.register_forward_hook(self._predict, with_kwargs=True)
 
     def after_val(self, run: Run) -> None:
         if self._handle is not None:
@@ -74,9 +74,9 @@ class AugmentAtTest(Hook):
             self._handle = None
 
     before_test_epoch = before_val_epoch
-    after_test = after_run = after_val
+    after_test = after_run = after_val  # Also after a failure, which skips after_val.
 
-    def _see_all(
+    def _predict(
         self,
         model: nn.Module,
         args: tuple[object, ...],
@@ -85,12 +85,13 @@ class AugmentAtTest(Hook):
     ) -> object:
         outputs = [output] if self.original else []
         for change, turn_back in self.views:
+            # forward(), not the model itself, which would call this hook again.
             if args:
-                seen = model.forward(change(args[0]), *args[1:], **kwargs)
+                view_output = model.forward(change(args[0]), *args[1:], **kwargs)
             else:
                 first = next(iter(kwargs))
-                seen = model.forward(**{**kwargs, first: change(kwargs[first])})
-            outputs.append(turn_back(seen))
+                view_output = model.forward(**{**kwargs, first: change(kwargs[first])})
+            outputs.append(turn_back(view_output))
         return self.join(outputs)
 
     def join(self, outputs: list[object]) -> object:
@@ -104,12 +105,12 @@ class AugmentAtTest(Hook):
             stacked = torch.stack(cast("list[Tensor]", outputs))
             return stacked.mean(0) if self.merge == "mean" else stacked.amax(0)
         if isinstance(first, Mapping):
-            alike = cast("list[Mapping[str, object]]", outputs)
-            return {key: self.join([one[key] for one in alike]) for key in first}
+            mappings = cast("list[Mapping[str, object]]", outputs)
+            return {key: self.join([mapping[key] for mapping in mappings]) for key in first}
         if isinstance(first, tuple | list):
             columns = zip(*cast("list[list[object]]", outputs), strict=True)
             joined = [self.join(list(column)) for column in columns]
-            # A named tuple takes its values one by one.
+            # A named tuple takes its values as separate arguments.
             make = cast("Callable[[list[object]], object]", getattr(first, "_make", type(first)))
             return make(joined)
         return first
@@ -118,8 +119,8 @@ class AugmentAtTest(Hook):
 def _pair(view: View | Sequence[View]) -> tuple[View, View]:
     pair = tuple(view) if isinstance(view, tuple | list) else ()
     functions = (view, lambda output: output) if callable(view) else pair
-    if len(functions) != 2 or not all(callable(one) for one in functions):
+    if len(functions) != 2 or not all(map(callable, functions)):
         raise HookError(
-            f"AugmentAtTest: {view!r} is no view: give a function, or a pair of functions."
+            f"AugmentAtTest: {view!r} is not a view: give a function, or a pair of functions."
         )
     return functions[0], functions[1]

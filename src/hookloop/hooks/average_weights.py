@@ -1,4 +1,4 @@
-"""`AverageWeights`: a second, smoother set of weights for evaluation."""
+"""`AverageWeights`: evaluate with averaged weights."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ _log = logging.getLogger("hookloop")
 
 
 class AverageWeights(Hook):
-    """Average the weights along the training and use the average in validation and testing.
+    """Average the weights during training and use the average in validation and testing.
 
     Training never sees the averaged weights. A checkpoint holds both sets: ``model`` is always the
-    raw one, also when it is made during a validation, and ``averaged`` the state of the model with
-    averaged weights. Before ``begin`` the two are the same.
+    raw one, also in a checkpoint made during a validation, and ``averaged`` is the state of the
+    model with averaged weights. Before ``begin`` the two are the same.
 
     The first update copies the weights. After n updates, an exponential average with a warm-up
-    takes the share ``max(momentum, 9 / (10 + n))`` of the new weights. So it covers about the last
-    ninth of a short training, forgets where that began, and reaches ``momentum`` after
+    takes the share ``max(momentum, 9 / (10 + n))`` of the new weights. It therefore covers about
+    the last ninth of a short training, forgets its first weights, and reaches ``momentum`` after
     ``9 / momentum`` updates: 45,000 by default.
 
     Args:
         kind: ``"exponential"`` moving average; ``"stochastic"``, the plain mean (SWA); or
             ``"annealing"``, exponential with the share ``gamma / (gamma + updates)`` at first.
-        momentum: Share of the new weights in an update, so small: 0.0002 is a decay of 0.9998.
+        momentum: Share of the new weights in an update, a small number: 0.0002 is a decay of
+            0.9998.
         warmup: Whether the exponential average begins with larger shares than ``momentum``.
         interval: Iterations from one update to the next.
         begin: When to begin, in completed iterations or epochs: ``1000``, ``"5 epochs"``.
-        gamma: How slowly annealing goes over to ``momentum``.
+        gamma: How slowly annealing approaches ``momentum``.
         buffers: Whether buffers, such as batch norm's statistics, are averaged and used too.
         device: Where the average is kept, if not beside the weights.
 
@@ -53,7 +54,8 @@ class AverageWeights(Hook):
         hookloop.errors.HookError: AverageWeights: momentum must lie between 0 and 1, not 2.
     """
 
-    priority = Priority.ABOVE_NORMAL  # So that other hooks find the average at before_val.
+    # Before other hooks, which find the averaged weights in the model at before_val.
+    priority = Priority.ABOVE_NORMAL
     takes_part_in_training = True
 
     def __init__(  # noqa: PLR0913 - the documented options of an average
@@ -77,6 +79,7 @@ class AverageWeights(Hook):
         if interval < 1 or gamma < 1:
             raise HookError("AverageWeights: interval and gamma must be at least 1.")
         if momentum > 0.5 and kind != "stochastic":
+            # Many libraries call 1 - momentum the decay, and 0.999 would be accepted in silence.
             _log.warning(
                 "AverageWeights: momentum=%g is the share of the new weights; "
                 "if it was meant as a decay, write %.6g.", momentum, 1 - momentum,
@@ -95,7 +98,7 @@ class AverageWeights(Hook):
         self._loaded: Mapping[str, Tensor] = {}
 
     def share(self, updates: int) -> float:
-        """Return the share of the new weights after so many iterations of averaging."""
+        """Return the share of the new weights after a number of averaged iterations."""
         if updates == 0:
             return 1.0
         if self.kind == "stochastic":
@@ -113,8 +116,9 @@ class AverageWeights(Hook):
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         check_state(state, {"updates": is_count, "averaged": Named(is_tensor)})
         self._updates = cast("int", state["updates"])
-        # A run goes on as it began, also one from before there was a warm-up.
+        # A run continues as it began. A checkpoint without this entry is older than the warm-up.
         self.warmup = cast("bool", state.get("warmup", False))
+        # Kept until there is a model to compare it with: before_train, or the first evaluation.
         self._loaded = cast("Mapping[str, Tensor]", state["averaged"])
         self._weights = None
 
@@ -123,7 +127,7 @@ class AverageWeights(Hook):
         self._open(run)
 
     def after_train_iter(self, run: Run) -> None:
-        if not self._has_begun:
+        if not self._has_begun:  # A flag, so that later iterations do not compare moments.
             if not self.begin.reached(run.progress):
                 return
             self._has_begun = True
@@ -133,13 +137,14 @@ class AverageWeights(Hook):
 
     def before_val(self, run: Run) -> None:
         if self._updates:
-            self._open(run).swap_in()  # Opened here where a checkpoint is only evaluated.
+            self._open(run).swap_in()  # Opens them if a checkpoint is evaluated without training.
 
     def after_val(self, run: Run) -> None:
         if self._weights is not None:
             self._weights.swap_out()
 
     def on_exception(self, run: Run, error: BaseException) -> None:
+        # Not only at after_run: a checkpoint of the failed run is made before that.
         self.after_val(run)
 
     before_test = before_val
@@ -147,9 +152,10 @@ class AverageWeights(Hook):
 
     def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
         state = cast("dict[str, Tensor]", checkpoint["model"])
-        averaged = dict(state)
+        averaged = dict(state)  # Entries that are not averaged, so that a model can load it.
         if self._weights is not None and self._updates:
             averaged |= self._weights.second()
+        # A checkpoint made during a validation finds the averaged numbers in the model.
         if self._weights is not None and self._weights.is_in:
             checkpoint["model"] = {**state, **self._weights.first()}
         checkpoint["averaged"] = averaged

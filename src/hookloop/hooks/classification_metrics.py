@@ -36,14 +36,14 @@ class ClassificationMetrics(AccumulateVariables):
 
     Args:
         predictions: The variable with the predicted classes, or with scores (classes in the second
-            dimension; where that has a single one or is missing, above 0 means class 1).
+            dimension; if it has size 1 or is missing, a score above 0 means class 1).
         targets: The variable with the true classes.
         average: ``"macro"``, ``"micro"``, ``"weighted"``, ``"binary"`` for class 1 of two, or None
-            for each class by itself.
-        metrics: Which to compute; when not given, those of the five that nobody else does.
+            for each class separately.
+        metrics: Which to compute; by default those of the five that nothing else computes.
         prefix: Put before their names, for a model with several heads.
         streams: Where: ``"train"``, ``"val"``, ``"test"`` or names of single streams; everywhere
-            when not given.
+            by default.
 
     Example:
         >>> ClassificationMetrics(metrics=["f1", "recall"]).writes
@@ -80,12 +80,14 @@ class ClassificationMetrics(AccumulateVariables):
         self.metrics = tuple(metrics or ALL)
         self._chosen = metrics is not None
         self.prefix = prefix
+        # Accuracy has one value for all classes, also without an average.
         ends = ["" if average or name == "accuracy" else "/*" for name in self.metrics]
         self.writes = tuple(
             f"*/{prefix}{name}{end}" for name, end in zip(self.metrics, ends, strict=True)
         )
 
     def reduce(self, name: str, value: Tensor) -> Tensor:
+        # Class numbers instead of scores: an epoch of scores may not fit into memory.
         return to_classes(value) if name == self.predictions else true_classes(value)
 
     def summarize(self, run: Run, stream: str, values: Mapping[str, list[Part]]) -> None:
@@ -93,10 +95,12 @@ class ClassificationMetrics(AccumulateVariables):
         for name, value in self._compute(matrix).items():
             full = f"{stream}/{self.prefix}{name}"
             if run.metrics.series(full).is_current:
+                # Another part has computed this metric, and two values under one name would mix.
+                # By default ours is left out; a user who asked for it has to decide.
                 if not self._chosen:
                     continue
                 raise HookError(
-                    f"ClassificationMetrics: '{full}' is computed already: leave it out of "
+                    f"ClassificationMetrics: '{full}' is already computed: leave it out of "
                     "metrics=, or give a prefix=."
                 )
             run.metrics.put(full, value)
@@ -116,16 +120,17 @@ class ClassificationMetrics(AccumulateVariables):
 
 
 def to_classes(scores: Tensor) -> Tensor:
-    """Turn scores into the classes that they prefer; classes stay as they are."""
+    """Turn scores into predicted classes; classes stay as they are."""
     if not scores.is_floating_point():
         return scores
     if scores.ndim > 1 and scores.shape[1] > 1:
         return scores.argmax(dim=1)
+    # A column of single scores becomes a vector, to match targets without the extra dimension.
     return (scores > 0).long().flatten(0, min(1, scores.ndim - 1))
 
 
 def true_classes(targets: Tensor) -> Tensor:
-    """Turn targets that are shares of classes, as mixed ones are, into the largest share's."""
+    """Turn targets that are probabilities, as `MixUp` makes them, into the likeliest class."""
     is_shares = targets.is_floating_point() and targets.ndim > 1 and targets.shape[1] > 1
     return targets.argmax(dim=1) if is_shares else targets
 

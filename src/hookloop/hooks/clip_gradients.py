@@ -1,4 +1,4 @@
-"""`ClipGradients`: bounds the gradients before the optimizer uses them."""
+"""`ClipGradients`: limit the gradients before the optimizer uses them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class ClipGradients(Hook):
 
     The plain case, one norm over everything, is ``Trainer(clip_norm=...)``. Norms before clipping
     are recorded as ``train/grad_norm``; with several optimizers or groups each has its own, named
-    ``train/grad_norm/<optimizer>/<group>``, where a group is called by its ``name`` or number.
+    ``train/grad_norm/<optimizer>/<group>``, where a group has its ``name`` or its number.
 
     Args:
         max_norm: Limit of the norm; or
         max_value: Limit of each number.
         norm_type: Which norm: 2, 1, ``inf``.
-        per_group: Whether each parameter group is clipped by itself.
+        per_group: Whether each parameter group is clipped separately.
 
     Example:
         >>> ClipGradients(max_norm=1.0, per_group=True).writes
@@ -46,12 +46,13 @@ class ClipGradients(Hook):
         if (max_norm is None) == (max_value is None):
             raise HookError("ClipGradients: give either max_norm= or max_value=.")
         for name, limit in (("max_norm", max_norm), ("max_value", max_value)):
-            if limit is not None and not limit > 0:
+            if limit is not None and not limit > 0:  # Written so that NaN is rejected too.
                 raise HookError(f"ClipGradients: {name} must be positive, not {limit}.")
         self.max_norm = max_norm
         self.max_value = max_value
         self.norm_type = norm_type
         self.per_group = per_group
+        # Clipping by value computes no norm that could be recorded.
         self.writes = ("train/grad_norm", "train/grad_norm/*") if max_norm is not None else ()
 
     def before_update(self, run: Run) -> None:
@@ -60,10 +61,11 @@ class ClipGradients(Hook):
                 clip_grad_value_(parameters, self.max_value)
             elif self.max_norm is not None:
                 norm = clip_grad_norm_(parameters, self.max_norm, self.norm_type)
-                run.metrics.series(name).add(norm)
+                run.metrics.series(name).add(norm)  # As a tensor: no wait for the device.
 
     def _sets(self, run: Run) -> list[tuple[str, list[Tensor]]]:
-        """Return what is clipped together, looked up each time since groups may change."""
+        """Return the parameters that are clipped together, with the name of their norm."""
+        # Not cached: a group may be added during training, as when layers are unfrozen.
         sets: list[tuple[str, list[Tensor]]] = []
         for name, optimizer in run.optimizers.items():
             base = f"train/grad_norm/{name}" if len(run.optimizers) > 1 else "train/grad_norm"
@@ -74,5 +76,6 @@ class ClipGradients(Hook):
                     for number, group in enumerate(groups)
                 ]
             else:
-                sets.append((base, [one for group in groups for one in group["params"]]))
+                together = [parameter for group in groups for parameter in group["params"]]
+                sets.append((base, together))
         return sets

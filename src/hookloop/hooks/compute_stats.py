@@ -26,14 +26,14 @@ COMMON = ("mean", "std", "var", "min", "max", "median", "sum", "nanmean", "nanmi
 class ComputeStats(AccumulateVariables):
     """Put statistics of batch variables into the metric store when their epoch is done.
 
-    The names are ``<stream>/<variable>/<statistic>``, for example ``train/loss/max``. What a
-    variable can be, `AccumulateVariables` tells.
+    The names are ``<stream>/<variable>/<statistic>``, for example ``train/loss/max``. See
+    `AccumulateVariables` for what a variable can be.
 
     Args:
         variables: Names, for their mean; or a mapping from names to lists of statistics: any NumPy
-            function that makes one number of an array, ``nancount`` or ``nanfraction``.
+            function that turns an array into one number, ``nancount`` or ``nanfraction``.
         streams: Where: ``"train"``, ``"val"``, ``"test"`` or names of single streams; everywhere
-            when not given.
+            by default.
 
     Example:
         >>> ComputeStats(["loss"]).writes
@@ -49,7 +49,7 @@ class ComputeStats(AccumulateVariables):
         variables: Sequence[str | Mapping[str, Sequence[str]]] | Mapping[str, Sequence[str]],
         streams: Sequence[str] | None = None,
     ) -> None:
-        self.statistics = _parse(variables)
+        self.statistics = _parse(variables)  # First, because it knows the names of the variables.
         super().__init__(list(self.statistics), streams)
         self.writes = tuple(
             f"*/{name}/{statistic}" for name, some in self.statistics.items() for statistic in some
@@ -59,10 +59,14 @@ class ComputeStats(AccumulateVariables):
         for name, statistics in self.statistics.items():
             numbers = np.concatenate([to_array(part).ravel() for part in values[name]])
             if numbers.dtype.kind not in "biuf":
-                raise MetricError(f"{self.name}: '{name}' holds no numbers, but {numbers.dtype}.")
+                raise MetricError(
+                    f"{self.name}: '{name}' does not hold numbers, but {numbers.dtype}."
+                )
+            # In double precision: a mean over a long epoch of half-precision numbers loses digits.
             numbers = numbers.astype(np.float64)
             with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore", RuntimeWarning)  # The mean of nothing but NaN.
+                # nanmean and others warn when all values are NaN; the result, NaN, shows it.
+                warnings.simplefilter("ignore", RuntimeWarning)
                 for statistic, function in statistics.items():
                     run.metrics.put(f"{stream}/{name}/{statistic}", function(numbers))
 
@@ -79,8 +83,11 @@ def _parse(variables: object) -> dict[str, dict[str, Statistic]]:
     if not wanted:
         raise HookError("ComputeStats: variables is empty, name at least one: ['loss'].")
     return {
-        str(name): {str(one): _statistic(str(one), str(name)) for one in _listed(some)}
-        for name, some in wanted.items()
+        str(name): {
+            str(statistic): _statistic(str(statistic), str(name))
+            for statistic in _listed(statistics)
+        }
+        for name, statistics in wanted.items()
     }
 
 
@@ -93,14 +100,15 @@ def _statistic(name: str, variable: str) -> Statistic:
         return OWN[name]
     function = getattr(np, name, None)
     if callable(function):
+        # NumPy does not mark the functions that reduce an array, so the function is tried out.
         try:
-            tried = function(np.array([1.0, 2.0]))
+            result = function(np.array([1.0, 2.0]))
         except (TypeError, ValueError):
-            tried = None
-        if np.ndim(tried) == 0 and isinstance(tried, int | float | np.number | np.bool_):
+            result = None
+        if np.ndim(result) == 0 and isinstance(result, int | float | np.number | np.bool_):
             return cast("Statistic", function)
-    hint = nearest(name, [*COMMON, *OWN]) or f" Among others there are {', '.join(COMMON)}."
+    hint = nearest(name, [*COMMON, *OWN]) or f" Some that are: {', '.join(COMMON)}."
     raise HookError(
-        f"ComputeStats: '{name}', wanted for '{variable}', is no NumPy function that makes one "
-        f"number of an array.{hint}"
+        f"ComputeStats: '{name}', requested for '{variable}', is not a NumPy function that turns "
+        f"an array into one number.{hint}"
     )

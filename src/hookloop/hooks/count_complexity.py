@@ -1,4 +1,4 @@
-"""`CountComplexity`: parameters, operations and activations of the model."""
+"""`CountComplexity`: count parameters, operations and activations of the model."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class CountComplexity(Hook):
     """Count parameters, and the operations and activations of one sample's forward pass.
 
     They are counted in the first forward pass of the training, whatever the step does there, or,
-    with ``input_shape``, in one made for the purpose. A multiplication with its addition counts as
-    two operations; activations are the outputs of the modules that have parameters of their own.
+    with ``input_shape``, in an extra one. A multiplication with its addition counts as two
+    operations; activations are the outputs of the modules that have parameters of their own.
     Recorded as ``model/parameters``, ``model/trainable_parameters``, ``model/flops`` and
     ``model/activations``, and written to ``complexity.txt``.
 
@@ -46,14 +46,14 @@ class CountComplexity(Hook):
         self, input_shape: Sequence[int] | None = None, file: str | None = "complexity.txt"
     ) -> None:
         if input_shape is not None and any(size < 1 for size in input_shape):
-            raise HookError(f"CountComplexity: input_shape={list(input_shape)} is no shape.")
+            raise HookError(f"CountComplexity: input_shape={list(input_shape)} is not a shape.")
         self.input_shape = None if input_shape is None else tuple(input_shape)
         self.file = file
         self._is_done = False
         self._counter: Counter | None = None
 
     def state_dict(self) -> dict[str, object]:
-        """Keep whether it has counted, so that a resume does not count a second time."""
+        """Keep whether it has counted, so that a resumed run does not count again."""
         return {"is_done": self._is_done}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
@@ -63,10 +63,13 @@ class CountComplexity(Hook):
     def before_train(self, run: Run) -> None:
         if self.input_shape is None or self._is_done:
             return
+        # One sample of zeros: the counts depend on shapes, not on values.
         sample = torch.zeros(1, *self.input_shape, device=run.device)
         was_training = run.model.training
         devices = [run.device] if run.device.type == "cuda" else []
         counter = Counter(run.model)
+        # The extra pass must not change the training: it draws no random numbers from it, and in
+        # evaluation mode batch norm keeps its statistics.
         with torch.no_grad(), torch.random.fork_rng(devices):
             run.model.eval()
             try:
@@ -77,6 +80,7 @@ class CountComplexity(Hook):
         self._record(run, counter, 1)
 
     def before_train_iter(self, run: Run) -> None:
+        # Not at before_forward, which fires in evaluations too.
         if not self._is_done:
             self._counter = Counter(run.model)
 
@@ -87,7 +91,7 @@ class CountComplexity(Hook):
             self._record(run, counter, run.batch_size)
 
     def after_run(self, run: Run) -> None:
-        if self._counter is not None:
+        if self._counter is not None:  # The first forward pass failed.
             self._counter.close()
             self._counter = None
 
@@ -95,8 +99,10 @@ class CountComplexity(Hook):
         self._is_done = True
         parameters = list(run.model.parameters())
         counts = {
-            "parameters": sum(one.numel() for one in parameters),
-            "trainable_parameters": sum(one.numel() for one in parameters if one.requires_grad),
+            "parameters": sum(parameter.numel() for parameter in parameters),
+            "trainable_parameters": sum(
+                parameter.numel() for parameter in parameters if parameter.requires_grad
+            ),
             "flops": counter.flops / samples,
             "activations": counter.activations / samples,
         }
@@ -119,6 +125,7 @@ class Counter:
             if next(module.parameters(recurse=False), None) is not None
         ]
         self._mode = FlopCounterMode(display=False)
+        # Entered by hand: the forward pass lies between two mount points, not inside a with block.
         self._mode.__enter__()  # type: ignore[no-untyped-call]
 
     @property
@@ -135,7 +142,7 @@ class Counter:
         return [f"{name:<48}{count / samples:>20,.0f}" for name, count in counts.items()]
 
     def close(self) -> None:
-        """Count no more."""
+        """Stop counting."""
         self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         for handle in self._handles:
             handle.remove()

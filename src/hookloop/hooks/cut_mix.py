@@ -1,4 +1,4 @@
-"""`CutMix`: trains on images into which a piece of another is pasted."""
+"""`CutMix`: train on images into which a box of another image is pasted."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from torch import Tensor
 
 from hookloop.data.description import describe
 from hookloop.errors import HookError
-from hookloop.hooks._mixing import Mixing, Place
+from hookloop.hooks._mixing import BatchKey, Mixing
 
 
 class CutMix(Mixing):
-    """Paste a box out of another sample of the batch into each one.
+    """Paste a box from another sample of the batch into each sample.
 
     The share that a sample keeps is drawn from Beta(alpha, alpha), once per microbatch, and the
-    place of the box evenly; what is cut off at a border does not count. Targets are mixed by the
-    share that was kept: classes become shares of classes, for a loss that takes them, as
-    ``cross_entropy`` does. Targets with the height and width of the inputs, masks, are pasted
-    instead. Validation and test see the data as it is. The random numbers are the hook's own and
-    part of its state, so a resume repeats them.
+    position of the box uniformly; what is cut off at a border does not count. Targets are mixed by
+    the share that was kept: classes become probabilities of classes, for a loss that takes them,
+    as ``cross_entropy`` does. Masks, which are targets with the height and width of the inputs,
+    are pasted instead. Validation and test are not changed. The random numbers are the hook's own
+    and part of its state, so a resume repeats them.
 
     Args:
-        classes: How many classes there are; None where the targets are no classes.
-        alpha: Both parameters of the Beta distribution; 1 draws every share alike.
+        classes: The number of classes; None if the targets are not classes.
+        alpha: Both parameters of the Beta distribution; with 1 all shares are equally likely.
         probability: Share of the batches that are mixed.
-        until: Moment of the run from which on no batch is: ``"90 epochs"``; None for its end.
+        until: Moment of the run after which no batch is mixed: ``"90 epochs"``; None for its end.
         dims: Last dimensions of the inputs that the box spans: 2 for images, 1 for sequences.
-        inputs: Where the inputs are in a batch: a place, a key or an attribute.
+        inputs: Where the inputs are in a batch: an index, a key or an attribute.
         targets: Where the targets are.
 
     Example:
@@ -44,8 +44,8 @@ class CutMix(Mixing):
         probability: float = 1.0,
         until: int | str | None = None,
         dims: int = 2,
-        inputs: Place = 0,
-        targets: Place = 1,
+        inputs: BatchKey = 0,
+        targets: BatchKey = 1,
     ) -> None:
         super().__init__(classes, alpha, probability, until, inputs, targets)
         if dims not in (1, 2, 3):
@@ -57,20 +57,23 @@ class CutMix(Mixing):
     ) -> tuple[Tensor, Tensor]:
         if inputs.ndim <= self.dims:
             raise HookError(
-                f"CutMix: the inputs are {describe(inputs)}, which leaves no {self.dims} "
-                "dimensions to cut a box in: give dims=, 1 for sequences."
+                f"CutMix: the inputs are {describe(inputs)}, too few dimensions for a box of "
+                f"{self.dims}: give dims=, 1 for sequences."
             )
         sides = inputs.shape[-self.dims :]
         box = tuple(slice(*self._edge(side, share)) for side in sides)
+        # Not the share that was drawn: a box at a border is smaller than that.
         own = 1 - prod(
             (part.stop - part.start) / side for part, side in zip(box, sides, strict=True)
         )
+        # A mask belongs to its pixels, so it is pasted; any other target is mixed.
         if targets.ndim > self.dims and targets.shape[-self.dims :] == sides:
             return _paste(inputs, box, order), _paste(targets, box, order)
         return _paste(inputs, box, order), self.blend(self.soft(targets), own, order)
 
     def _edge(self, side: int, share: float) -> tuple[int, int]:
-        """Place one edge of the box; what is beyond a border is cut off."""
+        """Return start and end of the box in one dimension; it is cut off at the borders."""
+        # The root makes the box's area, not its side, the share that comes from the other sample.
         length = round(side * (1 - share) ** (1 / self.dims))
         start = int(self.random.integers(side)) - length // 2
         return max(start, 0), min(start + length, side)

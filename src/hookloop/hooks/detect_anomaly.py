@@ -1,4 +1,4 @@
-"""`DetectAnomaly`: finds the operation whose gradient is NaN."""
+"""`DetectAnomaly`: find the operation whose gradient is NaN."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 class DetectAnomaly(Hook):
-    """Switch autograd's anomaly detection on for a range of iterations.
+    """Switch on autograd's anomaly detection for a range of iterations.
 
-    A backward pass that yields NaN then fails and shows the line of the forward pass it comes from.
-    That costs several times the iteration, hence the range.
+    A backward pass that produces NaN then fails and shows the line of the forward pass that it
+    comes from. Such an iteration takes several times as long, hence the range.
 
     Args:
         begin: Completed iterations after which to switch it on.
         end: Completed iterations after which to switch it off; None for never.
-        check_nan: Whether NaN is looked for, besides tracebacks of failing backward passes.
+        check_nan: Whether to look for NaN, in addition to tracebacks of failing backward passes.
 
     Example:
         >>> DetectAnomaly(begin=100, end=110).end
@@ -33,7 +33,9 @@ class DetectAnomaly(Hook):
 
     def __init__(self, begin: int = 0, end: int | None = None, *, check_nan: bool = True) -> None:
         if begin < 0 or (end is not None and end <= begin):
-            raise HookError(f"DetectAnomaly: begin={begin}, end={end} is no range of iterations.")
+            raise HookError(
+                f"DetectAnomaly: begin={begin}, end={end} is not a range of iterations."
+            )
         self.begin = begin
         self.end = end
         self.check_nan = check_nan
@@ -41,6 +43,7 @@ class DetectAnomaly(Hook):
 
     def before_train_iter(self, run: Run) -> None:
         if self._before is None and run.progress.iter >= self.begin and not self._is_over(run):
+            # The setting is global to the process, so the user's own is kept for the end.
             self._before = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
             torch.autograd.set_detect_anomaly(True, self.check_nan)
 
@@ -49,7 +52,7 @@ class DetectAnomaly(Hook):
             self._restore()
 
     def after_run(self, run: Run) -> None:
-        self._restore()
+        self._restore()  # Also after a failure, which is what the detection is for.
 
     def _is_over(self, run: Run) -> bool:
         return self.end is not None and run.progress.iter >= self.end

@@ -1,4 +1,4 @@
-"""`DumpOnException`: what one would want to know after a crash."""
+"""`DumpOnException`: write down the state of a run that fails."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class DumpOnException(Hook):
 
     The text is ``exception_iter_<n>.txt``, the batch ``exception_iter_<n>.pt``, which
     ``torch.load(..., weights_only=True)`` reads. A rank other than the first adds its number to the
-    names, since it alone knows its batch. An interrupt from the keyboard is no failure.
+    names, since it alone knows its batch. An interrupt from the keyboard is not a failure.
 
     Args:
-        batch: Whether to write the batch at hand.
+        batch: Whether to write the current batch.
 
     Example:
         >>> DumpOnException(batch=False).batch
@@ -37,10 +37,11 @@ class DumpOnException(Hook):
         self.batch = batch
 
     def on_exception(self, run: Run, error: BaseException) -> None:
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception):  # KeyboardInterrupt, SystemExit
             return
         rank = "" if run.world.is_main else f"_rank_{run.world.rank}"
         stem = f"exception_iter_{run.progress.iter}{rank}"
+        # Tracebacks and error messages can quote secrets of the config.
         write_text(run.dir / f"{stem}.txt", redact("\n".join(_report(run, error))))
         if self.batch and run.batch is not None:
             write_portable(run.dir / f"{stem}.pt", {"batch": run.batch, "phase": run.phase})
@@ -67,7 +68,8 @@ def _describe(name: str, tensor: Tensor) -> str:
     shape = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)} on {tensor.device}"
     if not tensor.numel():
         return f"{name}: {shape}"
+    # In double precision, so that large integers show their true range; MPS does not have it.
     values = tensor.detach().double() if tensor.device.type != "mps" else tensor.detach().float()
-    faults = int(values.isfinite().logical_not().sum())
-    fault = f", {faults} not finite" if faults else ""
-    return f"{name}: {shape}, {values.min():.4g} to {values.max():.4g}{fault}"
+    count = int(values.isfinite().logical_not().sum())
+    not_finite = f", {count} not finite" if count else ""
+    return f"{name}: {shape}, {values.min():.4g} to {values.max():.4g}{not_finite}"

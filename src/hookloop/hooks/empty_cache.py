@@ -1,4 +1,4 @@
-"""`EmptyCache`: gives memory that torch keeps for later back to the GPU."""
+"""`EmptyCache`: release memory that torch keeps cached on the device."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class EmptyCache(Hook):
     """Release the allocator's cache of a CUDA or MPS device, in training, validation and test.
 
-    It helps when another process needs the memory or when fragments fill it; it costs time, since
-    the memory has to be asked for again. On a CPU it does nothing.
+    It helps when another process needs the memory or when it is fragmented; it costs time, since
+    the memory has to be allocated again. On a CPU it does nothing.
 
     Args:
         before_epoch: Whether to release before the pass over a data set.
@@ -35,7 +35,9 @@ class EmptyCache(Hook):
         self, before_epoch: bool = False, after_iter: bool = False, after_epoch: bool = True
     ) -> None:
         if not (before_epoch or after_iter or after_epoch):
-            raise HookError("EmptyCache does nothing: give before_epoch, after_iter, after_epoch.")
+            raise HookError(
+                "EmptyCache would do nothing: give before_epoch, after_iter or after_epoch."
+            )
         self.releases_before_epoch = before_epoch
         self.releases_after_iter = after_iter
         self.releases_after_epoch = after_epoch
@@ -53,12 +55,13 @@ class EmptyCache(Hook):
         if self.releases_after_epoch:
             self._release(run)
 
+    # Validation and test do the same at their points, as MMEngine's EmptyCacheHook does.
     before_val_epoch = before_test_epoch = before_train_epoch
     after_val_iter = after_test_iter = after_train_iter
     after_val = after_test = after_train_epoch
 
     def _release(self, run: Run) -> None:
-        self.count += 1
+        self.count += 1  # For tests: on a CPU there is nothing else to see.
         if run.device.type == "cuda":
             torch.cuda.empty_cache()
         elif run.device.type == "mps":

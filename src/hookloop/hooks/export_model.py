@@ -1,4 +1,4 @@
-"""`ExportModel`: the trained model for other programs."""
+"""`ExportModel`: write the trained model for other programs."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ SUFFIXES = {"safetensors": ".safetensors", "torchscript": ".pt", "export": ".pt2
 
 @dataclass(frozen=True)
 class Example:
-    """What a model is traced with."""
+    """The inputs that a model is traced with."""
 
     args: tuple[object, ...]
     kwargs: dict[str, object]
 
     @classmethod
     def of(cls, inputs: object) -> Example:
-        """Read inputs as the engine would pass them: a mapping by name, a sequence by place."""
+        """Read inputs as the engine passes them: a mapping by name, a sequence by position."""
         if isinstance(inputs, Mapping):
             return cls((), {str(name): value for name, value in inputs.items()})
         return cls(tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,), {})
 
     def shapes(self) -> dict[str, object] | tuple[object, ...]:
-        """Let the number of samples be any, where the model does."""
+        """Return dynamic shapes: any number of samples, if the model allows it."""
 
         def batch(value: object) -> object:
             free = isinstance(value, torch.Tensor) and value.ndim > 0
@@ -54,11 +54,11 @@ class ExportModel(Hook):
 
     ``safetensors`` holds the weights alone, ``torchscript`` a traced program and ``export`` a
     program of ``torch.export``; the last two are traced with the inputs of the last batch, and
-    take any number of samples where the model does.
+    take any number of samples if the model does.
 
     Args:
         format: ``"safetensors"``, ``"torchscript"`` or ``"export"``.
-        file: Its name in the run directory; ``model`` with the format's ending when not given.
+        file: Its name in the run directory; by default ``model`` with the format's ending.
         inputs: ``inputs(run)`` returns the example to trace with, instead of the last batch.
 
     Example:
@@ -88,23 +88,27 @@ class ExportModel(Hook):
             return
         try:
             self._write(run)
-        except OSError as error:  # The training is done: a full disk does not undo it.
+        except OSError as error:
+            # The training is done, and a full disk must not make it a failed run. Any other error,
+            # such as a model that cannot be traced, is the user's to fix and is raised.
             run.plan.disable(self, "after_train", error)
 
     def _write(self, run: Run) -> None:
         path = run.dir / self.file
         make_folder(path.parent, run.dir)
+        # A copy, because the model of the run stays on its device and in its mode.
         model = copy.deepcopy(run.model).cpu().eval()
         if self.format == "safetensors":
             from safetensors.torch import save_model
 
             with drafted(path) as draft:
-                draft.touch()  # Raises what the system says, unlike what follows.
+                draft.touch()  # Raises OSError if it cannot be written; safetensors does not.
                 mode = draft.stat().st_mode
                 save_model(model, str(draft))
-                draft.chmod(mode)  # It makes a file for its owner alone, whatever the umask says.
+                draft.chmod(mode)  # safetensors ignores the umask: only the owner could read it.
             return
         example = Example.of(to_device(self.inputs(run), torch.device("cpu")))
+        # Tracing runs the model, which may draw random numbers.
         with torch.random.fork_rng(devices=[]), torch.no_grad(), drafted(path) as draft:
             self._trace(model, example, draft)
 
@@ -117,6 +121,7 @@ class ExportModel(Hook):
                 torch.export.save(program, path)
                 return
             with warnings.catch_warnings():
+                # torch deprecates TorchScript; who asks for the format knows that.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 traced = torch.jit.trace(  # type: ignore[no-untyped-call]
                     model,
@@ -126,7 +131,9 @@ class ExportModel(Hook):
                 )
                 torch.jit.save(traced, str(path))
         except (TypeError, RuntimeError) as error:
-            with path.open("ab") as file:  # What the system says is clearer than what torch says.
+            # torch reports a full disk as a RuntimeError. Writing a megabyte raises the system's
+            # own OSError in that case, which is clearer.
+            with path.open("ab") as file:
                 file.write(bytes(1 << 20))
             raise ModelError(
                 f"ExportModel: the model cannot be traced as {self.format} with the inputs of the "
@@ -139,5 +146,5 @@ def _inputs_of(run: Run) -> object:
     inputs = cast("Sequence[object]", batch)[0] if is_pair(batch) else batch
     if size_of(inputs) != 1:
         return inputs
-    # A single sample twice: where torch sees a size of one, it makes that a condition.
-    return tree_map_only(torch.Tensor, lambda one: one.repeat_interleave(2, 0), inputs)
+    # Repeat a single sample: torch.export makes a size of one a fixed size of the program.
+    return tree_map_only(torch.Tensor, lambda tensor: tensor.repeat_interleave(2, 0), inputs)

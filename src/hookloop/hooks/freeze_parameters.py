@@ -1,4 +1,4 @@
-"""`FreezeParameters`: holds some parameters still at the beginning of a training."""
+"""`FreezeParameters`: keep some parameters fixed at the beginning of a training."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class FreezeParameters(Hook):
     """Freeze the parameters whose names match, until a moment of the run.
 
-    They get no gradients, so optimizers pass them by. Buffers go on changing; what was frozen
-    before stays frozen. At the end of the run all are as they were found.
+    They get no gradients, so optimizers skip them. Buffers keep changing. Parameters that were
+    frozen before stay frozen, and the end of the run thaws the others.
 
     Args:
         patterns: Names or ``fnmatch`` patterns: ``"backbone.*"``, ``"*.bias"``.
@@ -40,11 +40,14 @@ class FreezeParameters(Hook):
         self._frozen: list[Parameter] = []
 
     def before_train(self, run: Run) -> None:
-        chosen = _matching(dict(run.model.named_parameters()), self.patterns)
+        # First, so that a misspelled pattern is rejected in a resumed run too.
+        chosen = _find_matching(dict(run.model.named_parameters()), self.patterns)
         if self._is_over(run):
             return
-        self._frozen = [one for one in chosen if one.requires_grad]
-        if len(self._frozen) == sum(one.requires_grad for one in run.model.parameters()):
+        # Only these: what the user has frozen must not be thawed at the end.
+        self._frozen = [parameter for parameter in chosen if parameter.requires_grad]
+        trainable = sum(parameter.requires_grad for parameter in run.model.parameters())
+        if len(self._frozen) == trainable:
             self._frozen = []
             raise HookError(
                 f"FreezeParameters: {', '.join(self.patterns)} matches every trainable parameter: "
@@ -52,7 +55,7 @@ class FreezeParameters(Hook):
             )
         for parameter in self._frozen:
             parameter.requires_grad_(False)
-            parameter.grad = None
+            parameter.grad = None  # With a gradient of zeros, momentum and weight decay would act.
 
     def after_train_iter(self, run: Run) -> None:
         if self._frozen and self._is_over(run):
@@ -63,7 +66,7 @@ class FreezeParameters(Hook):
             self._thaw()
 
     def after_run(self, run: Run) -> None:
-        self._thaw()
+        self._thaw()  # The model belongs to the user, who may continue with it.
 
     def _is_over(self, run: Run) -> bool:
         return self.until is not None and self.until.reached(run.progress)
@@ -74,10 +77,11 @@ class FreezeParameters(Hook):
         self._frozen = []
 
 
-def _matching(named: dict[str, Parameter], patterns: Sequence[str]) -> list[Parameter]:
+def _find_matching(named: dict[str, Parameter], patterns: Sequence[str]) -> list[Parameter]:
     chosen: dict[str, Parameter] = {}
     for pattern in patterns:
-        found = {name: one for name, one in named.items() if fnmatchcase(name, pattern)}
+        # fnmatchcase, because fnmatch ignores the case on Windows.
+        found = {name: parameter for name, parameter in named.items() if fnmatchcase(name, pattern)}
         if not found:
             raise HookError(
                 f"FreezeParameters: no parameter matches '{pattern}'."

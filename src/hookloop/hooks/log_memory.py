@@ -1,4 +1,4 @@
-"""`LogMemory`: the memory of host and device along the training."""
+"""`LogMemory`: record the memory of host and device during training."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LogMemory(Hook):
     """Record ``train/memory/...`` in MiB, and write a summary at given iterations.
 
     ``rss`` and ``rss_peak`` are the resident memory of the process; ``device``, ``device_peak`` and
-    ``device_reserved`` that of a CUDA or MPS device, where there is one.
+    ``device_reserved`` that of a CUDA or MPS device, if there is one.
 
     Args:
         every: Interval in iterations.
@@ -36,7 +36,8 @@ class LogMemory(Hook):
 
     def __init__(self, every: Every | int | str = 50, summary_at: Sequence[int] = ()) -> None:
         if any(iter < 1 for iter in summary_at):
-            raise HookError("LogMemory: summary_at holds completed iterations, from 1 on.")
+            raise HookError("LogMemory: summary_at holds completed iterations, 1 or more.")
+        # Not self.every: the plan would then skip iterations that summary_at names.
         self._every = interval_of(self, every)
         if self._every.unit != "iters":
             raise HookError(f"LogMemory: give iterations, not '{self._every}'.")

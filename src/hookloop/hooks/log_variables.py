@@ -1,4 +1,4 @@
-"""`LogVariables`: the epoch's numbers in the log."""
+"""`LogVariables`: log the numbers of each epoch."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from hookloop.runs.run_log import LOGGER
 if TYPE_CHECKING:
     from hookloop.core.run import Phase, Run
 
-# Of its own, so that to print these lines does not print whatever else is logged.
+# A logger of its own, so that printing these lines does not print everything else that is logged.
 _log = logging.getLogger(f"{LOGGER}.variables")
 
 
 class LogVariables(Hook):
-    """Log the numbers of each epoch, validation and test, a line each.
+    """Log the numbers of each epoch, validation and test, one per line.
 
-    They go to the logger ``hookloop``; where the program has not set up logging, they are printed.
+    They go to the logger ``hookloop``; if the program has not set up logging, they are printed.
 
     Args:
-        variables: Names or patterns, for example ``["*/loss/mean"]``; everything when not given.
+        variables: Names or patterns, for example ``["*/loss/mean"]``; everything by default.
 
     Example:
         >>> LogVariables(["val/*"]).reads
@@ -38,11 +38,12 @@ class LogVariables(Hook):
         if isinstance(variables, str):
             raise HookError(f"LogVariables: variables is a list, write ['{variables}'].")
         self.variables = tuple(variables or ("*/*",))
+        # As a reader it must come after the hooks that compute what it logs, which the plan checks.
         self.reads = self.variables
         self._open: OpenLog | None = None
 
     def before_run(self, run: Run) -> None:
-        if run.world.is_main:
+        if run.world.is_main:  # The others would print the same lines.
             self._open = OpenLog(logger=_log.name)
 
     def after_train_epoch(self, run: Run) -> None:

@@ -1,4 +1,4 @@
-"""`MaskOutputs`: leaves classes out that cannot be right."""
+"""`MaskOutputs`: rule out classes that cannot be right."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class MaskOutputs(Hook):
-    """Replace the scores of all classes but some, before loss and metrics see them.
+    """Replace the scores of all classes except some, before loss and metrics see them.
 
     It is for evaluating on data that has only some of the classes the model knows. The output is
     copied, and the classes are those of its last dimension.
 
     Args:
-        keep: Numbers of the classes that stay.
-        value: What the others get.
-        key: The entry to mask, where the output is a mapping.
+        keep: Numbers of the classes that are kept.
+        value: The score of the others.
+        key: The entry to mask, if the output is a mapping.
         phases: Where: ``"val"``, ``"test"``, ``"train"``.
 
     Example:
@@ -45,7 +45,7 @@ class MaskOutputs(Hook):
         phases: Sequence[str] = ("val", "test"),
     ) -> None:
         if not keep or min(keep) < 0:
-            raise HookError(f"MaskOutputs: keep={list(keep)}: give numbers of classes, from 0 on.")
+            raise HookError(f"MaskOutputs: keep={list(keep)}: give numbers of classes, 0 or more.")
         if not phases or set(phases) - {"train", "val", "test"}:
             raise HookError(f"MaskOutputs: phases={list(phases)}: write train, val or test.")
         self.keep = tuple(keep)
@@ -69,12 +69,13 @@ class MaskOutputs(Hook):
             )
 
     def masked(self, scores: Tensor) -> Tensor:
-        """Return the scores with all classes masked but those that are kept."""
+        """Return the scores with all classes masked except the kept ones."""
         if max(self.keep) >= scores.shape[-1]:
             raise HookError(
                 f"MaskOutputs: there is no class {max(self.keep)}: the output has "
                 f"{scores.shape[-1]}."
             )
         kept = torch.tensor(self.keep, device=scores.device)
+        # Not in place: autograd may need the scores, and another hook may have kept them.
         masked = torch.full_like(scores, self.value)
         return masked.index_copy(-1, kept, scores.index_select(-1, kept))

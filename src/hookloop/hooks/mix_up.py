@@ -1,4 +1,4 @@
-"""`MixUp`: trains on weighted means of samples."""
+"""`MixUp`: train on weighted means of samples."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from torch import Tensor
 
 from hookloop.data.description import describe
 from hookloop.errors import HookError
-from hookloop.hooks._mixing import Mixing, Place
+from hookloop.hooks._mixing import BatchKey, Mixing
 
 
 class MixUp(Mixing):
-    """Train on the weighted mean of each sample and another one of its batch.
+    """Train on the weighted mean of each sample and another sample of its batch.
 
     Inputs and targets become ``share * own + (1 - share) * other``; the share is drawn from
-    Beta(alpha, alpha), once per microbatch. Classes become shares of classes, for a loss that takes
-    them, as ``cross_entropy`` does. Validation and test see the data as it is, and their metrics
-    mean what they did; the training loss is higher than on samples that are not mixed. The random
-    numbers are the hook's own and part of its state, so a resume repeats them.
+    Beta(alpha, alpha), once per microbatch. Classes become probabilities of classes, for a loss
+    that takes them, as ``cross_entropy`` does. Validation and test are not changed; the training
+    loss is higher than on samples that are not mixed. The random numbers are the hook's own and
+    part of its state, so a resume repeats them.
 
     Args:
-        classes: How many classes there are; None where the targets are no classes.
+        classes: The number of classes; None if the targets are not classes.
         alpha: Both parameters of the Beta distribution: 0.2 mixes little, 1 evenly.
         probability: Share of the batches that are mixed.
-        until: Moment of the run from which on no batch is: ``"90 epochs"``; None for its end.
-        inputs: Where the inputs are in a batch: a place, a key or an attribute.
+        until: Moment of the run after which no batch is mixed: ``"90 epochs"``; None for its end.
+        inputs: Where the inputs are in a batch: an index, a key or an attribute.
         targets: Where the targets are.
 
     Example:
@@ -40,8 +40,8 @@ class MixUp(Mixing):
         alpha: float = 0.2,
         probability: float = 1.0,
         until: int | str | None = None,
-        inputs: Place = 0,
-        targets: Place = 1,
+        inputs: BatchKey = 0,
+        targets: BatchKey = 1,
     ) -> None:
         super().__init__(classes, alpha, probability, until, inputs, targets)
 
@@ -51,6 +51,6 @@ class MixUp(Mixing):
         if not inputs.is_floating_point():
             raise HookError(
                 f"MixUp: the inputs are {describe(inputs)}: only floating-point numbers can be "
-                "mixed. Convert them in the data, or mix what is made of them in the model."
+                "mixed. Convert them in the data set, or mix their embeddings in the model."
             )
         return self.blend(inputs, share, order), self.blend(self.soft(targets), share, order)

@@ -1,4 +1,4 @@
-"""`MomentumTeacher`: a slowly following copy of the model, to learn from."""
+"""`MomentumTeacher`: keep a copy of the model that follows it slowly, to learn from."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 class MomentumTeacher(Hook):
     """Keep a teacher whose weights follow the model's, for self-distillation.
 
-    A step finds it as ``MomentumTeacher.of(run)``. After each iteration the teacher keeps the share
-    ``momentum`` of its weights and takes the rest from the model; buffers are copied. The momentum
-    goes from ``momentum`` to ``final`` along a half cosine over the run.
+    A step gets it with ``MomentumTeacher.of(run)``. After each iteration the teacher keeps the
+    share ``momentum`` of its weights and takes the rest from the model; buffers are copied. The
+    momentum moves from ``momentum`` to ``final`` along a half cosine over the run.
 
     Args:
         momentum: Share of its own weights that the teacher keeps, at first.
-        final: The share at the end of the run; None for the same all along.
-        module: The submodule to copy, for example ``"backbone"``; all of the model by default.
+        final: The share at the end of the run; None keeps it constant.
+        module: The submodule to copy, for example ``"backbone"``; the whole model by default.
         eval_mode: Whether the teacher is in evaluation mode.
 
     Example:
@@ -69,7 +69,7 @@ class MomentumTeacher(Hook):
 
     @property
     def teacher(self) -> nn.Module:
-        """The teacher; there is one as soon as training or evaluation begins."""
+        """The teacher; it exists once training or evaluation has begun."""
         if self._teacher is None:
             raise HookError(
                 "MomentumTeacher: there is no teacher before training or evaluation begins."
@@ -77,7 +77,7 @@ class MomentumTeacher(Hook):
         return self._teacher
 
     def share_kept(self, done: float) -> float:
-        """Return the momentum when a part of the run, from 0 to 1, is done."""
+        """Return the momentum after a part of the run, from 0 to 1."""
         return self.final + (self.momentum - self.final) * (1 + math.cos(math.pi * done)) / 2
 
     def state_dict(self) -> dict[str, object]:
@@ -92,20 +92,22 @@ class MomentumTeacher(Hook):
     def before_train(self, run: Run) -> None:
         if self.momentum != self.final and run.progress.total_iters is None:
             raise HookError(
-                "MomentumTeacher: the length of the run is not known, so the momentum cannot go "
+                "MomentumTeacher: the length of the run is not known, so the momentum cannot move "
                 "to 'final': give final=None, or max_iters= to the Trainer."
             )
         self.before_val(run)
 
     def before_val(self, run: Run) -> None:
-        """A checkpoint that is only evaluated has no training before; its step wants a teacher."""
+        # A checkpoint may be evaluated without training, and the step needs the teacher there too.
         if self._teacher is not None:
             return
         student = _submodule(run.model, self.module)
+        # Its own mode and no gradients: it is evaluated, not trained.
         self._teacher = copy.deepcopy(student).requires_grad_(False).train(not self.eval_mode)
         if self._loaded:
             self._teacher.load_state_dict(dict(self._loaded))
             self._loaded = {}
+        # Collected once, so that an iteration does not walk the modules.
         self._pairs = list(self._teacher.parameters()), list(student.parameters())
         self._buffers = list(self._teacher.buffers()), list(student.buffers())
 
@@ -116,7 +118,7 @@ class MomentumTeacher(Hook):
         share = self.share_kept(min(1.0, run.progress.iter / total)) if total else self.momentum
         with torch.no_grad():
             torch._foreach_lerp_(*self._pairs, 1 - share)
-            if self._buffers[0]:
+            if self._buffers[0]:  # torch._foreach_copy_ rejects empty lists.
                 torch._foreach_copy_(*self._buffers)
 
 

@@ -1,4 +1,4 @@
-"""`PlotLines`: sequences of single samples as curves."""
+"""`PlotLines`: draw sequences of single samples as curves."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor
 
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError, MetricError, nearest
-from hookloop.hooks._figures import file_name, moment, new_figure, require_plots, show
+from hookloop.hooks._figures import file_name, moment_label, new_figure, require_plots, save_picture
 from hookloop.hooks.accumulate_variables import (
     check_streams,
     find_variable,
-    is_among,
-    known_variables,
+    is_selected,
+    list_variables,
     stream_of,
     to_array,
 )
@@ -35,7 +35,7 @@ class PlotLines(Hook):
     Args:
         variables: Names of sequences, drawn into one picture: a prediction and its target.
         examples: How many samples to draw of each stream.
-        id_variable: What identifies a sample; its number when not given.
+        id_variable: The variable that identifies a sample; by default its number.
         pad_mask: A variable that is true where a sequence has an entry.
         limits: Lowest and highest value of the vertical axis.
         streams: Where: ``"val"``, ``"test"`` or names of single streams.
@@ -45,7 +45,7 @@ class PlotLines(Hook):
         4
     """
 
-    on_error = "disable"
+    on_error = "disable"  # A picture that cannot be drawn must not end a training.
     draws_random_numbers = False
 
     def __init__(
@@ -87,8 +87,9 @@ class PlotLines(Hook):
         self._draw(run)
 
     def _draw(self, run: Run) -> None:
-        if not run.world.is_main or not is_among(run, self.streams):
+        if not run.world.is_main or not is_selected(run, self.streams):
             return
+        # Counted per stream: several streams take turns within one validation.
         drawn = self._drawn.get(stream_of(run), 0)
         if drawn >= self.examples:
             return
@@ -108,19 +109,22 @@ class PlotLines(Hook):
         figure = new_figure(7, 4)
         axes = figure.subplots()
         for name, values in curves.items():
+            # Markers keep a sequence of one entry visible and would clutter a long one.
             axes.plot(values, label=name, marker="." if len(values) < 50 else None)
-        axes.set(title=f"{stream}, {identity}, {moment(run)}", xlabel="index", ylim=self.limits)
+        axes.set(
+            title=f"{stream}, {identity}, {moment_label(run)}", xlabel="index", ylim=self.limits
+        )
         axes.legend()
         words = file_name(identity, *self.variables)
-        file = run.dir / "plots" / file_name(moment(run)) / stream / f"{words}.png"
-        show(run, f"{stream}/lines/{identity}", figure, file)
+        file = run.dir / "plots" / file_name(moment_label(run)) / stream / f"{words}.png"
+        save_picture(run, f"{stream}/lines/{identity}", figure, file)
 
     def _variable(self, run: Run, name: str) -> NDArray[np.generic]:
         found = find_variable(run, name)
         if found is None or (isinstance(found, Tensor) and found.ndim == 0):
-            known = known_variables(run)
+            existing = list_variables(run)
             raise MetricError(
                 f"{self.name}: there is no sequence '{name}' in the batch or the output of "
-                f"'{run.stream}'.{nearest(name, known)} There are: {', '.join(known)}."
+                f"'{run.stream}'.{nearest(name, existing)} There are: {', '.join(existing)}."
             )
         return to_array(found)

@@ -1,4 +1,4 @@
-"""`ProfileOperators`: where the time of an iteration goes, operator by operator."""
+"""`ProfileOperators`: show how long each operator of an iteration takes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _log = logging.getLogger("hookloop")
 
 
 class ProfileOperators(Hook):
-    """Profile some iterations with torch's profiler, and leave traces and a table.
+    """Profile some iterations with torch's profiler, and write traces and a table.
 
-    In ``profile/`` of the run directory are, for each repetition, ``trace_<n>.json``, which
-    Perfetto (ui.perfetto.dev) and chrome://tracing open, and ``operators_<n>.txt``, the operators
-    that took longest. Only the main process profiles.
+    For each repetition, ``profile/`` in the run directory gets ``trace_<n>.json``, which Perfetto
+    (ui.perfetto.dev) and chrome://tracing open, and ``operators_<n>.txt``, the operators that took
+    longest. Only the main process profiles.
 
     Args:
-        wait: Iterations before each repetition that are left alone.
-        warmup: Iterations after these in which the profiler runs and forgets.
+        wait: Iterations before each repetition that are not profiled.
+        warmup: Iterations after these in which the profiler runs and discards what it records.
         active: Iterations that are profiled.
-        repeat: How many times this is done.
-        first_epoch: Profile all of the first epoch instead.
+        repeat: How many times to do this.
+        first_epoch: Profile the whole first epoch instead.
         details: What else to record: ``"shapes"``, ``"memory"``, ``"stack"``, ``"flops"``.
         tensorboard: Whether to write the trace to ``profile/tensorboard`` too, for its plugin.
         rows: Length of the table.
@@ -44,7 +44,7 @@ class ProfileOperators(Hook):
         32
     """
 
-    priority = Priority.VERY_LOW
+    priority = Priority.VERY_LOW  # So that the work of other hooks is part of the iteration.
     draws_random_numbers = False
 
     def __init__(  # noqa: PLR0913 - the profiler's own
@@ -85,13 +85,13 @@ class ProfileOperators(Hook):
         self._written = 0
 
     def before_train(self, run: Run) -> None:
-        if run.world.is_main and not self._written:
+        if run.world.is_main and not self._written:  # A second train() does not profile again.
             self._steps = 0
             total, unseen = run.progress.total_iters, self._cycle - self._active
             if not self.first_epoch and total is not None and total - run.progress.iter <= unseen:
                 _log.warning(
-                    "ProfileOperators leaves nothing: wait and warmup are %d iterations, the run "
-                    "has %d.", unseen, total - run.progress.iter,
+                    "ProfileOperators will write nothing: wait and warmup are %d iterations, the "
+                    "run has %d.", unseen, total - run.progress.iter,
                 )  # fmt: skip
             make_folder(run.dir / "profile", run.dir)
             self._start(run)
@@ -114,7 +114,7 @@ class ProfileOperators(Hook):
         self._stop()
 
     def _start(self, run: Run) -> None:
-        # A profiler for each repetition: one for all would clear its events in between.
+        # One profiler per repetition: a single one would clear its events between repetitions.
         activities = [ProfilerActivity.CPU]
         if run.device.type == "cuda":
             activities.append(ProfilerActivity.CUDA)
@@ -131,6 +131,7 @@ class ProfileOperators(Hook):
 
     def _stop(self) -> None:
         if self._profiler is not None:
+            # Forgotten first: if writing fails in stop(), after_run must not stop it again.
             profiler, self._profiler = self._profiler, None
             profiler.stop()
 
@@ -145,6 +146,7 @@ class ProfileOperators(Hook):
         write_text(folder / f"operators_{self._written}.txt", table)
         if self.tensorboard:
             make_folder(folder / "tensorboard", run.dir)
+            # The plugin finds files by this ending and shows the part before it as the worker.
             plugin_name = f"rank{run.world.rank}.{self._written}.pt.trace.json"
             with drafted(folder / "tensorboard" / plugin_name) as draft:
                 shutil.copyfile(trace, draft)

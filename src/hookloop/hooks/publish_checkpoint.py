@@ -1,4 +1,4 @@
-"""`PublishCheckpoint`: the run's result, ready to be given away."""
+"""`PublishCheckpoint`: write the result of a run in a form to share."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ WHICH = ("last", "best")
 
 
 class PublishCheckpoint(Hook):
-    """When the training is over, write its last and best checkpoints without what others need not.
+    """After the training, write its last and best checkpoints without what only a resume needs.
 
-    The files stand beside the checkpoints, named after these and after the first digits of their
-    own SHA-256: ``epoch_5-1a2b3c4d.pth``. They need a hook that saves, such as `SaveCheckpoint`.
+    The files are beside the checkpoints, named after them and after the first digits of their own
+    SHA-256: ``epoch_5-1a2b3c4d.pth``. A hook that saves is needed, such as `SaveCheckpoint`.
 
     A single part is written as it is: ``model.load_state_dict(torch.load(path))`` takes it. Epoch,
-    iteration and metrics are in the files, too: ``torch.load(path).metadata``, or the entry
-    ``hookloop`` in the header of a safetensors file. If the last checkpoint is also the best, one
-    file stands for both.
+    iteration and metrics are in the files too: ``torch.load(path).metadata``, or the entry
+    ``hookloop`` in the header of a safetensors file. If the last checkpoint is also the best, there
+    is one file for both.
 
     Args:
         keys: Parts to keep, for example ``["model", "averaged", "config"]``.
@@ -45,7 +45,7 @@ class PublishCheckpoint(Hook):
     """
 
     priority = Priority.VERY_LOW
-    on_error = "disable"
+    on_error = "disable"  # The training is done; a copy that fails does not undo it.
 
     def __init__(
         self,
@@ -57,15 +57,15 @@ class PublishCheckpoint(Hook):
         self.keys = (keys,) if isinstance(keys, str) else tuple(keys)
         self.which = (which,) if isinstance(which, str) else tuple(which)
         self.formats = tuple(formats)
-        for name, values, known in (
+        for name, values, choices in (
             ("which", self.which, WHICH),
             ("formats", self.formats, get_args(Format)),
         ):
             for value in values:
-                if value not in known:
+                if value not in choices:
                     raise HookError(
-                        f"PublishCheckpoint: {name} takes {' and '.join(known)}, not '{value}'."
-                        f"{nearest(value, known)}"
+                        f"PublishCheckpoint: {name} takes {' and '.join(choices)}, not '{value}'."
+                        f"{nearest(value, choices)}"
                     )
         if not self.keys:
             raise HookError("PublishCheckpoint: keys names nothing to publish.")
@@ -78,35 +78,40 @@ class PublishCheckpoint(Hook):
         self._trained = True
 
     def after_run(self, run: Run) -> None:
+        # At after_run, not after_train: the last checkpoint is durable only then. A failed or
+        # interrupted run has no result yet.
         if not self._trained or run.outcome.status not in ("completed", "stopped"):
             return
         if run.world.is_main:
+            # Checkpoints may be in other stores too, which only the hooks that save know.
             stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
-            for place, last in places_of(str(run.dir), stores):
-                store = CheckpointStore(place)
+            for location, last in places_of(str(run.dir), stores):
+                store = CheckpointStore(location)
                 for names in self._chosen(store, last):
                     about = _metadata(store.index.entries.get(names[0]), names)
                     written = publish(store, names[0], self.keys, self.formats, about)
                     _log.info("Published '%s' as %s.", names[0], ", ".join(written))
 
     def _chosen(self, store: CheckpointStore, last: str | None) -> list[list[str]]:
-        """Name the checkpoints of a store to publish; several names of one file go together."""
+        """Return the names of the checkpoints to publish, one list of names per file."""
         entries = store.index.entries
-        best = [one.name for one in entries.values() if one.kind == "best"]
-        name = last if last is not None else store.last()
-        chosen = [name] if name and "last" in self.which else []
+        best = [entry.name for entry in entries.values() if entry.kind == "best"]
+        newest = last if last is not None else store.last()
+        chosen = [newest] if newest and "last" in self.which else []
         by_content: dict[object, list[str]] = {}
-        for one in dict.fromkeys([*chosen, *(best if "best" in self.which else [])]):
-            saved = entries.get(one)
-            content = (saved.iter, saved.size, saved.crc32) if saved is not None else one
-            by_content.setdefault(content, []).append(one)
+        for name in dict.fromkeys([*chosen, *(best if "best" in self.which else [])]):
+            saved = entries.get(name)
+            # The best checkpoint is often a regular one under a second name.
+            content = (saved.iter, saved.size, saved.crc32) if saved is not None else name
+            by_content.setdefault(content, []).append(name)
         return list(by_content.values())
 
 
 def _metadata(saved: Saved | None, names: Sequence[str]) -> dict[str, object]:
-    """Return what those who get a published file should know of it."""
+    """Return the metadata of a published file."""
     about: dict[str, object] = {"hookloop": VERSION, "checkpoints": list(names)}
     if saved is not None:
+        # A safetensors header is JSON, which has neither NaN nor infinity.
         metrics = {name: value for name, value in saved.metrics.items() if isfinite(value)}
         about |= {"epoch": saved.epoch, "iter": saved.iter, "metrics": metrics}
     return about

@@ -1,4 +1,4 @@
-"""`RecomputeBatchNorm`: exact statistics for batch norm, instead of a running average."""
+"""`RecomputeBatchNorm`: give batch norm exact statistics instead of a running average."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _log = logging.getLogger("hookloop")
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What the model was called with.
+class Inputs:
+    """The arguments of one call of the model.
 
     Attributes:
-        samples: How many samples it is.
-        args: The arguments by position.
-        kwargs: Those by name.
-        on_cpu: Which of the tensors among them are in main memory, of a checkpoint that is loaded.
+        samples: How many samples they hold.
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+        on_cpu: If loaded from a checkpoint, which of the tensors were in main memory.
     """
 
     samples: int
@@ -43,21 +43,24 @@ class Kept:
     on_cpu: tuple[bool, ...] | None = None
 
     def plain(self, device: torch.device) -> dict[str, object] | None:
-        """Return it for a checkpoint; None if that cannot hold it."""
+        """Return them for a checkpoint; None if a checkpoint cannot hold them."""
         if not _is_plain((self.args, self.kwargs)):
             return None
-        found = [one for one in tree_leaves((self.args, self.kwargs)) if isinstance(one, Tensor)]
-        on_cpu = tuple(one.device.type == "cpu" != device.type for one in found)
-        given = {"args": self.args, "kwargs": self.kwargs}
-        return {"samples": self.samples, **given, "on_cpu": self.on_cpu or on_cpu}
+        leaves = tree_leaves((self.args, self.kwargs))
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        # A checkpoint is loaded to the CPU. Only some arguments belong back on the device: lengths
+        # for packed sequences, for example, must stay in main memory.
+        on_cpu = tuple(tensor.device.type == "cpu" != device.type for tensor in tensors)
+        arguments = {"args": self.args, "kwargs": self.kwargs}
+        return {"samples": self.samples, **arguments, "on_cpu": self.on_cpu or on_cpu}
 
     @classmethod
-    def of(cls, state: Mapping[str, object]) -> Kept:
+    def of(cls, state: Mapping[str, object]) -> Inputs:
         """Take back what `plain` returned."""
         return cls(**state)  # type: ignore[arg-type]
 
-    def moved(self, device: torch.device) -> Kept:
-        """Return it as it was before it was saved: beside the model, but for what was not there."""
+    def moved(self, device: torch.device) -> Inputs:
+        """Return them on the devices that they were on when they were saved."""
         if self.on_cpu is None:
             return self
         stays = iter(self.on_cpu)
@@ -66,23 +69,23 @@ class Kept:
             return tensor if next(stays) else tensor.to(device)
 
         args, kwargs = tree_map_only(Tensor, move, (self.args, self.kwargs))
-        return Kept(self.samples, args, kwargs)
+        return Inputs(self.samples, args, kwargs)
 
 
 class RecomputeBatchNorm(Hook):
-    """Recompute the statistics of batch norm, with the weights as they are, from recent batches.
+    """Recompute the statistics of batch norm, with the current weights, from recent batches.
 
-    The inputs of the last ``samples`` samples of the epoch are kept and shown to the model once
-    more: each layer then has the exact mean and unbiased variance of what it saw. Momentum, other
-    buffers, random numbers and the training itself stay as they are; no data is read. A checkpoint
-    that is made while inputs are kept holds them, so that a resumed run computes the same
-    statistics: within an epoch, and with ``at="validation"`` until the validation is done. Its size
-    grows by that of ``samples`` inputs.
+    The inputs of the last ``samples`` samples of the epoch are kept and passed through the model
+    once more: each layer then has the exact mean and unbiased variance of its inputs. Momentum,
+    other buffers, random numbers and the training itself do not change; no data is read. A
+    checkpoint that is made while inputs are kept holds them, so that a resumed run computes the
+    same statistics: within an epoch, and with ``at="validation"`` until the validation is done. It
+    grows by the size of ``samples`` inputs.
 
     Args:
         samples: How many samples to use, at least; the inputs stay in memory and in checkpoints.
-        at: ``"epoch"``, when one's training is done, or ``"validation"``, right before it, for
-            the weights that are validated: with `AverageWeights` these are the averaged ones.
+        at: ``"epoch"``, after the training of an epoch, or ``"validation"``, right before a
+            validation and for its weights: with `AverageWeights` these are the averaged ones.
 
     Example:
         >>> RecomputeBatchNorm(samples=512, at="validation").samples
@@ -101,12 +104,12 @@ class RecomputeBatchNorm(Hook):
         self.samples = samples
         self.at = at
         self._handle: RemovableHandle | None = None
-        self._window: deque[Kept] = deque()
+        self._window: deque[Inputs] = deque()
         self._device = torch.device("cpu")
         self._is_warned = False
 
     def state_dict(self) -> dict[str, object]:
-        kept = [one.plain(self._device) for one in self._window]
+        kept = [inputs.plain(self._device) for inputs in self._window]
         if None in kept:
             if not self._is_warned:
                 self._is_warned = True
@@ -120,18 +123,19 @@ class RecomputeBatchNorm(Hook):
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         kept = cast("list[Mapping[str, object]]", state.get("window", []))
-        self._window = deque(Kept.of(one) for one in kept)
+        self._window = deque(map(Inputs.of, kept))
 
     def before_train(self, run: Run) -> None:
         self._device = run.device
         if not any(_has_statistics(layer) for layer in run.model.modules()):
             _log.warning("RecomputeBatchNorm: the model has no batch norm with statistics.")
             return
-        self._window = deque(one.moved(run.device) for one in self._window)
+        self._window = deque(inputs.moved(run.device) for inputs in self._window)
+        # A hook of the model, not run.batch: a step may call the model with anything.
         self._handle = run.model.register_forward_pre_hook(self._keep, with_kwargs=True)
 
     def before_train_epoch(self, run: Run) -> None:
-        if run.progress.iter_in_epoch == 0:  # Otherwise a resumed run continues this epoch.
+        if run.progress.iter_in_epoch == 0:  # Not when a resumed run continues this epoch.
             self._window.clear()
 
     def after_train_epoch(self, run: Run) -> None:
@@ -147,15 +151,17 @@ class RecomputeBatchNorm(Hook):
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
-        if run.progress.stage != "inside":  # Otherwise a later call continues this epoch.
+        if run.progress.stage != "inside":  # Inside an epoch, a later train() continues it.
             self._window.clear()
 
     def _keep(self, model: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+        # Evaluations and passes without gradients, such as those of a teacher, are not training.
         if not (model.training and torch.is_grad_enabled()):
             return
+        # Detached, or the graph of every kept batch would stay in memory.
         args, kwargs = tree_map_only(Tensor, Tensor.detach, (args, kwargs))
-        self._window.append(Kept(size_of([*args, *kwargs.values()]), args, kwargs))
-        held = sum(one.samples for one in self._window)
+        self._window.append(Inputs(size_of([*args, *kwargs.values()]), args, kwargs))
+        held = sum(inputs.samples for inputs in self._window)
         while held - self._window[0].samples >= self.samples:
             held -= self._window.popleft().samples
 
@@ -163,8 +169,9 @@ class RecomputeBatchNorm(Hook):
         if self._handle is None or not self._window:
             return
         was_training = run.model.training
-        run.model.train()  # It is, but for a resumed run whose first act is a validation.
-        before = {name: one.clone() for name, one in run.model.named_buffers()}
+        run.model.train()  # It already is, unless a resumed run begins with a validation.
+        # The forward passes update running averages and counters, which are put back below.
+        before = {name: buffer.clone() for name, buffer in run.model.named_buffers()}
         moments: dict[nn.Module, Moments] = {}
 
         def observe(layer: nn.Module, args: tuple[Tensor, ...]) -> None:
@@ -174,14 +181,14 @@ class RecomputeBatchNorm(Hook):
         devices = [run.device] if run.device.type == "cuda" else []
         try:
             with torch.no_grad(), torch.random.fork_rng(devices):
-                for kept in self._window:
-                    run.model(*kept.args, **kept.kwargs)
+                for inputs in self._window:
+                    run.model(*inputs.args, **inputs.kwargs)
         finally:
             for handle in handles:
                 handle.remove()
             with torch.no_grad():
-                for name, one in run.model.named_buffers():
-                    one.copy_(before[name])
+                for name, buffer in run.model.named_buffers():
+                    buffer.copy_(before[name])
             run.model.train(was_training)
         for layer, seen in moments.items():
             layer.running_mean.copy_(seen.mean)  # type: ignore[operator]
@@ -201,7 +208,8 @@ def _has_statistics(layer: nn.Module) -> bool:
 
 
 def _is_plain(value: object) -> bool:
-    """Return whether a checkpoint can hold a value: it is loaded without running any code."""
+    """Return whether a checkpoint can hold a value."""
+    # Exact types: a subclass would need its class to be loaded, which weights_only forbids.
     if type(value) in (list, tuple):
         return all(map(_is_plain, cast("list[object]", value)))
     if type(value) is dict:

@@ -1,4 +1,4 @@
-"""`RecordHookTimes`: what each hook costs."""
+"""`RecordHookTimes`: measure how long each hook takes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ class RecordHookTimes(Hook):
     """Measure the time of every call of every hook.
 
     After each training epoch ``train/hook_time/<hook>`` is recorded, the seconds per iteration that
-    a hook took since the last epoch's end, validation included. In the end ``hook_times.txt`` lists
-    them by hook and mount point; a test or validation by itself leaves ``hook_times_test.txt`` or
-    ``hook_times_val.txt`` beside it. Calls of a GPU's kernels that a hook only starts do not count.
+    a hook took since the end of the last epoch, validation included. At the end ``hook_times.txt``
+    lists them by hook and mount point; a test or validation without training writes
+    ``hook_times_test.txt`` or ``hook_times_val.txt`` instead. The time of GPU kernels that a hook
+    only launches does not count.
 
     Args:
         file: Name of the table in the run directory; None for none.
@@ -29,7 +30,7 @@ class RecordHookTimes(Hook):
         ('train/hook_time/*',)
     """
 
-    priority = Priority.HIGHEST
+    priority = Priority.HIGHEST  # Wraps the others before they are first called.
     writes = ("train/hook_time/*",)
     draws_random_numbers = False
 
@@ -57,7 +58,7 @@ class RecordHookTimes(Hook):
 
     def after_train_epoch(self, run: Run) -> None:
         totals = self._totals()
-        iters = max(run.progress.iter - self._since_iter, 1)
+        iters = max(run.progress.iter - self._since_iter, 1)  # A resumed epoch may have none left.
         for hook, seconds in totals.items():
             spent = seconds - self._epoch.get(hook, 0.0)
             run.metrics.put(f"train/hook_time/{hook}", spent / iters)
@@ -67,12 +68,12 @@ class RecordHookTimes(Hook):
         self._epoch = {}
         if self.file is not None and run.world.is_main:
             path = run.dir / self.file
-            if self._phase in ("val", "test"):  # The training's own table stays.
+            if self._phase in ("val", "test"):  # Do not overwrite the table of the training.
                 path = path.with_stem(f"{path.stem}_{self._phase}")
             write_text(path, self.table())
 
     def table(self) -> str:
-        """Return what was measured, the most expensive first."""
+        """Return the measured times as a table, the longest first."""
         rows = sorted(self._spent.items(), key=lambda row: -row[1][1])
         lines = [f"{'hook':<24}{'point':<24}{'calls':>9}{'total s':>12}{'us per call':>14}"]
         lines += [
@@ -88,13 +89,13 @@ class RecordHookTimes(Hook):
         return totals
 
     def _measured(self, call: Call, hook: Hook, point: str) -> Call:
-        spent = self._spent
+        spent = self._spent  # A local name costs less than an attribute, in every call.
 
         def measured(*args: object) -> None:
             since = perf_counter()
             try:
                 call(*args)
-            finally:
+            finally:  # The call that fails is counted too.
                 row = spent[hook.name, point]
                 row[0] += 1
                 row[1] += perf_counter() - since

@@ -1,4 +1,4 @@
-"""`RecordThroughput`: how many samples the training takes in per second."""
+"""`RecordThroughput`: measure how many samples are trained on per second."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 class RecordThroughput(Hook):
     """Record ``train/samples_per_second`` and ``train/time_per_sample``, over all ranks.
 
-    The time holds everything between two intervals except validations, so data and hooks too.
-    Nothing is synchronised with a GPU: over an interval its queue evens out.
+    The time includes everything except validations, so also data and hooks. Nothing waits for the
+    GPU: over an interval its queue evens out.
 
     Args:
-        every: Interval in iterations or time; what is left at an epoch's end is recorded there.
+        every: Interval in iterations or time; the rest of an epoch is recorded at its end.
 
     Example:
         >>> RecordThroughput(every=100).writes
@@ -47,7 +47,8 @@ class RecordThroughput(Hook):
         if self._iter != run.progress.iter:
             self._iter = run.progress.iter
             self._counted.clear()
-        # Each microbatch once, also where several optimizers take their turns on it.
+        # Each microbatch counts once, also if several optimizers train on it. By id, because
+        # batches need not be hashable; within an iteration they are all alive.
         if id(run.batch) not in self._counted:
             self._counted.add(id(run.batch))
             self._samples += run.batch_size

@@ -1,4 +1,4 @@
-"""`RecordTimes`: how long iterations take and how much of that is waiting for data."""
+"""`RecordTimes`: measure how long iterations take and how long they wait for data."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class RecordTimes(Hook):
     """Record ``train/data_time`` and ``train/iter_time`` in seconds, every iteration.
 
-    An iteration's time runs from the end of the one before, so that it holds the wait for data and
-    the hooks as well; the first of an epoch begins with the epoch, so validation does not count.
+    The time of an iteration starts at the end of the previous one, so it includes the wait for data
+    and the hooks. For the first one it starts with the epoch, so validation does not count.
 
     Example:
         >>> RecordTimes().writes
@@ -30,6 +30,7 @@ class RecordTimes(Hook):
         self._got_data = 0.0
 
     def before_train(self, run: Run) -> None:
+        # Looked up once: this is a default hook, and every iteration pays for it.
         self._data = run.metrics.series("train/data_time")
         self._iter = run.metrics.series("train/iter_time")
 
@@ -37,7 +38,8 @@ class RecordTimes(Hook):
         self._since = perf_counter()
 
     def before_train_iter(self, run: Run) -> None:
-        self._got_data = perf_counter()  # Recorded later: two at once cost little more than one.
+        # Recorded with the other number: two at once cost little more than one.
+        self._got_data = perf_counter()
 
     def after_train_iter(self, run: Run) -> None:
         now = perf_counter()
@@ -46,4 +48,5 @@ class RecordTimes(Hook):
         self._since = now
 
     def after_val(self, run: Run) -> None:
+        # A validation within an epoch is not part of the next iteration either.
         self._since = perf_counter()

@@ -1,4 +1,4 @@
-"""`RequireMetric`: ends a run that is not good enough in time."""
+"""`RequireMetric`: end a run that is not good enough in time."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 class RequirementNotMetError(RuntimeError):
-    """A run whose metric was not good enough in time; it has failed, though nothing crashed."""
+    """The metric of a run was not good enough in time: the run failed, though nothing crashed."""
 
 
 class RequireMetric(WatchMetric):
-    """Require that a metric passes a value at least once until a moment of the run.
+    """Require that a metric passes a limit at least once before a moment of the run.
 
-    NaN passes nothing. A run that ends before the moment is not judged.
+    NaN never passes. A run that ends before the moment is not checked.
 
     Args:
         metric: What to watch: ``"val/accuracy"``.
-        above: The value that it must exceed; or
-        below: The value that it must fall under.
-        by: Until when, for example ``"10 epochs"`` or a number of iterations. It is judged with
-            the first value at or after that moment.
-        otherwise: ``"fail"`` ends the run as failed, ``"stop"`` ends it in order.
-        stop_when_met: Whether to stop as soon as the value is passed.
+        above: The limit that it must exceed; or
+        below: The limit that it must fall below.
+        by: Until when, for example ``"10 epochs"`` or a number of iterations. The decision is made
+            at the first value at or after that moment.
+        otherwise: ``"fail"`` ends the run as failed, ``"stop"`` ends it normally.
+        stop_when_met: Whether to stop as soon as the limit is passed.
 
     Example:
         >>> RequireMetric("val/accuracy", above=0.9, by="5 epochs").passes(0.93)
@@ -62,7 +62,8 @@ class RequireMetric(WatchMetric):
         self.by = moment_of(self, "by", by)
         self.otherwise = otherwise
         self.stop_when_met = stop_when_met
-        self.ends_training = stop_when_met  # Met or not: one of the two comes.
+        # The training ends either way: when the requirement is met, or at the moment it is not.
+        self.ends_training = stop_when_met
         self._met = False
 
     def state_dict(self) -> dict[str, object]:
@@ -73,7 +74,7 @@ class RequireMetric(WatchMetric):
         self._met = cast("bool", state["met"])
 
     def passes(self, value: float) -> bool:
-        """Tell whether a value is good enough."""
+        """Return whether a value is good enough."""
         if self.above is not None:
             return value > self.above
         return self.below is not None and value < self.below
@@ -83,6 +84,7 @@ class RequireMetric(WatchMetric):
             self._met = True
             if self.stop_when_met:
                 run.stop(f"{self.metric} is {value:.6g}, as required")
+        # Once met is enough: a metric may get worse again afterwards.
         if self._met or not self.by.reached(run.progress):
             return
         wanted = f"above {self.above}" if self.above is not None else f"below {self.below}"

@@ -1,4 +1,4 @@
-"""`SaveCheckpoint`: when to save, what to keep, which is best."""
+"""`SaveCheckpoint`: decide when to save, what to keep and which checkpoint is best."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ PARTS = {"optimizer": "optimizers", "schedule": "schedules"}
 
 
 class SaveCheckpoint(Hook):
-    """Ask for checkpoints at an interval, at the end and of the best, and say which to keep.
+    """Request checkpoints at an interval, at the end and of the best model, and delete old ones.
 
-    Files are named after what was completed: ``epoch_5.pth``, ``iter_500.pth``; the best
+    Files are named after what was completed: ``epoch_5.pth``, ``iter_500.pth``; the best one
     ``best_accuracy_epoch_5.pth``. The order is save, validate, promote: the best is the file just
     written under a second name, so a validation that fails loses nothing.
 
     Args:
-        every: Interval in epochs, iterations or time; None for none.
+        every: Interval in epochs, iterations or time; None for no interval.
         begin: The first epoch or iteration to save, from which the interval counts.
         keep: How many of the newest to keep; None for all.
-        keep_every: Besides, keep for ever those of every so many-th epoch or iteration.
-        last: Whether to save at the end of the training, if that was not just done.
+        keep_every: In addition, keep those of every n-th epoch or iteration forever.
+        last: Whether to save at the end of the training, unless that was just done.
         on_signal: Whether to save when a signal ends the training, even without ``last``.
-        on_exception: Whether to leave ``exception_iter_<n>.pth`` when the run fails.
-        best: A metric, several, or ``"auto"`` for the first of the validation that is no loss.
+        on_exception: Whether to write ``exception_iter_<n>.pth`` when the run fails.
+        best: A metric, several, or ``"auto"`` for the first of the validation that is not a loss.
         rule: ``"greater"`` or ``"less"`` is better, one or one per metric; inferred by default.
-        greater_keys: Parts of names of which more is better.
-        less_keys: Parts of names of which less is better.
-        directory: Where to, if not the run's directory: a path, or a URL for fsspec. The files go
-            to a directory there that is named after the run, so that runs do not mix.
-        template: File name with ``{}`` for the number, instead of the usual.
-        leave_out: ``"optimizer"`` and ``"schedule"`` need not be saved.
-        max_wait: Seconds that the training waits for a save under way when the next one is due, and
-            that its end waits for the last one; a second more for every 10 MB. After that it
+        greater_keys: Parts of metric names for which more is better.
+        less_keys: Parts of metric names for which less is better.
+        directory: Where to save, if not in the run directory: a path, or a URL for fsspec. The
+            files go to a directory there that is named after the run, so that runs do not mix.
+        template: File name with ``{}`` for the number, instead of the usual name.
+        leave_out: What not to save: ``"optimizer"``, ``"schedule"``.
+        max_wait: Seconds that the training waits for a save in progress when the next one is due,
+            and that its end waits for the last one; a second more for every 10 MB. After that it
             continues without waiting, and reports the store in ``outcome.problem``.
 
     Example:
@@ -60,7 +60,7 @@ class SaveCheckpoint(Hook):
         ('500 iters', ('val/accuracy',))
     """
 
-    priority = Priority.VERY_LOW
+    priority = Priority.VERY_LOW  # After hooks that compute metrics: one of them may be `best`.
     draws_random_numbers = False
 
     def __init__(  # noqa: PLR0913 - the documented options of a checkpoint
@@ -100,7 +100,8 @@ class SaveCheckpoint(Hook):
         self._is_training = False
         self._check()
         by_time = self.interval is not None and self.interval.unit == "seconds"
-        # The plan calls after_train_iter only then; an interval with a beginning is counted here.
+        # The plan then calls after_train_iter only when it is due. It cannot count from `begin`,
+        # so such an interval is counted here, in every iteration.
         self.every = self.interval if by_time or not (self._by_epoch or begin) else None
 
     def _check(self) -> None:
@@ -137,9 +138,10 @@ class SaveCheckpoint(Hook):
 
     def before_train(self, run: Run) -> None:
         self._is_training = True
-        storage = open_storage(self._place(run) or run.dir)  # Refuses what nothing can open.
-        if self.directory is not None and run.world.is_main:  # The run's own is clean already.
-            storage.clean()
+        # Rejects a location that nothing can open, now and not at the first save.
+        storage = open_storage(self._location(run) or run.dir)
+        if self.directory is not None and run.world.is_main:
+            storage.clean()  # Of drafts that a killed run left; the run directory is clean already.
         data = run.train_data
         if data is not None and data.inexact is not None:
             _log.warning(
@@ -148,24 +150,24 @@ class SaveCheckpoint(Hook):
 
     def after_train_iter(self, run: Run) -> None:
         if not self._by_epoch and self._is_due(run.progress.iter):
-            self._ask(run, regular=True)
+            self._request(run, regular=True)
 
     def after_train_epoch(self, run: Run) -> None:
         if self.interval is not None and self._by_epoch and self._is_due(run.progress.epoch):
-            self._ask(run, regular=True)
+            self._request(run, regular=True)
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
-        if self._is_training:  # A validation by itself has nothing to save.
-            before = dict(self._best.scores)
+        if self._is_training:  # A validation without training has nothing to save.
+            before = dict(self._best.scores)  # To return to if the new best cannot be written.
             # Files are named after the metric alone, and so are the scores in a checkpoint.
             values = without_phase(metrics, "val")
             for metric in self._best.improved(values):
-                self._ask_best(run, metric, values, before.get(metric))
+                self._request_best(run, metric, values, before.get(metric))
 
     def after_train(self, run: Run) -> None:
         wanted = self.last or (self.on_signal and run.is_interrupted)
         if wanted and self._saved_at != run.progress.iter:
-            self._ask(run)
+            self._request(run)
 
     def on_exception(self, run: Run, error: BaseException) -> None:
         if self.saves_exceptions and self._is_training and isinstance(error, Exception):
@@ -173,7 +175,7 @@ class SaveCheckpoint(Hook):
             run.save(
                 Save(
                     name,
-                    self._place(run),
+                    self._location(run),
                     kind="exception",
                     owner=self.name,
                     max_wait=self.max_wait,
@@ -191,7 +193,8 @@ class SaveCheckpoint(Hook):
         return (count - self.begin) % int(self.interval.count) == 0
 
     def _counts_epochs(self, run: Run) -> bool:
-        """Tell whether a checkpoint made now is one of an epoch; inside of one it cannot be."""
+        """Return whether a checkpoint made now is named after an epoch."""
+        # Inside an epoch, where a signal or a validation can ask for one, it cannot be.
         return self._by_epoch and run.progress.stage != "inside"
 
     def _number(self, run: Run) -> int:
@@ -203,16 +206,16 @@ class SaveCheckpoint(Hook):
             return self.template.replace("{}", str(number))
         return f"epoch_{number}.pth" if self._counts_epochs(run) else f"iter_{number}.pth"
 
-    def _place(self, run: Run) -> str | None:
+    def _location(self, run: Run) -> str | None:
         return _store(self.directory, run.dir) if self.directory else None
 
-    def _ask(self, run: Run, *, regular: bool = False) -> None:
+    def _request(self, run: Run, *, regular: bool = False) -> None:
         self._saved_at = run.progress.iter
         every = self.keep_every
         run.save(
             Save(
                 self._name(run),
-                self._place(run),
+                self._location(run),
                 kind="periodic",
                 owner=self.name,
                 keep=self.keep,
@@ -222,14 +225,14 @@ class SaveCheckpoint(Hook):
             )
         )
 
-    def _ask_best(
+    def _request_best(
         self, run: Run, metric: str, metrics: Mapping[str, float], before: float | None
     ) -> None:
-        """Keep the file of this iteration as the best, or write one if there is none."""
+        """Request that the file of this iteration is kept as the best; if needed, write it."""
         run.save(
             Save(
                 f"best_{metric.replace('/', '_')}_{self._name(run)}",
-                self._place(run),
+                self._location(run),
                 kind="best",
                 owner=f"{self.name}/{metric}",
                 keep=1,
@@ -237,6 +240,7 @@ class SaveCheckpoint(Hook):
                 of=self._name(run) if self._saved_at == run.progress.iter else None,
                 metrics={f"val/{name}": value for name, value in metrics.items()},
                 max_wait=self.max_wait,
+                # If the save fails, the score must not stay the best without a file.
                 lost=partial(self._best.forget, metric, metrics[metric], before),
             )
         )

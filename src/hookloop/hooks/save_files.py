@@ -1,4 +1,4 @@
-"""`SaveFiles`: files that belong to a run, kept with it."""
+"""`SaveFiles`: copy files that belong to a run into its directory."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class SaveFiles(Hook):
     def before_run(self, run: Run) -> None:
         if not run.world.is_main:
             return
-        places: dict[Path, Path] = {}
+        sources: dict[Path, Path] = {}
         for path in self.paths:
-            # Below the working directory a file keeps its place, so that equal names do not meet;
-            # one of elsewhere has its name alone, unless that is taken.
+            # A file below the working directory keeps its relative path, so that equal names do
+            # not collide. Any other has its name alone, or its whole path if the name is taken.
             whole = path.resolve()
-            inside = whole.is_relative_to(Path.cwd())
-            place = whole.relative_to(Path.cwd()) if inside else Path(whole.name)
-            if places.setdefault(place, whole) != whole:
-                place = whole.relative_to(whole.anchor)
-            target = run.dir / self.to / place
+            is_inside = whole.is_relative_to(Path.cwd())
+            relative = whole.relative_to(Path.cwd()) if is_inside else Path(whole.name)
+            if sources.setdefault(relative, whole) != whole:
+                relative = whole.relative_to(whole.anchor)
+            target = run.dir / self.to / relative
             make_folder(target.parent, run.dir)
             if path.is_dir():
                 _copy_folder(path, target, run.dir)
@@ -55,11 +55,13 @@ class SaveFiles(Hook):
 
 
 def _copy_folder(path: Path, target: Path, home: Path) -> None:
-    def look(folder: str, names: list[str]) -> list[str]:
+    # copytree calls `ignore` before it makes each directory. make_folder, unlike copytree, rejects
+    # a symbolic link in its way.
+    def prepare(folder: str, names: list[str]) -> list[str]:
         make_folder(target / Path(folder).relative_to(path), home)
         return []
 
-    shutil.copytree(path, target, dirs_exist_ok=True, copy_function=_copy, ignore=look)
+    shutil.copytree(path, target, dirs_exist_ok=True, copy_function=_copy, ignore=prepare)
 
 
 def _copy(path: str | Path, target: str | Path) -> None:
@@ -69,13 +71,14 @@ def _copy(path: str | Path, target: str | Path) -> None:
 
 def _find(path: Path) -> list[Path]:
     if any(sign in str(path) for sign in "*?["):
+        # Path.glob takes relative patterns only.
         root = Path(path.anchor) if path.is_absolute() else Path()
         pattern = str(path.relative_to(path.anchor)) if path.is_absolute() else str(path)
         found = sorted(root.glob(pattern))
         if not found:
-            raise HookError(f"SaveFiles: nothing fits '{path}'.")
+            raise HookError(f"SaveFiles: nothing matches '{path}'.")
         return found
     if not path.exists():
-        beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         raise HookError(f"SaveFiles: there is no '{path}'.{nearest(path.name, beside)}")
     return [path]

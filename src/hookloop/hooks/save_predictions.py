@@ -1,4 +1,4 @@
-"""`SavePredictions`: what the model said about every sample."""
+"""`SavePredictions`: save the predictions for every sample."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from hookloop.errors import HookError, MetricError, nearest
-from hookloop.hooks._figures import file_name, moment
+from hookloop.hooks._figures import file_name, moment_label
 from hookloop.hooks.accumulate_variables import AccumulateVariables, Part, to_array
 from hookloop.runs.files import drafted, make_folder, write_text
 from hookloop.writers.base import require
@@ -37,10 +37,10 @@ class SavePredictions(AccumulateVariables):
     per position of each sequence instead. NPZ keeps arrays as they are.
 
     Args:
-        variables: Their names, as `AccumulateVariables` tells: ``output``, ``targets``, or entries
-            of the batch or the output.
+        variables: Their names, as in `AccumulateVariables`: ``output``, ``targets``, or entries of
+            the batch or the output.
         format: ``"csv"``, ``"parquet"`` or ``"npz"``.
-        id_variable: What identifies a sample; its number when not given.
+        id_variable: The variable that identifies a sample; by default its number.
         class_names: Names for the columns of scores, instead of numbers.
         pad_mask: A variable that is true where a sequence has an entry.
         sequences: Whether the second dimension is the position in a sequence.
@@ -69,6 +69,7 @@ class SavePredictions(AccumulateVariables):
             raise HookError(f"SavePredictions: format={format!r}: write csv, parquet or npz.{hint}")
         if format == "parquet":
             require("pyarrow", extra="parquet", who="SavePredictions(format='parquet')")
+        # Collected like the variables, but not shown as columns of their own.
         extra = [name for name in (id_variable, pad_mask) if name is not None]
         super().__init__([*variables, *(name for name in extra if name not in variables)], streams)
         self.shown = tuple(variables)
@@ -81,10 +82,10 @@ class SavePredictions(AccumulateVariables):
     def summarize(self, run: Run, stream: str, values: Mapping[str, list[Part]]) -> None:
         if not run.world.is_main:
             return
-        name = file_name(stream, moment(run))
+        name = file_name(stream, moment_label(run))
         file = run.dir / "predictions" / f"{name}.{self.format}"
         make_folder(file.parent, run.dir)
-        if self.format == "npz":
+        if self.format == "npz":  # No table, so no labels and no rows per position.
             arrays = {key: _joined(kept) for key, kept in values.items()}
             with drafted(file) as draft:
                 np.savez_compressed(draft, **arrays)  # type: ignore[arg-type]
@@ -124,6 +125,7 @@ class SavePredictions(AccumulateVariables):
             length = max(len(np.atleast_1d(np.asarray(sample[name]))) for name in self.shown)
             mask = sample[self.pad_mask] if self.pad_mask else np.ones(length)
             for index in np.flatnonzero(np.asarray(mask)):
+                # Positions keep their index in the padded sequence, so gaps in the mask show.
                 row: dict[str, object] = {"id": identity, "index": int(index)}
                 for name in self.shown:
                     numbers = np.ravel(np.asarray(sample[name])[index])
@@ -132,7 +134,7 @@ class SavePredictions(AccumulateVariables):
                 yield row
 
     def _each(self, values: Mapping[str, list[Part]]) -> Iterator[tuple[int, dict[str, object]]]:
-        number = 0
+        number = 0  # Counted over the batches: the number of a sample in its stream.
         batches = zip(*(values[name] for name in self.variables), strict=True)
         for batch in batches:
             arrays = [to_array(part) for part in batch]
@@ -143,6 +145,7 @@ class SavePredictions(AccumulateVariables):
                     f"{self.name}: the variables have different numbers of samples ({listed})."
                 )
             for sample in zip(*arrays, strict=True):
+                # Plain Python numbers and strings, as CSV and Parquet take them.
                 plain = (
                     item.item() if np.ndim(item) == 0 else item for item in map(_plain, sample)
                 )
@@ -154,7 +157,7 @@ class SavePredictions(AccumulateVariables):
             return [name]
         names = self.class_names
         if names is not None and len(names) == len(numbers):
-            return [f"{name}_{one}" for one in names]
+            return [f"{name}_{class_name}" for class_name in names]
         return [f"{name}_{index}" for index in range(len(numbers))]
 
 
@@ -166,7 +169,7 @@ def _joined(parts: list[Part]) -> NDArray[np.generic]:
     arrays = [to_array(part) for part in parts]
     longest = max((array.shape[1] for array in arrays if array.ndim > 1), default=0)
     if any(array.ndim > 1 and array.shape[1] != longest for array in arrays):
-        # Batches padded to different lengths: brought to that of the longest.
+        # Batches padded to different lengths are padded to the longest.
         arrays = [
             np.pad(array, [(0, 0), (0, longest - array.shape[1]), *[(0, 0)] * (array.ndim - 2)])
             for array in arrays
@@ -176,7 +179,7 @@ def _joined(parts: list[Part]) -> NDArray[np.generic]:
 
 def _by_column(rows: Iterator[dict[str, object]]) -> Columns:
     listed = list(rows)
-    # Batches of different lengths have different columns: what a row lacks stays empty.
+    # Batches of different lengths have different columns: missing cells stay empty.
     names = dict.fromkeys(name for row in listed for name in row)
     return {name: [row.get(name) for row in listed] for name in names}
 

@@ -1,4 +1,4 @@
-"""`ScheduleParameter`: moves momentum, weight decay or any other setting of an optimizer."""
+"""`ScheduleParameter`: change momentum, weight decay or another setting during training."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ SHAPES = ("linear", "cosine", "constant")
 
 
 class ScheduleParameter(Hook):
-    """Lead a setting of the parameter groups from one value to another, iteration by iteration.
+    """Move a setting of the parameter groups from one value to another, iteration by iteration.
 
-    For learning rates there are torch's schedulers and `StepSchedules`. The value follows from the
-    iterations done alone, so a resumed run goes on exactly. Before an iteration it is set to what
-    belongs to the iterations completed: ``start`` before the first, ``end`` from ``over`` on.
+    For learning rates use torch's schedulers, which `StepSchedules` steps. The value depends only
+    on the number of completed iterations, so a resumed run continues exactly. It is ``start``
+    before the first iteration and ``end`` once ``over`` has passed.
 
     Args:
         parameter: ``"momentum"``, ``"weight_decay"``, ``"eps"``; ``"betas.0"`` for one of several.
         start: First value.
         end: Last value.
-        shape: ``"linear"``, ``"cosine"`` (half a wave), or ``"constant"`` (a jump at the end).
+        shape: ``"linear"``, ``"cosine"`` (half a period), or ``"constant"`` (a jump at the end).
         over: How long it takes, for example ``"5 epochs"``; the whole run by default.
         optimizer: Name of the optimizer, when there are several.
         group: Number or name of the parameter group; all by default.
@@ -62,18 +62,18 @@ class ScheduleParameter(Hook):
             raise HookError(f"ScheduleParameter: over: {error}") from error
         if self.over is not None and self.over.unit == "seconds":
             raise HookError(f"ScheduleParameter: over='{over}': write iterations or epochs.")
-        self.parameter, _, place = parameter.partition(".")
-        self._place = int(place) if place.isdigit() else None
+        self.parameter, _, index = parameter.partition(".")
+        self._index = int(index) if index.isdigit() else None
         self.start = start
         self.end = end
         self.shape = shape
         self.optimizer = optimizer
         self.group = group
         self._iters = 1
-        self._led: list[dict[str, object]] = []
+        self._chosen: list[dict[str, object]] = []
 
     def value(self, done: float) -> float:
-        """Return the value when a part of the way, from 0 to 1, is done."""
+        """Return the value after a part of the way, from 0 to 1."""
         if self.shape == "constant":
             return self.end if done >= 1 else self.start
         if self.shape == "cosine":
@@ -81,37 +81,39 @@ class ScheduleParameter(Hook):
         return self.start + (self.end - self.start) * done
 
     def before_train(self, run: Run) -> None:
-        self._iters, self._led = self._length(run), self._groups(run)
-        for group in self._led:
+        self._iters, self._chosen = self._length(run), self._groups(run)
+        for group in self._chosen:
+            # Setting an unknown key would raise nothing and change nothing.
             if self.parameter not in group:
-                known = [name for name in group if name != "params"]
+                settings = [name for name in group if name != "params"]
                 raise HookError(
                     f"ScheduleParameter: the optimizer has no '{self.parameter}'."
-                    f"{nearest(self.parameter, known)} It has: {', '.join(known)}."
+                    f"{nearest(self.parameter, settings)} It has: {', '.join(settings)}."
                 )
 
     def before_train_iter(self, run: Run) -> None:
+        # Computed, never accumulated: no state to save, and nothing drifts.
         value = self.value(min(1.0, run.progress.iter / self._iters))
-        for group in self._led:
-            if self._place is None:
+        for group in self._chosen:
+            if self._index is None:
                 group[self.parameter] = value
             else:
                 several = list(cast("Sequence[float]", group[self.parameter]))
-                several[self._place] = value
-                group[self.parameter] = tuple(several)
+                several[self._index] = value
+                group[self.parameter] = tuple(several)  # torch's optimizers hold betas as a tuple.
 
     def _length(self, run: Run) -> int:
         progress = run.progress
         if self.over is None:
             iters = progress.total_iters
-        elif self.over.unit == "epochs":
+        elif self.over.unit == "epochs":  # The length of an epoch may be unknown.
             iters = progress.epoch_iters and int(self.over.count) * progress.epoch_iters
         else:
             iters = int(self.over.count)
         if not iters:
             raise HookError(
-                f"ScheduleParameter: how many iterations '{self.over or 'the run'}' has is not "
-                "known: give over= in iterations."
+                "ScheduleParameter: the number of iterations in "
+                f"'{self.over or 'the run'}' is not known: give over= in iterations."
             )
         return iters
 

@@ -1,4 +1,4 @@
-"""`SetSamplerEpoch`: lets samplers shuffle anew in every epoch."""
+"""`SetSamplerEpoch`: let samplers shuffle differently in every epoch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class SetSamplerEpoch(Hook):
     """Call ``set_epoch`` of the training data's sampler, if it has one, before each epoch.
 
-    The number is that of the epochs completed: 0 before the first.
+    The number is that of completed epochs: 0 before the first.
 
     Example:
         >>> SetSamplerEpoch().name
@@ -23,5 +23,6 @@ class SetSamplerEpoch(Hook):
     takes_part_in_training = True
 
     def before_train_epoch(self, run: Run) -> None:
+        # Without it, torch's DistributedSampler repeats the order of the first epoch.
         if run.train_data is not None:
             run.train_data.set_epoch(run.progress.epoch)

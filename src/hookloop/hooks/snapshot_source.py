@@ -1,4 +1,4 @@
-"""`SnapshotSource`: the code that a run was made with."""
+"""`SnapshotSource`: keep the code that a run was made with."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 PATTERNS = ("*.py", "*.pyi", "*.yaml", "*.yml", "*.toml", "*.json", "*.sh", "*.cu", "*.cpp", "*.md")
 LEFT_OUT = ("__pycache__", "node_modules", "build", "dist", "runs", "wandb", "mlruns", "venv")
-LARGEST = 1_000_000  # Bytes of a file; what is larger is data.
+LARGEST = 1_000_000  # Size of a file in bytes; larger files are data, not code.
 
 
 class SnapshotSource(Hook):
-    """Keep the source code of a run in its directory: ``source.zip``, and what git knows.
+    """Keep the source code of a run in its directory: ``source.zip``, and the state of git.
 
-    ``git.txt`` has the commit and the state of the working tree, ``git.diff`` what was changed
-    since the commit. Hidden directories, virtual environments and large files are left out, and
-    secrets of the config are replaced. A resumed run adds the code that it goes on with under
-    another name.
+    ``git.txt`` has the commit and the state of the working tree, ``git.diff`` the changes since
+    the commit. Hidden directories, virtual environments and large files are left out, and secrets
+    of the config are replaced. A resumed run adds the code that it continues with under another
+    name.
 
     Args:
         root: The directory with the code.
@@ -41,7 +41,7 @@ class SnapshotSource(Hook):
         ('*.py',)
     """
 
-    on_error = "disable"
+    on_error = "disable"  # A training does not fail because its code cannot be copied.
 
     def __init__(self, root: str | Path = ".", patterns: str | Sequence[str] = PATTERNS) -> None:
         self.root = Path(root)
@@ -52,6 +52,7 @@ class SnapshotSource(Hook):
     def before_train(self, run: Run) -> None:
         if not run.world.is_main:
             return
+        # A resumed run may use other code, and must not replace that of its first part.
         after = f"_iter_{run.progress.iter}" if run.progress.iter else ""
         with (
             drafted(run.dir / f"source{after}.zip") as draft,
@@ -60,6 +61,7 @@ class SnapshotSource(Hook):
             for path in self._files(run.dir.resolve()):
                 entry = zipfile.ZipInfo.from_file(path, path.relative_to(self.root))
                 archive.writestr(entry, redact_bytes(path.read_bytes()), zipfile.ZIP_DEFLATED)
+        # Outside of a repository git fails, and there is no commit to write down.
         if shutil.which("git") and (commit := self._git("log", "-1", "--format=%H %cI %s")):
             status = self._git("status", "--short")
             write_text(run.dir / f"git{after}.txt", f"{commit}{status}")
@@ -69,6 +71,7 @@ class SnapshotSource(Hook):
     def _files(self, run_dir: Path) -> Iterator[Path]:
         for here, folders, names in os.walk(self.root):
             folder = Path(here)
+            # Changed in place: os.walk then does not descend into the removed ones.
             folders[:] = sorted(
                 name
                 for name in folders
@@ -79,8 +82,8 @@ class SnapshotSource(Hook):
             )
             for name in sorted(names):
                 path = folder / name
-                fits = any(fnmatch(name, pattern) for pattern in self.patterns)
-                if fits and path.is_file() and path.stat().st_size <= LARGEST:
+                is_chosen = any(fnmatch(name, pattern) for pattern in self.patterns)
+                if is_chosen and path.is_file() and path.stat().st_size <= LARGEST:
                     yield path
 
     def _git(self, *arguments: str) -> str:

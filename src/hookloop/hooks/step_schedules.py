@@ -1,4 +1,4 @@
-"""`StepSchedules`: moves learning rates and other parameters along their schedules."""
+"""`StepSchedules`: step the learning-rate schedules of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class StepSchedules(Hook):
     """Step every schedule of the run when it is due: by iterations, epochs, or on a metric.
 
-    At ``after_train_iter``, hooks before this one see the learning rate that was used, and those
+    At ``after_train_iter``, hooks before this one see the learning rate that was used, and hooks
     after it (a checkpoint, for example) the next one.
 
     Example:
@@ -29,10 +29,10 @@ class StepSchedules(Hook):
     takes_part_in_training = True
 
     def __init__(self) -> None:
-        self._by_metric: list[Schedule] = []  # A validation without training moves nothing.
+        self._by_metric: list[Schedule] = []  # Empty, so a validation without training steps none.
 
     def before_train(self, run: Run) -> None:
-        # Bound once: in an iteration nothing is left to do but to step.
+        # Looked up once, so that an iteration only steps.
         self._by_iter = [
             (int(s.every.count), s.scheduler.step)
             for s in run.schedules.values()
@@ -52,4 +52,5 @@ class StepSchedules(Hook):
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         for schedule in self._by_metric:
+            # From the store, which also has metrics that hooks have computed.
             schedule.step_on(run.metrics.latest(schedule.metric or ""))

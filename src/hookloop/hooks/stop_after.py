@@ -1,4 +1,4 @@
-"""`StopAfter`: ends the run after so many epochs, iterations or minutes."""
+"""`StopAfter`: end the run after a number of epochs, iterations or minutes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 class StopAfter(Hook):
     """Stop the run once any of the given limits is reached.
 
-    Minutes count over all parts of a run that was resumed.
+    Minutes count over all parts of a resumed run.
 
     Args:
         epochs: Completed epochs after which to stop.
         iterations: Completed iterations after which to stop.
-        minutes: Training time after which to stop, looked at after each iteration.
+        minutes: Training time after which to stop, checked after each iteration.
 
     Example:
         >>> StopAfter(epochs=100).epochs
@@ -40,17 +40,17 @@ class StopAfter(Hook):
         iterations: int | None = None,
         minutes: float | None = None,
     ) -> None:
-        given = {"epochs": epochs, "iterations": iterations, "minutes": minutes}
-        if all(value is None for value in given.values()):
+        limits = {"epochs": epochs, "iterations": iterations, "minutes": minutes}
+        if all(value is None for value in limits.values()):
             raise HookError("StopAfter needs a limit: give epochs, iterations or minutes.")
-        for name, value in given.items():
+        for name, value in limits.items():
             if value is not None and value <= 0:
                 raise HookError(f"StopAfter: {name} must be positive, not {value}.")
         self.epochs = epochs
         self.iterations = iterations
         self.minutes = minutes
         self._seconds_before = 0.0
-        self._began = monotonic()
+        self._began = monotonic()  # Not time(), which jumps when the clock of the machine is set.
 
     def state_dict(self) -> dict[str, object]:
         return {"seconds": self._seconds()}
@@ -60,7 +60,7 @@ class StopAfter(Hook):
 
     def before_train(self, run: Run) -> None:
         self._began = monotonic()
-        # A run that ended here and is resumed with the same limits is over already.
+        # A run that ended here and is resumed with the same limits is already over.
         self.after_train_iter(run)
         self.after_train_epoch(run)
 

@@ -1,4 +1,4 @@
-"""`StopOnNaN`: ends a training whose numbers are no longer finite, and says where it began."""
+"""`StopOnNaN`: end a training whose numbers are no longer finite, and report the first one."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 PHASES = ("train", "val", "test")
 
 
-class Place(NamedTuple):
-    """Where something was seen; an index counts from 0, an iteration from 1."""
+class Location(NamedTuple):
+    """Where a number was seen; an index counts from 0, an iteration from 1."""
 
     iter: int
     index_in_epoch: int
@@ -37,23 +37,23 @@ class Place(NamedTuple):
         return f"in iteration {self.iter} ({batch} of the epoch, microbatch {self.microbatch})"
 
 
-NOWHERE = Place(-1, 0, 0, "", "")
+NOWHERE = Location(-1, 0, 0, "", "")
 
 
 class StopOnNaN(Hook):
-    """Look for NaN and infinity in the loss, outputs and gradients, and name the first.
+    """Look for NaN and infinity in the loss, outputs and gradients, and report the first.
 
-    What was seen stays on the device and is read once per interval, at the end, and before every
-    checkpoint, so that none is written with damaged weights: a run that should save them fails.
-    With ``every=1`` the run ends before the optimizer has touched the weights.
+    The numbers stay on the device and are read once per interval, at the end, and before every
+    checkpoint, so that none is written with damaged weights: the run fails instead.
+    With ``every=1`` the run ends before the optimizer has changed the weights.
 
     Args:
-        loss: Whether to look at the loss of every batch.
-        outputs: Whether to look at all tensors of the output.
-        gradients: Whether to look at the gradients, in the iterations of the interval.
-        every: Interval at which the findings are read, in iterations or time.
-        action: ``"raise"`` fails with a `FloatingPointError`; ``"stop"`` ends the run in order,
-            best with ``every=1``, which leaves weights to save.
+        loss: Whether to check the loss of every batch.
+        outputs: Whether to check all tensors of the output.
+        gradients: Whether to check the gradients, in the iterations of the interval.
+        every: Interval at which the numbers are read, in iterations or time.
+        action: ``"raise"`` fails with a `FloatingPointError`; ``"stop"`` ends the run normally,
+            best with ``every=1``, because the weights can then still be saved.
         dump: Whether to write batch, output and gradients into the run directory, as
             ``nan_iter_8.pt``. The batches of an interval then stay in memory until it is read.
         phases: Where to look: ``"train"``, ``"val"``, ``"test"``.
@@ -77,7 +77,7 @@ class StopOnNaN(Hook):
         phases: Sequence[str] = ("train",),
     ) -> None:
         if not (loss or outputs or gradients):
-            raise HookError("StopOnNaN looks at nothing: give loss, outputs or gradients.")
+            raise HookError("StopOnNaN checks nothing: give loss, outputs or gradients.")
         if action not in ("raise", "stop"):
             raise HookError(f"StopOnNaN: action='{action}': write 'raise' or 'stop'.")
         if not phases or set(phases) - set(PHASES):
@@ -90,27 +90,28 @@ class StopOnNaN(Hook):
         self.dump = dump
         self.phases = tuple(phases)
         self._at_once = self.every == Every(1, "iters")
-        self._seen = Finite[tuple[str, Place, dict[str, object]]]()
-        self._place = NOWHERE
+        self._seen = Finite[tuple[str, Location, dict[str, object]]]()
+        self._location = NOWHERE
         self._parts: dict[str, object] = {}
-        self._spares = False
+        self._skips_update = False
         self._damage = ""
 
     def after_loss(self, run: Run) -> None:
         if run.phase not in self.phases:
             return
-        self._place = self._next_place(run)
+        self._location = self._next_location(run)
         if self.dump:
-            outputs = {name: one.detach() for name, one in named_tensors(run.output, "output")}
+            outputs = {name: part.detach() for name, part in named_tensors(run.output, "output")}
             self._parts = {"batch": run.batch, "outputs": outputs, "loss": run.loss}
         if self.loss and run.loss is not None:
             self._keep("the loss", run.loss.detach())
         if self.outputs:
             for name, tensor in named_tensors(run.output, "output"):
+                # One number per tensor, which is NaN or infinite if any of the tensor is.
                 if tensor.is_floating_point() and tensor.numel():
                     self._keep(name, tensor.detach().abs().max())
         if self._at_once:
-            self._spares |= self._check(run) and run.phase == "train"
+            self._skips_update |= self._check(run) and run.phase == "train"
 
     def before_update(self, run: Run) -> None:
         if self.gradients and "train" in self.phases:
@@ -120,17 +121,19 @@ class StopOnNaN(Hook):
             for name, norm in zip(found, norms, strict=True):
                 self._keep(f"the gradient of '{name}'", norm)
             if self._at_once:
-                self._spares |= self._check(run)
-        if self._spares:  # The run is going to stop: optimizers pass by what has no gradient.
+                self._skips_update |= self._check(run)
+        # A stop takes effect after the iteration, and its update would damage the weights.
+        # Optimizers skip parameters without a gradient.
+        if self._skips_update:
             run.model.zero_grad(set_to_none=True)
-            self._spares = False
+            self._skips_update = False
 
     def after_train_iter(self, run: Run) -> None:
         self._check(run)
 
     def after_val(self, run: Run) -> None:
         self._check(run)
-        self._place = NOWHERE
+        self._location = NOWHERE  # So that the next evaluation counts its batches from 0.
 
     def before_save_checkpoint(self, run: Run, checkpoint: object) -> None:
         self._check(run)
@@ -139,43 +142,46 @@ class StopOnNaN(Hook):
 
     after_train, after_test = after_train_iter, after_val
 
-    def _next_place(self, run: Run) -> Place:
-        last, progress = self._place, run.progress
+    def _next_location(self, run: Run) -> Location:
+        last, progress = self._location, run.progress
         if run.phase != "train":
-            again = (last.phase, last.stream) == (run.phase, run.stream)
-            index = last.index_in_epoch + 1 if again else 0
-            return Place(progress.iter, index, 0, run.stream, run.phase)
+            continues = (last.phase, last.stream) == (run.phase, run.stream)
+            index = last.index_in_epoch + 1 if continues else 0
+            return Location(progress.iter, index, 0, run.stream, run.phase)
         microbatch = last.microbatch + 1 if last.iter == progress.iter + 1 else 0
-        return Place(progress.iter + 1, progress.iter_in_epoch, microbatch, run.stream, run.phase)
+        index = progress.iter_in_epoch
+        return Location(progress.iter + 1, index, microbatch, run.stream, run.phase)
 
     def _keep(self, name: str, value: Tensor) -> None:
-        self._seen.add((name, self._place, self._parts), value)
+        # Nothing is read here: that would make the host wait for the device in every iteration.
+        self._seen.add((name, self._location, self._parts), value)
 
     def _check(self, run: Run) -> bool:
-        """Read what was seen; return whether it asks for the end of the run."""
-        fault = self._seen.first_fault()
-        if fault is None:
+        """Read the numbers kept so far; return whether one is not finite and the run must end."""
+        first = self._seen.first_fault()
+        if first is None:
             return False
-        (name, place, parts), value = fault
+        (name, location, parts), value = first
         damaged = _first_damaged(run)
-        message = f"{name} is {value} {place}; the weights are " + (
-            f"damaged, beginning with '{damaged}'" if damaged else "still finite"
+        message = f"{name} is {value} {location}; the weights are " + (
+            f"damaged, starting with '{damaged}'" if damaged else "still finite"
         )
         if self.dump and run.world.is_main:
-            path = run.dir / f"nan_iter_{place.iter}.pt"
+            path = run.dir / f"nan_iter_{location.iter}.pt"
             gradients = {n: p.grad for n, p in run.model.named_parameters() if p.grad is not None}
-            found = {"found": message, **place._asdict(), **parts, "gradients": gradients}
+            found = {"found": message, **location._asdict(), **parts, "gradients": gradients}
             write_portable(path, found)
             message += f"; see '{path}'"
         if self.action == "raise":
             raise FloatingPointError(message)
+        # Remembered for the save that a stopped run usually ends with.
         self._damage = message if damaged else ""
         run.stop(message)
         return True
 
 
 def _first_damaged(run: Run) -> str | None:
-    """Name the first parameter that cannot be used any more."""
+    """Return the name of the first parameter that is not finite, or None."""
     for name, parameter in run.model.named_parameters():
         if not parameter.isfinite().all():
             return name

@@ -1,4 +1,4 @@
-"""`StopOnPlateau`: ends the training when a metric no longer gets better."""
+"""`StopOnPlateau`: end the training when a metric no longer improves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class StopOnPlateau(ActOnPlateau):
-    """Stop when a metric has stalled, has reached a threshold, or is no number any more.
+    """Stop when a metric has stalled, has reached a threshold, or is no longer finite.
 
     The best value and how long ago it was survive a resume. NaN never counts as the best, and a
     metric that stays NaN ends the training even with ``check_finite=False``.
@@ -21,11 +21,11 @@ class StopOnPlateau(ActOnPlateau):
         metric: What to watch, after each validation: ``"val/loss"``.
         patience: Validations in a row without improvement after which to stop; 5 by default.
         min_delta: By how much a value must beat the best to be an improvement.
-        mode: ``"greater"`` or ``"less"`` is better; told from the metric's name if it is left out.
+        mode: ``"greater"`` or ``"less"`` is better; inferred from the metric's name by default.
         threshold: Stop as soon as the metric is this good.
         check_finite: Whether to stop at once on NaN or infinity.
-        long_term: Stop, instead, when the mean of the last ``short_term`` values is worse than
-            that of the last ``long_term``.
+        long_term: Instead of ``patience``: stop when the mean of the last ``short_term`` values is
+            worse than that of the last ``long_term``.
         short_term: See ``long_term``.
 
     Example:
@@ -34,10 +34,10 @@ class StopOnPlateau(ActOnPlateau):
         ('greater', 3)
         >>> StopOnPlateau("val/zebra")
         Traceback (most recent call last):
-        hookloop.errors.HookError: StopOnPlateau: the name 'val/zebra' does not tell whether ...
+        hookloop.errors.HookError: StopOnPlateau: the name 'val/zebra' does not show whether ...
     """
 
-    ends_training = True
+    ends_training = True  # Sooner or later every metric stalls.
     takes_part_in_training = True
 
     def __init__(  # noqa: PLR0913 - two forms of one question
@@ -68,9 +68,11 @@ class StopOnPlateau(ActOnPlateau):
             run.stop(f"{self.metric} is {value:g}")
         if self._reached(value):
             run.stop(f"{self.metric} has reached {value:.6g}")
+        # Also then: of several reasons the run keeps the first, and the best value stays current.
         super().look(run, value)
 
     def act(self, run: Run) -> None:
+        # There is no best value if all were NaN or infinite.
         best = "no number at all" if self.best is None else f"{self.best:.6g}"
         if self.windows is not None:
             long, short = self.windows

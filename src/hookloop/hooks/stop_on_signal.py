@@ -1,4 +1,4 @@
-"""`StopOnSignal`: Ctrl-C, SIGTERM and their kin end a run in order."""
+"""`StopOnSignal`: end a run cleanly on Ctrl-C, SIGTERM and similar signals."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ if TYPE_CHECKING:
 _log = logging.getLogger("hookloop")
 
 INSISTENT = ("SIGINT", "SIGTERM", "SIGQUIT")
-"""Signals of which the second one ends at once.
+"""Signals that end the run at once when they come a second time.
 
-The others may come several times on their own: a shell and the system both report a lost
+The others may come several times by themselves: a shell and the system both report a lost
 connection, a limit of processor time is reported every second, and a cluster that has sent its
 warning sends SIGTERM later.
 """
 
 
 class StopOnSignal(Hook):
-    """On a signal finish the iteration, save and end the run in order; exit with 128 + its number.
+    """On a signal finish the iteration, save and end the run; exit with 128 + the signal's number.
 
     By default the signals are SIGINT (Ctrl-C), SIGTERM, SIGHUP (a lost connection), SIGQUIT,
-    SIGUSR1, SIGUSR2 (a cluster's warning) and SIGXCPU. A second SIGINT, SIGTERM or SIGQUIT ends at
-    once, without saving; the others may be repeated. Left as they are: SIGHUP where ``nohup`` has
-    it ignored, and any but the first two for which the program has a handler of its own.
+    SIGUSR1, SIGUSR2 (a cluster's warning) and SIGXCPU. A second SIGINT, SIGTERM or SIGQUIT ends the
+    run at once, without saving; the others may be repeated. SIGHUP is left alone if ``nohup``
+    ignores it, and so is any but the first two if the program has its own handler for it.
 
-    The handlers that were there before come back when the run has ended, after the last hook and
-    writer. Until then, a signal that follows a cluster's warning does not cut them short. A run in
-    another thread than the main one gets no signals, and this hook does nothing there.
+    The previous handlers are restored when the run has ended, after the last hook and writer.
+    Until then, a signal that follows a cluster's warning does not interrupt them. A run in another
+    thread than the main one gets no signals, and this hook does nothing there.
 
     Args:
-        signals: Names of the signals to obey, whoever else handles them; None for the usual ones.
+        signals: Names of the signals to handle, even if the program has its own handler for them;
+            None for the usual ones.
 
     Example:
         >>> StopOnSignal(signals=["SIGTERM"]).signals
@@ -52,32 +53,34 @@ class StopOnSignal(Hook):
     draws_random_numbers = False
 
     def __init__(self, signals: Sequence[str] | None = None) -> None:
-        known = signal.Signals.__members__
+        members = signal.Signals.__members__
         for name in signals or ():
-            if name not in known:
-                raise HookError(f"StopOnSignal: no signal '{name}'.{nearest(name, known)}")
-        self.signals = tuple(known[name] for name in (ENDING if signals is None else signals))
+            if name not in members:
+                raise HookError(f"StopOnSignal: no signal '{name}'.{nearest(name, members)}")
+        self.signals = tuple(members[name] for name in (ENDING if signals is None else signals))
         self._is_usual = signals is None
         self._before: dict[int, object] = {}
         self._run: Run | None = None
         self._process = os.getpid()
-        self._was_told = False
+        self._was_asked = False
         self._is_ending = False
 
     def before_run(self, run: Run) -> None:
+        # Python allows signal.signal() in the main thread only.
         if threading.current_thread() is not threading.main_thread():
             return
         self._run, self._process = run, os.getpid()
-        self._was_told = self._is_ending = False
+        self._was_asked = self._is_ending = False
         for number in self.signals:
             if not self._is_usual or _is_free(number):
                 self._before[number] = signal.signal(number, self._receive)
 
     def after_run(self, run: Run) -> None:
+        # The handlers stay: later hooks and the writers still have work to finish.
         self._is_ending = True
 
-    def leave(self) -> None:
-        """Let the signals do again what they did before the run."""
+    def restore_handlers(self) -> None:
+        """Restore the signal handlers that were set before the run."""
         self._restore()
         self._run = None
 
@@ -86,42 +89,45 @@ class StopOnSignal(Hook):
         is_insistent = name in INSISTENT
         run, is_child = self._run, os.getpid() != self._process
         if run is None or is_child or (is_insistent and self._is_last(run)):
-            self._restore()  # A child that was forked dies as it always did.
+            # A forked child, such as a worker of the data loader, inherits this handler. It dies as
+            # it would without the run. The signal is sent again for the handler that was restored.
+            self._restore()
             os.kill(os.getpid(), number)
             return
         if self._is_ending:
-            self._was_told = self._was_told or is_insistent
+            self._was_asked = self._was_asked or is_insistent
             return
         if run.requests.stop is None or is_insistent:
             again = "send it again" if is_insistent else "Ctrl-C or SIGTERM, sent twice, is the way"
             _log.warning("%s: ending after this iteration; %s to end at once.", name, again)
-        self._was_told = self._was_told or is_insistent
+        self._was_asked = self._was_asked or is_insistent
         run.stop(f"{name} was received", signal=number)
 
     def _is_last(self, run: Run) -> bool:
-        """Return whether an insistent signal ends at once: the second one, or one at the end."""
-        # Not whether the run is interrupted: one that stops for another reason has to be told, too.
-        return self._was_told or (self._is_ending and not run.is_interrupted)
+        """Return whether an insistent signal ends the run at once."""
+        # The first one counts by itself, not by run.is_interrupted: a run that is stopping for
+        # another reason still gets one warning.
+        return self._was_asked or (self._is_ending and not run.is_interrupted)
 
     def _restore(self) -> None:
         for number, handler in self._before.items():
-            # None: it was not set from Python, and cannot be set again from here.
+            # None: the handler was not set from Python and cannot be restored from here.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)  # type: ignore[arg-type]
         self._before.clear()
 
 
-def leave_signals(run: Run) -> None:
-    """Let the signals do what they did before a run, when all of it has ended."""
+def restore_signal_handlers(run: Run) -> None:
+    """Restore the signal handlers that were set before a run; called when all of it has ended."""
     for hook in run.hooks:
         if isinstance(hook, StopOnSignal):
-            hook.leave()
+            hook.restore_handlers()
 
 
 def _is_free(number: signal.Signals) -> bool:
-    """Return whether a signal is to be obeyed, going by what it does now."""
-    now = signal.getsignal(number)
+    """Return whether this hook may handle a signal, considering its current handler."""
+    current = signal.getsignal(number)
     if number.name in ("SIGINT", "SIGTERM"):
         return True
-    if number.name == "SIGHUP":  # Ignored by nohup, on purpose.
-        return now == signal.SIG_DFL
-    return now in (signal.SIG_DFL, signal.SIG_IGN)
+    if number.name == "SIGHUP":  # nohup ignores it on purpose.
+        return current == signal.SIG_DFL
+    return current in (signal.SIG_DFL, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""`SyncBuffers`: gives all ranks the same buffers before they are used."""
+"""`SyncBuffers`: give all ranks the same buffers before validation."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 class SyncBuffers(Hook):
-    """Average the buffers (batch norm's statistics) over all ranks, before they are validated.
+    """Average the buffers (batch norm's statistics) over all ranks before they are validated.
 
-    It acts after every training epoch, and before a validation within one. Buffers of whole numbers
-    are the same everywhere and stay. In one process it does nothing.
+    It acts after every training epoch, and before a validation within one. Integer buffers are the
+    same on all ranks and are not touched. In a single process it does nothing.
 
     Example:
         >>> SyncBuffers().name
         'sync_buffers'
     """
 
-    takes_part_in_training = True
+    takes_part_in_training = True  # The averaged buffers are also what training continues with.
 
     def __init__(self) -> None:
         self._synced_at = -1
@@ -34,6 +34,7 @@ class SyncBuffers(Hook):
         self._sync(run)
 
     def _sync(self, run: Run) -> None:
+        # Once per iteration: the validation right after an epoch finds the buffers averaged.
         if run.world.size > 1 and self._synced_at != run.progress.iter:
-            mean_over_ranks(one for one in run.model.buffers() if one.is_floating_point())
+            mean_over_ranks(buffer for buffer in run.model.buffers() if buffer.is_floating_point())
             self._synced_at = run.progress.iter

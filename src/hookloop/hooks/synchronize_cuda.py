@@ -1,4 +1,4 @@
-"""`SynchronizeCuda`: makes the host wait for the GPU after each module."""
+"""`SynchronizeCuda`: make the host wait for the GPU after each module."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class SynchronizeCuda(Hook):
-    """Synchronise after the forward pass of every module, so that an error shows where it arose.
+    """Synchronize after the forward pass of every module, so that an error shows where it arose.
 
-    It is for finding faults and for honest times per module; training is much slower with it. On
-    other devices than CUDA it does nothing.
+    It is for debugging and for correct times per module; training is much slower with it. On
+    devices other than CUDA it does nothing.
 
     Example:
         >>> SynchronizeCuda().name
@@ -30,7 +30,7 @@ class SynchronizeCuda(Hook):
     def __init__(self) -> None:
         self._handles: list[RemovableHandle] = []
 
-    def before_run(self, run: Run) -> None:
+    def before_run(self, run: Run) -> None:  # Not before_train: evaluations are covered too.
         if run.device.type == "cuda":
             self._handles = [
                 module.register_forward_hook(_synchronize) for module in run.model.modules()
@@ -42,5 +42,7 @@ class SynchronizeCuda(Hook):
         self._handles = []
 
 
+# CUDA runs kernels asynchronously: without this, a failing kernel is reported by whatever call
+# happens to wait for it next.
 def _synchronize(module: torch.nn.Module, args: object, output: object) -> None:
     torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""`TraceRun`: a small file that tells from outside how a run is doing."""
+"""`TraceRun`: keep a small file that shows the state of a run to other programs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class TraceRun(Hook):
     """Keep ``trace.yaml`` in the run directory: begin and end, epochs done, exit status.
 
-    It is written whole at the beginning, after each epoch and at the end, however that comes. A
-    resumed run keeps the first beginning. ``exit_status`` is null while the run goes on.
+    It is rewritten at the beginning, after each epoch and at the end, also after a failure. A
+    resumed run keeps the first beginning. ``exit_status`` is null while the run lasts.
 
     Args:
         file: The file's name.
@@ -30,13 +30,13 @@ class TraceRun(Hook):
         'trace.yaml'
     """
 
-    priority = Priority.LOWEST
+    priority = Priority.LOWEST  # Another hook may still fail at the same point.
     on_error = "disable"
     draws_random_numbers = False
 
     def __init__(self, file: str = "trace.yaml") -> None:
         if not file or "/" in file:
-            raise HookError(f"TraceRun: file={file!r} must be a name within the run directory.")
+            raise HookError(f"TraceRun: file={file!r} must be a file name without directories.")
         self.file = file
         self._begun = ""
         self._is_training = False
@@ -49,7 +49,7 @@ class TraceRun(Hook):
         self._begun = cast("str", state["begun"])
 
     def before_train(self, run: Run) -> None:
-        self._begun = self._begun or _now()
+        self._begun = self._begun or _now()  # A resumed run has it from its checkpoint.
         self._is_training = True
         self._write(run)
 
@@ -57,7 +57,7 @@ class TraceRun(Hook):
         self._write(run)
 
     def after_run(self, run: Run) -> None:
-        if self._is_training:  # An evaluation leaves the training's trace as it is.
+        if self._is_training:  # An evaluation does not change the trace of the training.
             self._write(run, ended=_now())
         self._is_training = False
 
@@ -77,4 +77,5 @@ class TraceRun(Hook):
 
 
 def _now() -> str:
+    # In UTC, because a run may be continued on a machine in another time zone.
     return datetime.now(UTC).isoformat(timespec="seconds")

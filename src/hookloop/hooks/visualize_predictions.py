@@ -1,4 +1,4 @@
-"""`VisualizePredictions`: what the model sees and says, as pictures."""
+"""`VisualizePredictions`: draw inputs together with the predictions for them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from torch import Tensor
 
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError, MetricError
-from hookloop.hooks._figures import file_name, moment, new_figure, require_plots, show
+from hookloop.hooks._figures import file_name, moment_label, new_figure, require_plots, save_picture
 from hookloop.hooks.accumulate_variables import (
     check_streams,
     find_variable,
-    is_among,
+    is_selected,
     stream_of,
     to_array,
 )
@@ -34,14 +34,14 @@ class VisualizePredictions(Hook):
     """Draw the first batches of each evaluation: images with their predicted and true classes.
 
     Files are ``visual/<stream>_epoch_<n>_batch_<k>.png``, with ``iter_<n>`` within an epoch; they
-    also go to the writers. Anything else than classified images is drawn by a function of yours.
+    also go to the writers. Anything but classified images is drawn by a function of your own.
 
     Args:
         draw: ``draw(run)`` returns a tensor (channels first), an array (channels last) or a
-            matplotlib figure of the batch at hand: ``run.batch`` and ``run.output``.
+            matplotlib figure of the current batch: ``run.batch`` and ``run.output``.
         examples: How many images to show of a batch.
         batches: How many batches of each stream to draw.
-        class_names: What the classes are called; their numbers when not given.
+        class_names: Names of the classes; by default their numbers.
         streams: Where: ``"val"``, ``"test"`` or names of single streams.
 
     Example:
@@ -49,7 +49,7 @@ class VisualizePredictions(Hook):
         1
     """
 
-    on_error = "disable"
+    on_error = "disable"  # A picture that cannot be drawn must not end a training.
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class VisualizePredictions(Hook):
         for name, value in (("examples", examples), ("batches", batches)):
             if value < 1:
                 raise HookError(f"VisualizePredictions: {name} must be at least 1, not {value}.")
-        if draw is None:
+        if draw is None:  # A function of the user's may return tensors, without matplotlib.
             require_plots("VisualizePredictions")
         self.draw = draw or self._grid
         self.examples = examples
@@ -90,21 +90,21 @@ class VisualizePredictions(Hook):
     def _show(self, run: Run) -> None:
         stream = stream_of(run)
         seen = self._seen.get(stream, 0)
-        if seen >= self.batches or not is_among(run, self.streams):
+        if seen >= self.batches or not is_selected(run, self.streams):
             return
         self._seen[stream] = seen + 1
         if run.world.is_main:
-            words = file_name(stream, moment(run), "batch", seen)
-            caption = f"{stream}, {moment(run)}, batch {seen}"
+            words = file_name(stream, moment_label(run), "batch", seen)
+            caption = f"{stream}, {moment_label(run)}, batch {seen}"
             file = run.dir / "visual" / f"{words}.png"
-            show(run, f"{stream}/predictions/{seen}", self.draw(run), file, caption)
+            save_picture(run, f"{stream}/predictions/{seen}", self.draw(run), file, caption)
 
     def _grid(self, run: Run) -> Figure:
         images, output = find_variable(run, "inputs"), find_variable(run, "output")
         targets = find_variable(run, "targets")
         if not isinstance(images, Tensor) or images.ndim < 2 or not isinstance(output, Tensor):
             raise MetricError(
-                f"{self.name}: the batches of '{run.stream}' are no classified images: give a "
+                f"{self.name}: the batches of '{run.stream}' are not classified images: give a "
                 "function, draw=."
             )
         count = min(self.examples, len(images))
@@ -132,13 +132,15 @@ class VisualizePredictions(Hook):
 
 
 def _picture(image: Tensor) -> NDArray[np.float32]:
-    """Bring an image, normalised in whatever way, to what can be shown."""
+    """Convert an image to an array that matplotlib can show."""
     array = image.float().cpu().numpy()
     if array.ndim == 1:  # A vector is shown as a strip.
         array = array[None]
     if array.ndim == 3:
         array = np.moveaxis(array, 0, -1)
+        # Any other number of channels cannot be shown as colors: the first one stands for them.
         array = array[..., 0] if array.shape[-1] not in (3, 4) else array[..., :3]
+    # The mean and deviation that the data was normalized with are not known here.
     low, high = array.min(), array.max()
     scaled: NDArray[np.float32] = (array - low) / ((high - low) or 1.0)
     return scaled

@@ -20,7 +20,7 @@ from hookloop.core.plan import fire
 from hookloop.core.run import Interrupted, Outcome, Requests, Run, Status
 from hookloop.data.randomness import seed_all
 from hookloop.data.workers import check_main_is_guarded
-from hookloop.hooks.stop_on_signal import leave_signals
+from hookloop.hooks.stop_on_signal import restore_signal_handlers
 from hookloop.hooks.write_metrics import record_disabled
 from hookloop.runs.layout import RunDir
 from hookloop.runs.run_log import RunLog
@@ -145,7 +145,7 @@ class Session:
                 # Each of these happens, even if another one fails; in the reverse order.
                 with ExitStack() as last:
                     last.callback(self.start.leave)
-                    last.callback(leave_signals, run)
+                    last.callback(restore_signal_handlers, run)
                     last.callback(self._close_data)
                     last.callback(self._conclude, log, trains=trains)
                     last.callback(self._close_writers)

@@ -22,7 +22,7 @@ class Keep(AccumulateVariables):
         return part.numel() if isinstance(part, torch.Tensor) else len(part)
 
 
-def test_each_stream_is_handed_over_when_it_is_done():
+def test_each_stream_is_summarized_when_it_is_done():
     hook = Keep(["loss", "output", "targets", "inputs"])
     streams = {"clean": make_classes(), "noisy": make_classes(samples=8)}
     trainer = make_classifier(hooks=[hook], val_data=streams, max_epochs=2)
@@ -53,7 +53,7 @@ def test_entries_of_mappings_are_variables():
     assert hook.kept == [("train", 1, {"scores": 6, "name": 6, "x": 24})]
 
 
-def test_a_variable_that_is_nowhere_is_refused_after_the_first_batch():
+def test_a_variable_that_does_not_exist_is_rejected_after_the_first_batch():
     trainer = make_classifier(hooks=[Keep(["targts"])])
     message = r"no 'targts' .* Did you mean 'targets'\? There are: loss, inputs, targets, output\."
     with pytest.raises(MetricError, match=message):
@@ -72,15 +72,16 @@ def test_an_epoch_cut_by_a_checkpoint_is_completed_after_a_resume(tmp_path):
     assert train(max_epochs=1, resume=True) == [("train", 1, {"targets": 12})]
 
 
-def test_memory_is_bounded_and_that_is_said_once(caplog):
+def test_memory_is_bounded_and_it_warns_once(caplog):
     hook = Keep(["output"], streams=["train"], limit=15)
     with caplog.at_level(logging.WARNING, "hookloop"):
         make_classifier(hooks=[hook]).train()
+    # Batches of 12 numbers: the second one passes the limit and is still kept whole.
     assert hook.kept == [("train", 1, {"output": 24})]
-    assert len(caplog.messages) == 1 and "no more than 15 numbers of 'train'" in caplog.text
+    assert len(caplog.messages) == 1 and "at most 15 numbers of 'train'" in caplog.text
 
 
-def test_a_name_instead_of_a_list_is_refused():
+def test_a_name_instead_of_a_list_is_rejected():
     with pytest.raises(ArgumentError, match="must be a list of names"):
         AccumulateVariables("loss")
 
@@ -93,7 +94,7 @@ def test_a_name_instead_of_a_list_is_refused():
         lambda: VisualizePredictions(streams=["claen"]),
     ],
 )
-def test_a_stream_that_does_not_exist_is_refused(hook, tmp_path):
+def test_a_stream_that_does_not_exist_is_rejected(hook, tmp_path):
     options = {"val_data": {"clean": make_data(4)}, "run_dir": tmp_path}
     with pytest.raises(HookError, match="no stream 'claen'. Did you mean 'clean'"):
         make_trainer(hooks=[hook()], **options).train()

@@ -24,7 +24,7 @@ def outputs(hook, tmp_path, phase="test", **options):
         **options,
     )
     getattr(trainer, {"val": "validate"}.get(phase, phase))()
-    assert not model._forward_hooks
+    assert not model._forward_hooks  # The model is left as it was.
     return calls[0][1], model.eval()
 
 
@@ -55,7 +55,7 @@ def test_a_function_can_merge(tmp_path):
     assert torch.allclose(merged, model(flip(INPUTS)))
 
 
-def test_it_acts_in_the_phases_it_is_told(tmp_path):
+def test_it_acts_in_the_given_phases(tmp_path):
     merged, model = outputs(AugmentAtTest([flip]), tmp_path / "a", phase="val")
     assert torch.equal(merged, model(INPUTS))
     hook = AugmentAtTest([flip], phases=["val", "test"])
@@ -64,9 +64,12 @@ def test_it_acts_in_the_phases_it_is_told(tmp_path):
 
 
 def test_mappings_are_merged_entry_by_entry():
-    one = {"logits": torch.tensor([1.0]), "ids": torch.tensor([7]), "rest": (torch.ones(1), "x")}
-    other = {"logits": torch.tensor([3.0]), "ids": torch.tensor([8]), "rest": (torch.zeros(1), "y")}
-    merged = AugmentAtTest([flip]).join([one, other])
+    outputs = [
+        {"logits": torch.tensor([1.0]), "ids": torch.tensor([7]), "rest": (torch.ones(1), "x")},
+        {"logits": torch.tensor([3.0]), "ids": torch.tensor([8]), "rest": (torch.zeros(1), "y")},
+    ]
+    merged = AugmentAtTest([flip]).join(outputs)
+    # Integers and text cannot be averaged: those of the first output are kept.
     assert merged == {"logits": torch.tensor([2.0]), "ids": torch.tensor([7]), "rest": (0.5, "x")}
 
 
@@ -87,12 +90,12 @@ def test_keyword_inputs_are_augmented_too(tmp_path):
     assert torch.allclose(merged["output"], expected)
 
 
-def test_training_is_not_touched(tmp_path):
-    one, other = make_model(), make_model()
-    make_trainer(model=one, val_data=make_data(4)).train()
+def test_training_is_not_changed(tmp_path):
+    plain, augmented = make_model(), make_model()
+    make_trainer(model=plain, val_data=make_data(4)).train()
     hook = AugmentAtTest([flip], phases=["val"])
-    make_trainer(model=other, hooks=[hook], val_data=make_data(4), run_dir=tmp_path).train()
-    assert_same_bits(one, other)
+    make_trainer(model=augmented, hooks=[hook], val_data=make_data(4), run_dir=tmp_path).train()
+    assert_same_bits(plain, augmented)
 
 
 @pytest.mark.parametrize(
@@ -101,10 +104,10 @@ def test_training_is_not_touched(tmp_path):
         ({"views": []}, "at least one view"),
         ({"views": [flip], "merge": "maen"}, "Did you mean 'mean'"),
         ({"views": [flip], "phases": ["train"]}, "write 'val' or 'test'"),
-        ({"views": [(flip, flip, flip)]}, "is no view"),
+        ({"views": [(flip, flip, flip)]}, "is not a view"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, message):
+def test_wrong_arguments_are_rejected(arguments, message):
     with pytest.raises(HookError, match=message):
         AugmentAtTest(**arguments)
 
@@ -116,6 +119,6 @@ def test_a_named_tuple_stays_one():
     assert joined == Output(torch.tensor([2.0]), "a")
 
 
-def test_what_is_no_function_is_no_view():
-    with pytest.raises(HookError, match="3 is no view"):
+def test_only_functions_are_views():
+    with pytest.raises(HookError, match="3 is not a view"):
         AugmentAtTest([3])

@@ -30,7 +30,7 @@ class Climb(Hook):
 
 
 def averages(tmp_path, iters=5, **options):
-    """The averaged weight after each of five iterations whose raw weights are 1, 2, 3, 4, 5."""
+    """Return the averaged weight after each of the iterations, whose raw weights are 1, 2, ..."""
     model, hook = Count(), AverageWeights(**options)
     seen, calls = record(["before_val_epoch"], lambda run: run.model.weight.item())
     make_trainer(
@@ -41,11 +41,11 @@ def averages(tmp_path, iters=5, **options):
         max_iters=iters,
         run_dir=tmp_path,
     ).train()
-    assert model.weight.item() == iters
+    assert model.weight.item() == iters  # The raw weights are back after the last validation.
     return [value for _, value in calls]
 
 
-# Measured with MMEngine 0.10.7.
+# The numbers were measured with MMEngine 0.10.7.
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -83,7 +83,7 @@ def test_buffers_are_averaged_when_asked_for(buffers, expected, tmp_path):
         max_iters=5,
         run_dir=tmp_path,
     ).train()
-    assert calls[0][1] == (expected, 5)
+    assert calls[0][1] == (expected, 5)  # The counter is an integer, which is never averaged.
     assert model.seen.item() == 5
 
 
@@ -145,7 +145,7 @@ def test_a_checkpoint_holds_both_sets(tmp_path):
     assert checkpoint["model"]["weight"].item() == 3
     assert checkpoint["averaged"]["weight"].item() == 2
     assert set(checkpoint["averaged"]) == set(checkpoint["model"])
-    assert checkpoint["averaged"]["steps"].item() == 3
+    assert checkpoint["averaged"]["steps"].item() == 3  # Not averaged, but needed to load it.
     assert checkpoint["hooks"]["average_weights"]["averaged"]["weight"].item() == 2
 
 
@@ -202,6 +202,7 @@ def test_a_half_precision_model_is_averaged_in_single_precision(tmp_path):
     ).train()
     average = hook.state_dict()["averaged"]["weight"]
     assert average.dtype == torch.float32
+    # bfloat16 has no number between 1 and 1.0078: the average would stay 1.
     assert average.item() == pytest.approx(1 + 0.001 + 0.001 * (3 - 1.001))
 
 
@@ -239,13 +240,13 @@ def test_a_model_that_is_given_other_memory_is_still_followed(tmp_path):
     assert hook.state_dict()["averaged"]["weight"].item() == 2
 
 
-def test_what_looks_like_a_decay_is_remarked_on(caplog):
+def test_what_looks_like_a_decay_gets_a_warning(caplog):
     with caplog.at_level(logging.WARNING):
         AverageWeights(momentum=0.999)
     assert "if it was meant as a decay, write 0.001" in caplog.text
 
 
-def test_the_raw_weights_come_back_bit_by_bit(tmp_path):
+def test_the_raw_weights_come_back_bit_for_bit(tmp_path):
     model = make_model()
     trainer = make_trainer(
         model=model, hooks=[AverageWeights(momentum=0.3)], val_data=make_data(4), run_dir=tmp_path
@@ -266,7 +267,7 @@ def test_the_raw_weights_come_back_bit_by_bit(tmp_path):
         ({"begin": "5 min"}, "begin counts iterations or epochs"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, message):
+def test_wrong_arguments_are_rejected(arguments, message):
     with pytest.raises(HookError, match=message):
         AverageWeights(**arguments)
 
@@ -276,10 +277,10 @@ def test_a_checkpoint_is_tested_with_its_averaged_weights(tmp_path):
     hooks = [AverageWeights(momentum=0.01), SaveCheckpoint()]
     trained = make_trainer(hooks=hooks, run_dir=tmp_path, max_epochs=3, **data)
     trained.train()
-    wanted = trained.test()
+    expected = trained.test()
     hooks = [AverageWeights(momentum=0.01), SaveCheckpoint()]
     loaded = make_trainer(model=make_model(1), hooks=hooks, run_dir=tmp_path, resume=True, **data)
-    assert loaded.test() == wanted
+    assert loaded.test() == expected
     assert_same_bits(loaded.run.model, trained.run.model)
 
 
@@ -287,7 +288,7 @@ def test_a_checkpoint_is_tested_with_its_averaged_weights(tmp_path):
 
 
 def coefficients(iterations, **options):
-    """The share that the weights of each iteration have in the final average."""
+    """Return the share that the weights of each iteration have in the final average."""
     hook, kept, found = AverageWeights(**options), 1.0, []
     for updates in reversed(range(iterations)):
         share = hook.share(updates)
@@ -302,7 +303,8 @@ def test_the_default_forgets_the_beginning_and_averages_many(iterations):
     assert sum(shares) == pytest.approx(1)
     first_fifth = sum(shares[: iterations // 5])
     assert first_fifth < 1e-4
-    averaged = 1 / sum(share**2 for share in shares)  # So many equal shares would be as smooth.
+    # The number of equal shares that would average as smoothly.
+    averaged = 1 / sum(share**2 for share in shares)
     assert averaged > iterations / 20
 
 
@@ -349,6 +351,7 @@ def test_a_short_training_is_validated_with_trained_weights(tmp_path):
 
 def test_a_checkpoint_from_before_the_warm_up_continues_without(tmp_path):
     hook = AverageWeights(momentum=0.1)
+    # Such a checkpoint has no entry "warmup".
     state = {"updates": 3, "averaged": {"weight": torch.tensor([1.0])}}
     hook.load_state_dict(state)
     assert hook.share(3) == 0.1

@@ -39,7 +39,7 @@ def test_without_an_average_each_class_has_its_own():
 
 
 def test_binary_looks_at_class_one_and_scores_may_be_single():
-    targets = torch.tensor([0, 0, 1, 1, 1, -100])
+    targets = torch.tensor([0, 0, 1, 1, 1, -100])  # -100 means "ignore", as in torch's losses.
     scores = torch.tensor([-1.0, 2.0, 3.0, -1.0, 1.0, 5.0])
 
     def step(run, batch):
@@ -53,18 +53,18 @@ def test_binary_looks_at_class_one_and_scores_may_be_single():
     assert (latest("train/specificity"), latest("train/accuracy")) == (0.5, 0.6)
 
 
-def test_what_somebody_else_computes_is_left_out_unless_it_is_named():
+def test_what_another_part_computes_is_left_out_unless_it_is_named():
     trainer = make_classifier(hooks=[ClassificationMetrics()])
     names = ["loss", "accuracy", "precision", "recall", "f1", "specificity"]
     assert set(trainer.validate()) == {f"val/{name}" for name in names}
 
 
-def test_a_single_score_per_position_tells_two_classes():
+def test_a_single_score_per_position_means_two_classes():
     targets = torch.tensor([[[0, 1], [1, 1]]] * 4)
 
     def step(run, batch):
         scores = torch.where(targets > 0, 1.0, -1.0)[:, None]
-        scores[:, 0, 0, 0] = 1.0
+        scores[:, 0, 0, 0] = 1.0  # One of four positions is predicted wrongly.
         return {"loss": run.model(batch[0]).mean(), "scores": scores, "y": targets}
 
     hook = ClassificationMetrics("scores", "y", average="binary", metrics=["accuracy"])
@@ -74,7 +74,7 @@ def test_a_single_score_per_position_tells_two_classes():
 
 
 def test_a_metric_that_exists_already_is_not_mixed_with():
-    with pytest.raises(HookError, match="'val/accuracy' is computed already"):
+    with pytest.raises(HookError, match="'val/accuracy' is already computed"):
         make_classifier(
             hooks=[ClassificationMetrics(metrics=["accuracy"], streams=["val"])]
         ).train()
@@ -87,17 +87,17 @@ def test_a_metric_that_exists_already_is_not_mixed_with():
         ({"metrics": ["f2"]}, r"no metric 'f2'.* There are precision, recall"),
     ],
 )
-def test_bad_parameters_are_refused(options, message):
+def test_bad_parameters_are_rejected(options, message):
     with pytest.raises(HookError, match=message):
         ClassificationMetrics(**options)
 
 
-def test_binary_with_three_classes_is_refused():
+def test_binary_with_three_classes_is_rejected():
     with pytest.raises(MetricError, match="needs two classes, there are 3"):
         make_classifier(hooks=[ClassificationMetrics(average="binary")], metrics={}).train()
 
 
-def test_specificity_is_the_share_of_negatives_that_are_left_alone():
+def test_specificity_is_the_share_of_negatives_that_are_recognized():
     from hookloop.metrics.confusion import class_scores
 
     matrix = np.array([[5, 1, 0], [2, 3, 1], [0, 0, 8]])

@@ -8,7 +8,7 @@ from hookloop.hooks import ClipGradients
 
 
 def norm(parameters):
-    return torch.stack([one.grad.norm() for one in parameters if one.grad is not None]).norm()
+    return torch.stack([weight.grad.norm() for weight in parameters]).norm()
 
 
 def grouped(model):
@@ -18,15 +18,15 @@ def grouped(model):
 
 
 def test_one_norm_over_everything_is_what_the_trainer_does(tmp_path):
-    one, other = make_model(), make_model()
-    make_trainer(model=one, clip_norm=0.1).train()
-    trainer = make_trainer(model=other, hooks=[ClipGradients(0.1)], run_dir=tmp_path)
+    by_trainer, by_hook = make_model(), make_model()
+    make_trainer(model=by_trainer, clip_norm=0.1).train()
+    trainer = make_trainer(model=by_hook, hooks=[ClipGradients(0.1)], run_dir=tmp_path)
     trainer.train()
-    assert_same_bits(one, other)
-    assert trainer.run.metrics.latest("train/grad_norm") > 0.1
+    assert_same_bits(by_trainer, by_hook)
+    assert trainer.run.metrics.latest("train/grad_norm") > 0.1  # The norm before clipping.
 
 
-def test_groups_are_clipped_by_themselves(tmp_path):
+def test_groups_are_clipped_separately(tmp_path):
     model = make_model()
     seen, calls = record(
         ["after_update"],
@@ -47,7 +47,7 @@ def test_groups_are_clipped_by_themselves(tmp_path):
 def test_values_are_clipped(tmp_path):
     seen, calls = record(
         ["after_update"],
-        lambda run: max(one.grad.abs().max().item() for one in run.model.parameters()),
+        lambda run: max(weight.grad.abs().max().item() for weight in run.model.parameters()),
     )
     make_trainer(hooks=[ClipGradients(max_value=0.01), seen], run_dir=tmp_path).train()
     assert [value for _, value in calls] == pytest.approx([0.01] * 3)
@@ -77,6 +77,6 @@ def test_the_norm_can_be_watched_by_a_hook_that_reads_it(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [{}, {"max_norm": 1, "max_value": 1}, {"max_norm": 0}])
-def test_wrong_arguments_are_refused(arguments):
+def test_wrong_arguments_are_rejected(arguments):
     with pytest.raises(HookError):
         ClipGradients(**arguments)

@@ -44,23 +44,23 @@ def test_a_hook_may_watch_what_it_computes():
     [
         (
             {"loss": ["meen"]},
-            r"'meen', wanted for 'loss', is no NumPy function .* Did you mean 'mean'",
+            r"'meen', requested for 'loss', is not a NumPy function .* Did you mean 'mean'",
         ),
         (
             {"loss": ["sort"]},
-            "'sort', wanted for 'loss', is no NumPy function that makes one number",
+            "'sort', requested for 'loss', is not a NumPy function that turns an array",
         ),
-        ({"loss": ["concatenate"]}, "'concatenate', wanted for 'loss'"),
+        ({"loss": ["concatenate"]}, "'concatenate', requested for 'loss'"),
         ("loss", r"write variables=\['loss'\]"),
         ([], "variables is empty"),
     ],
 )
-def test_what_cannot_be_computed_is_refused(variables, message):
+def test_what_cannot_be_computed_is_rejected(variables, message):
     with pytest.raises(HookError, match=message):
         ComputeStats(variables)
 
 
-def test_a_plain_number_of_the_output_is_a_variable():
+def test_a_number_in_the_output_is_a_variable():
     def step(run, batch):
         return {"loss": run.model(batch[0]).mean(), "scale": 2.5}
 
@@ -73,5 +73,5 @@ def test_text_has_no_statistics():
     def step(run, batch):
         return {"loss": run.model(batch[0]).mean(), "names": ["a", "b"]}
 
-    with pytest.raises(MetricError, match="'names' holds no numbers, but <U1"):
+    with pytest.raises(MetricError, match="'names' does not hold numbers, but <U1"):
         make_trainer(hooks=[ComputeStats(["names"])], step=step).train()

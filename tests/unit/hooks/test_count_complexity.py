@@ -71,6 +71,6 @@ def test_a_failing_forward_pass_leaves_nothing_behind(tmp_path):
     assert not torch.utils._python_dispatch._get_current_dispatch_mode()
 
 
-def test_a_shape_that_is_none_is_refused():
-    with pytest.raises(HookError, match="is no shape"):
+def test_sizes_below_one_are_rejected():
+    with pytest.raises(HookError, match="is not a shape"):
         CountComplexity([3, 0])

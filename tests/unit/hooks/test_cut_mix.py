@@ -51,6 +51,6 @@ def test_inputs_without_room_for_a_box_are_rejected():
         CutMix(2).mix(images(8), torch.tensor([0, 1]), 0.5, SWAP)
 
 
-def test_so_are_dimensions_that_nothing_has():
+def test_impossible_dimensions_are_rejected():
     with pytest.raises(HookError, match="dims=0"):
         CutMix(2, dims=0)

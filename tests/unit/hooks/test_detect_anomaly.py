@@ -26,6 +26,6 @@ def test_a_backward_pass_with_nan_fails_and_detection_ends_with_the_run(tmp_path
 
 
 @pytest.mark.parametrize("arguments", [(-1,), (5, 5), (5, 3)])
-def test_what_is_no_range_is_refused(arguments):
-    with pytest.raises(HookError, match="no range of iterations"):
+def test_a_range_that_is_not_one_is_rejected(arguments):
+    with pytest.raises(HookError, match="not a range of iterations"):
         DetectAnomaly(*arguments)

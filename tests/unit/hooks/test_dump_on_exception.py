@@ -50,7 +50,7 @@ def test_what_is_not_finite_is_counted(tmp_path):
     assert not (tmp_path / "exception_iter_1.pt").exists()
 
 
-def test_an_interrupt_is_no_failure(tmp_path):
+def test_an_interrupt_is_not_a_failure(tmp_path):
     fail(tmp_path, DumpOnException(), KeyboardInterrupt())
     assert [path.name for path in tmp_path.iterdir()] == ["run.log"]
 

@@ -14,7 +14,7 @@ from hookloop.hooks import EmptyCache
         ({"after_iter": True, "after_epoch": False}, 6 + 2),
     ],
 )
-def test_it_releases_where_it_is_told(options, times, tmp_path):
+def test_it_releases_where_asked(options, times, tmp_path):
     hook = EmptyCache(**options)
     make_trainer(hooks=[hook], max_epochs=2, val_data=make_data(4), run_dir=tmp_path).train()
     assert hook.count == times
@@ -31,6 +31,6 @@ def test_on_a_gpu_torch_is_asked(tmp_path, monkeypatch):
     assert asked
 
 
-def test_a_hook_that_does_nothing_is_refused():
-    with pytest.raises(HookError, match="does nothing"):
+def test_a_hook_that_does_nothing_is_rejected():
+    with pytest.raises(HookError, match="would do nothing"):
         EmptyCache(after_epoch=False)

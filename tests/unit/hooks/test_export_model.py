@@ -12,7 +12,7 @@ def exported(tmp_path, format):
     trainer = make_trainer(hooks=[ExportModel(format)], run_dir=tmp_path)
     trainer.train()
     model = trainer.run.model.eval()
-    inputs = torch.randn(7, 4)  # Another number of samples than in training.
+    inputs = torch.randn(7, 4)  # Not the number of samples that the model was traced with.
     return inputs, model(inputs), model
 
 
@@ -61,7 +61,7 @@ def test_the_example_can_be_given(tmp_path):
 
 
 @pytest.mark.parametrize("format", ["torchscript", "export"])
-def test_a_model_that_cannot_be_traced_is_told_what_to_do(tmp_path, format):
+def test_a_model_that_cannot_be_traced_gets_advice(tmp_path, format):
     class Picky(torch.nn.Linear):
         def forward(self, inputs):
             if not self.training:
@@ -76,7 +76,7 @@ def test_a_model_that_cannot_be_traced_is_told_what_to_do(tmp_path, format):
         trainer.train()
 
 
-def test_a_format_that_does_not_exist_is_refused():
+def test_a_format_that_does_not_exist_is_rejected():
     with pytest.raises(HookError, match="Did you mean 'safetensors'"):
         ExportModel("safetensor")
 
@@ -94,7 +94,7 @@ def test_a_last_batch_of_one_sample_does_not_limit_the_program(tmp_path, format)
         assert torch.allclose(program(inputs), trainer.run.model(inputs))
 
 
-def test_the_file_may_lie_in_a_directory_of_its_own(tmp_path):
+def test_the_file_may_be_in_a_directory_of_its_own(tmp_path):
     make_trainer(hooks=[ExportModel(file="export/net.safetensors")], run_dir=tmp_path).train()
     assert (tmp_path / "export" / "net.safetensors").is_file()
 
@@ -102,7 +102,7 @@ def test_the_file_may_lie_in_a_directory_of_its_own(tmp_path):
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
 @pytest.mark.parametrize("format", ["safetensors", "torchscript", "export"])
 def test_the_file_has_the_mode_that_the_umask_leaves(tmp_path, format):
-    before = os.umask(0o027)
+    before = os.umask(0o027)  # Not the usual one, so that a fixed mode would be found.
     try:
         make_trainer(hooks=[ExportModel(format)], run_dir=tmp_path).train()
     finally:

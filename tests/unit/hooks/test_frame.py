@@ -9,11 +9,11 @@ from rich.live import Live
 
 from hookloop.hooks._frame import Frame
 
-NUMBERS = [f"metric_{place} 0.{place}" for place in range(9)]
+NUMBERS = [f"metric_{index} 0.{index}" for index in range(9)]
 
 
 class Window(io.StringIO):
-    """A terminal of some columns, into which a console writes."""
+    """An emulated terminal that a console writes to."""
 
     def __init__(self, columns, *, reflows=False):
         super().__init__()
@@ -73,6 +73,7 @@ def _terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm-256color")
 
 
+# 64 columns is the width from which the state of the run is beside its bar.
 @pytest.mark.parametrize("columns", [24, 40, 63, 64, 80, 132, 250])
 def test_the_bar_fills_the_window_and_no_number_is_cut(columns):
     window = Window(columns)

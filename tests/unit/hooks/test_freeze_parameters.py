@@ -29,7 +29,7 @@ def test_matching_parameters_stay_until_the_moment(until, frozen_iters, tmp_path
 
 def test_what_was_frozen_before_stays_frozen(tmp_path):
     model = make_model()
-    model[0].bias.requires_grad_(False)
+    model[0].bias.requires_grad_(False)  # By the user, so the hook must not thaw it.
     hooks = [FreezeParameters(["0.weight", "0.bias"], until=1)]
     make_trainer(model=model, hooks=hooks, run_dir=tmp_path).train()
     assert not model[0].bias.requires_grad
@@ -42,6 +42,7 @@ def test_a_resumed_run_thaws_at_the_same_moment(tmp_path):
         make_trainer(
             model=model,
             hooks=[FreezeParameters("0.*", until="3 epochs"), SaveCheckpoint()],
+            # Its state depends on the iteration in which a parameter is first updated.
             optimizer=torch.optim.Adam(model.parameters(), lr=0.01),
             max_epochs=max_epochs,
             run_dir=run_dir,
@@ -54,19 +55,19 @@ def test_a_resumed_run_thaws_at_the_same_moment(tmp_path):
     assert_same_bits(train(tmp_path / "b", 5, resume=True), straight)
 
 
-def test_a_pattern_that_matches_nothing_is_refused_with_the_nearest_name(tmp_path):
+def test_a_pattern_that_matches_nothing_is_rejected_with_the_nearest_name(tmp_path):
     with pytest.raises(HookError, match="no parameter matches '0.weigth'. Did you mean '0.weight'"):
         make_trainer(hooks=[FreezeParameters("0.weigth")], run_dir=tmp_path).train()
 
 
-def test_freezing_everything_is_refused(tmp_path):
+def test_freezing_everything_is_rejected(tmp_path):
     model = make_model()
     with pytest.raises(HookError, match="nothing would be trained"):
         make_trainer(model=model, hooks=[FreezeParameters("*")], run_dir=tmp_path).train()
     assert all(parameter.requires_grad for parameter in model.parameters())
 
 
-def test_wrong_arguments_are_refused():
+def test_wrong_arguments_are_rejected():
     with pytest.raises(HookError, match="at least one pattern"):
         FreezeParameters([])
     with pytest.raises(HookError, match="until counts"):

@@ -26,6 +26,6 @@ def test_summaries_are_written_at_given_iterations(tmp_path):
 @pytest.mark.parametrize(
     "arguments", [{"summary_at": [0]}, {"every": "2 epochs"}, {"every": "1 s"}]
 )
-def test_wrong_arguments_are_refused(arguments):
+def test_wrong_arguments_are_rejected(arguments):
     with pytest.raises(HookError):
         LogMemory(**arguments)

@@ -60,6 +60,6 @@ def test_an_entry_of_a_mapping_is_masked(tmp_path):
         ({"keep": [0], "phases": ["valid"]}, "train, val or test"),
     ],
 )
-def test_what_cannot_be_masked_is_refused(arguments, message, tmp_path):
+def test_what_cannot_be_masked_is_rejected(arguments, message, tmp_path):
     with pytest.raises(HookError, match=message):
         train([MaskOutputs(**arguments)], tmp_path)

@@ -8,7 +8,7 @@ from hookloop.hooks import MixUp
 SWAP = torch.tensor([1, 0])
 
 
-def test_targets_that_are_no_classes_are_mixed_as_they_are():
+def test_targets_that_are_not_classes_are_mixed_as_they_are():
     inputs, targets = torch.tensor([[0.0], [4.0]]), torch.tensor([[2.0], [6.0]])
     mixed = MixUp().mix(inputs, targets, 0.75, SWAP)
     assert torch.equal(mixed[0], torch.tensor([[1.0], [3.0]]))

@@ -9,9 +9,9 @@ from hookloop.hooks import MomentumTeacher, SaveCheckpoint
 def step(run, batch):
     inputs, targets = batch
     with torch.no_grad():
-        wanted = MomentumTeacher.of(run)(inputs)
+        taught = MomentumTeacher.of(run)(inputs)
     output = run.model(inputs)
-    return (output - targets).square().mean() + (output - wanted).square().mean()
+    return (output - targets).square().mean() + (output - taught).square().mean()
 
 
 def test_the_teacher_follows_with_its_momentum(tmp_path):
@@ -26,13 +26,13 @@ def test_the_teacher_follows_with_its_momentum(tmp_path):
     assert not any(parameter.requires_grad for parameter in hook.teacher.parameters())
 
 
-def test_the_momentum_goes_to_its_end_along_a_cosine(tmp_path):
+def test_the_momentum_moves_to_its_final_value_along_a_cosine(tmp_path):
     hook = MomentumTeacher(momentum=0.5, final=1.0)
     before = []
     trainer = make_trainer(step=step, hooks=[hook], max_iters=2, run_dir=tmp_path)
     trainer.on("before_train_iter")(lambda run: before.append(hook.teacher[0].weight.clone()))
     trainer.train()
-    assert torch.equal(hook.teacher[0].weight, before[1])  # at the end it keeps all
+    assert torch.equal(hook.teacher[0].weight, before[1])  # At the end it keeps all of its weights.
     assert hook.share_kept(0.5) == pytest.approx(0.75)
 
 
@@ -74,12 +74,12 @@ def test_a_resumed_run_has_the_same_teacher(tmp_path):
     ("arguments", "message"),
     [({"momentum": 1.5}, "between 0 and 1"), ({"module": "head"}, "no module 'head'")],
 )
-def test_wrong_arguments_are_refused(arguments, message, tmp_path):
+def test_wrong_arguments_are_rejected(arguments, message, tmp_path):
     with pytest.raises(HookError, match=message):
         make_trainer(hooks=[MomentumTeacher(**arguments)], run_dir=tmp_path).train()
 
 
-def test_a_run_without_a_teacher_says_so(tmp_path):
+def test_a_run_without_a_teacher_is_rejected(tmp_path):
     with pytest.raises(HookError, match="no MomentumTeacher"):
         make_trainer(step=step, run_dir=tmp_path).train()
 

@@ -42,7 +42,7 @@ def test_a_variable_that_does_not_exist_switches_the_hook_off_with_a_hint(tmp_pa
     assert "no sequence 'outptu'" in caplog.text and "Did you mean 'output'" in caplog.text
 
 
-def test_bad_parameters_are_refused():
+def test_bad_parameters_are_rejected():
     with pytest.raises(ArgumentError, match="must be a list of names"):
         PlotLines("output")
     with pytest.raises(HookError, match="examples must be at least 1"):

@@ -82,11 +82,11 @@ def test_the_training_is_the_same(tmp_path):
         ({"details": ["shape"]}, "Did you mean 'shapes'"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, message):
+def test_wrong_arguments_are_rejected(arguments, message):
     with pytest.raises(HookError, match=message):
         ProfileOperators(**arguments)
 
 
-def test_a_run_that_is_too_short_is_told(tmp_path, caplog):
+def test_a_run_that_is_too_short_is_reported(tmp_path, caplog):
     make_trainer(hooks=[ProfileOperators(wait=2, warmup=1)], run_dir=tmp_path).train()
-    assert "leaves nothing: wait and warmup are 3 iterations, the run has 3" in caplog.text
+    assert "will write nothing: wait and warmup are 3 iterations, the run has 3" in caplog.text

@@ -29,7 +29,8 @@ def train(run_dir, hook, *, save=None, hooks=(), **options):
 
 
 def published(run_dir):
-    """The files, those of torch first."""
+    """Return the published files, those of torch first."""
+    # Only their names have a dash, before the digits of the hash.
     files = [path for path in run_dir.iterdir() if "-" in path.name]
     return sorted(files, key=lambda path: (path.suffix, path.name))
 
@@ -54,7 +55,7 @@ def test_the_best_ones_are_published_too_or_alone(tmp_path):
     train(tmp_path / "one", hook, save=save)
     (path,) = published(tmp_path / "one")
     assert path.name.startswith("best_loss_epoch_")
-    # The loss falls, so the greatest is that of the first epoch.
+    # The loss falls, so the greatest one is from the first epoch and not the last checkpoint.
     hook = PublishCheckpoint(formats=["pth"])
     train(tmp_path / "two", hook, save=SaveCheckpoint(best="loss", rule="greater"))
     assert len(published(tmp_path / "two")) == 2
@@ -69,7 +70,7 @@ def test_a_checkpoint_that_is_last_and_best_is_published_once(tmp_path):
         assert read_metadata(path)["checkpoints"] == ["epoch_2.pth", "best_loss_epoch_2.pth"]
 
 
-def test_the_files_hold_what_others_should_know(tmp_path):
+def test_the_files_hold_epoch_and_metrics(tmp_path):
     trainer = train(tmp_path, PublishCheckpoint())
     for path in published(tmp_path):
         about = read_metadata(path)
@@ -87,16 +88,17 @@ def test_other_parts_can_be_kept(tmp_path):
     train(tmp_path, hook, hooks=[AverageWeights(momentum=0.1)])
     pth, safe = published(tmp_path)
     assert set(torch.load(pth, weights_only=True)) == {"model", "averaged", "progress"}
+    # Progress is not made of tensors, so safetensors cannot hold it.
     assert {name.split(".")[0] for name in load_file(safe)} == {"model", "averaged"}
 
 
-def test_what_was_published_can_be_begun_with(tmp_path):
+def test_a_published_file_can_be_loaded_to_start_from(tmp_path):
     trainer = train(tmp_path, PublishCheckpoint())
     for path in published(tmp_path):
         model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
         Pretrained(path).load_into(model)
         own = weights(trainer.run.model)
-        assert all(torch.equal(one, own[name]) for name, one in weights(model).items())
+        assert all(torch.equal(value, own[name]) for name, value in weights(model).items())
 
 
 def test_tied_weights_are_published(tmp_path):
@@ -132,9 +134,9 @@ def test_a_failed_run_and_a_validation_publish_nothing(tmp_path):
     class Fail(Hook):
         def after_train_iter(self, run):
             if run.progress.iter == 4:
-                raise ValueError("the user's own fault")
+                raise ValueError("an error of the user")
 
-    with pytest.raises(ValueError, match="own fault"):
+    with pytest.raises(ValueError, match="error of the user"):
         train(tmp_path, PublishCheckpoint(), hooks=[Fail()])
     assert published(tmp_path) == []
     make_trainer(
@@ -143,7 +145,7 @@ def test_a_failed_run_and_a_validation_publish_nothing(tmp_path):
     assert published(tmp_path) == []
 
 
-def test_a_part_that_is_not_there_is_told_with_those_that_are(tmp_path, caplog):
+def test_a_part_that_is_not_there_is_reported_with_those_that_exist(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
     trainer = train(tmp_path, PublishCheckpoint(["modle"]))
     assert trainer.run.outcome.status == "completed"
@@ -158,7 +160,7 @@ def test_a_part_that_is_not_there_is_told_with_those_that_are(tmp_path, caplog):
         ({"keys": []}, "keys names nothing"),
     ],
 )
-def test_wrong_options_are_refused(options, message):
+def test_wrong_options_are_rejected(options, message):
     with pytest.raises(HookError) as caught:
         PublishCheckpoint(**options)
     assert message in str(caught.value)

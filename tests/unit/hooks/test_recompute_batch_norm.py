@@ -24,7 +24,7 @@ def statistics(model):
 
 
 def direct(model, batches):
-    """The statistics of all activations together, computed in one go."""
+    """Return the statistics of all activations together, computed at once."""
     with torch.no_grad():
         seen = torch.cat([model[0](inputs) for inputs, _ in batches]).double()
     return seen.mean(0).float(), seen.var(0).float()
@@ -38,6 +38,7 @@ def test_statistics_are_exactly_those_of_the_samples(tmp_path):
     mean, variance = direct(model, data)
     assert torch.allclose(model[1].running_mean, mean, atol=1e-7)
     assert torch.allclose(model[1].running_var, variance, rtol=1e-6)
+    # Recomputing must not count as training.
     assert model[1].momentum == 0.3
     assert model[1].num_batches_tracked.item() == 4
 
@@ -47,6 +48,7 @@ def test_only_the_most_recent_samples_are_used(tmp_path):
     make_trainer(
         model=model, train_data=data, hooks=[RecomputeBatchNorm(samples=5)], run_dir=tmp_path
     ).train()
+    # Batches of 4 are kept whole, so at least 5 samples are the last two of the three batches.
     mean, variance = direct(model, list(data)[1:])
     assert torch.allclose(model[1].running_mean, mean, atol=1e-7)
     assert torch.allclose(model[1].running_var, variance, rtol=1e-6)
@@ -85,6 +87,7 @@ def test_the_training_and_its_random_numbers_stay_as_they_are(tmp_path):
 
 def test_frozen_layers_keep_their_statistics(tmp_path):
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), make_normed())
+    # As users freeze batch norm: train() has no effect on it.
     model[1].train = lambda mode=True: model[1]
     model[1].training = False
     before = statistics(model)
@@ -109,13 +112,13 @@ def test_averaged_weights_can_have_statistics_of_their_own(tmp_path):
     assert torch.allclose(used[1], expected[1], rtol=1e-6)
 
 
-def test_a_model_without_batch_norm_is_only_told(tmp_path, caplog):
-    one, other = make_model(), make_model()
-    make_trainer(model=one).train()
+def test_a_model_without_batch_norm_only_gets_a_warning(tmp_path, caplog):
+    plain, watched = make_model(), make_model()
+    make_trainer(model=plain).train()
     with caplog.at_level(logging.WARNING):
-        make_trainer(model=other, hooks=[RecomputeBatchNorm()], run_dir=tmp_path).train()
+        make_trainer(model=watched, hooks=[RecomputeBatchNorm()], run_dir=tmp_path).train()
     assert "no batch norm" in caplog.text
-    assert_same_bits(one, other)
+    assert_same_bits(plain, watched)
 
 
 def test_nothing_is_left_on_the_model(tmp_path):
@@ -125,7 +128,7 @@ def test_nothing_is_left_on_the_model(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [{"samples": 0}, {"at": "noon"}])
-def test_wrong_arguments_are_refused(arguments):
+def test_wrong_arguments_are_rejected(arguments):
     with pytest.raises(HookError):
         RecomputeBatchNorm(**arguments)
 
@@ -138,7 +141,7 @@ class CutError(Exception):
 
 
 class Numbers(Hook):
-    """Keeps what each validation found, and ends the run at the n-th firing of a point."""
+    """Keeps the loss of each validation, and ends the run at the n-th firing of a point."""
 
     priority = "HIGHEST"
 
@@ -154,9 +157,10 @@ class Numbers(Hook):
             raise CutError
 
     def after_val_epoch(self, run, metrics):
-        self.numbers[run.progress.iter] = metrics["loss"].hex()
+        self.numbers[run.progress.iter] = metrics["loss"].hex()  # All bits, not a rounded number.
 
 
+# Before and after each step of an epoch's end, where the kept inputs matter.
 MOMENTS = [
     ("before_train_iter", 6),
     ("after_train_epoch", 2),
@@ -168,7 +172,7 @@ MOMENTS = [
 ]
 
 
-def train_normed(place, at, *, numbers, save, val_every, resume=None, averages=False, **data):
+def train_normed(run_dir, at, *, numbers, save, val_every, resume=None, averages=False, **data):
     model = make_normed(dropout=0.3)
     trainer = make_trainer(
         model=model,
@@ -183,7 +187,7 @@ def train_normed(place, at, *, numbers, save, val_every, resume=None, averages=F
             SaveCheckpoint(every=save, keep=None),
             numbers,
         ],
-        run_dir=place,
+        run_dir=run_dir,
         resume=resume,
     )
     trainer.train()
@@ -207,12 +211,12 @@ def test_a_resumed_run_records_the_same_numbers(at, save, val_every, averages, w
     whole = Numbers()
     expected = train_normed(tmp_path / "whole", at, numbers=whole, **options)
     for number, (point, count) in enumerate(MOMENTS):
-        place = tmp_path / str(number)
+        run_dir = tmp_path / str(number)
         first, second = Numbers(point, count), Numbers()
-        try:
-            train_normed(place, at, numbers=first, **options)
+        try:  # With some options a point does not fire that often, and the run completes.
+            train_normed(run_dir, at, numbers=first, **options)
         except CutError:
-            model = train_normed(place, at, numbers=second, resume="auto", **options)
+            model = train_normed(run_dir, at, numbers=second, resume="auto", **options)
             assert_same_bits(model, expected)
         recorded = first.numbers | second.numbers
         assert recorded == whole.numbers, (point, count)
@@ -220,14 +224,14 @@ def test_a_resumed_run_records_the_same_numbers(at, save, val_every, averages, w
 
 
 def test_a_model_that_came_in_evaluation_mode_is_recomputed_at_a_resume_too(tmp_path):
-    def train(place, numbers, resume=None):
+    def train(run_dir, numbers, resume=None):
         return make_trainer(
             model=make_normed().eval(),
             val_data=make_data(8),
             max_epochs=2,
             seed=1,
             hooks=[RecomputeBatchNorm(at="validation"), SaveCheckpoint(), numbers],
-            run_dir=place,
+            run_dir=run_dir,
             resume=resume,
         ).train()
 
@@ -245,7 +249,7 @@ def test_the_inputs_are_in_a_checkpoint_only_while_they_are_needed(tmp_path):
     class Look(Hook):
         def before_save_checkpoint(self, run, checkpoint):
             window = checkpoint["hooks"]["recompute_batch_norm"]["window"]
-            sizes[run.progress.iter] = [one["samples"] for one in window]
+            sizes[run.progress.iter] = [inputs["samples"] for inputs in window]
 
     make_trainer(
         model=make_normed(),
@@ -253,7 +257,7 @@ def test_the_inputs_are_in_a_checkpoint_only_while_they_are_needed(tmp_path):
         hooks=[RecomputeBatchNorm(), SaveCheckpoint(), SaveCheckpoint(every=2).named("b"), Look()],
         run_dir=tmp_path,
     ).train()
-    assert sizes == {2: [4, 4], 3: [], 4: [4], 6: []}
+    assert sizes == {2: [4, 4], 3: [], 4: [4], 6: []}  # Epochs end after iterations 3 and 6.
 
 
 def test_inputs_that_no_checkpoint_can_hold_are_reported_once(tmp_path, caplog):

@@ -49,7 +49,7 @@ def test_a_test_leaves_the_table_of_the_training(tmp_path):
     assert "before_test" in tested and "after_train_iter" not in tested
 
 
-def test_a_failure_still_names_its_hook_and_the_measuring_goes_on_without_a_disabled_one(
+def test_a_failure_still_names_its_hook_and_the_measuring_continues_without_a_disabled_one(
     tmp_path, caplog
 ):
     class Frail(Hook):
@@ -73,16 +73,17 @@ def test_a_run_without_it_has_plain_calls(tmp_path):
     busy = Busy()
     trainer = make_trainer(hooks=[busy], run_dir=tmp_path)
     trainer.train()
+    # The hook's own method, without a wrapper: what is not measured costs nothing.
     assert list(trainer.run.plan.after_train_iter) == [(busy.after_train_iter, busy)]
 
 
 def test_the_table_can_be_left_out_and_the_training_is_the_same(tmp_path):
-    one, other = make_model(), make_model()
-    make_trainer(model=one, max_epochs=2).train()
+    plain, measured = make_model(), make_model()
+    make_trainer(model=plain, max_epochs=2).train()
     make_trainer(
-        model=other, hooks=[RecordHookTimes(file=None)], max_epochs=2, run_dir=tmp_path
+        model=measured, hooks=[RecordHookTimes(file=None)], max_epochs=2, run_dir=tmp_path
     ).train()
-    assert_same_bits(one, other)
+    assert_same_bits(plain, measured)
     assert [path.name for path in tmp_path.iterdir()] == ["run.log"]
 
 

@@ -84,6 +84,6 @@ def test_microbatches_count_and_turns_do_not(clock, tmp_path):
     assert rates(trainer) == [12.0]
 
 
-def test_epochs_are_no_interval():
+def test_an_interval_in_epochs_is_rejected():
     with pytest.raises(HookError, match="iterations or time"):
         RecordThroughput(every="1 epoch")

@@ -1,4 +1,4 @@
-"""A program called scontrol, which writes down what it was asked, stands for SLURM."""
+"""A script called scontrol, which records its arguments, replaces SLURM."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ TASK = {"SLURM_JOB_ID": "42", "SLURM_ARRAY_JOB_ID": "42", "SLURM_ARRAY_TASK_ID":
 
 @pytest.fixture
 def slurm(tmp_path, monkeypatch):
-    """Be a job, with an scontrol that ends as it is told; return what it was asked for."""
+    """Run as a SLURM job, with an scontrol that records its calls and exits with a given code."""
     asked, files = tmp_path / "asked", tmp_path / "files"
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
 
@@ -56,16 +56,17 @@ def train(tmp_path, name=None, hook=None, signals=None):
 
 
 @pytest.mark.parametrize(("environment", "job"), [(JOB, "42"), (TASK, "42_3")])
-def test_the_job_is_given_back_when_all_is_saved(tmp_path, slurm, environment, job):
+def test_the_job_is_requeued_when_everything_is_saved(tmp_path, slurm, environment, job):
     slurm(environment)
     outcome = train(tmp_path, "SIGUSR1")
     assert outcome.exit_code == 138
     assert slurm.asked() == f"requeue {job}\n"
+    # Listed by scontrol itself, so the files were there when the job was requeued.
     assert {"iter_2.pth", "last_checkpoint"} <= set(slurm.files())
 
 
 @pytest.mark.parametrize("name", [None, "SIGINT", "SIGTERM"])
-def test_a_run_that_is_done_or_cancelled_is_not_given_back(tmp_path, slurm, name):
+def test_a_run_that_is_done_or_cancelled_is_not_requeued(tmp_path, slurm, name):
     slurm(JOB)
     train(tmp_path, name)
     assert slurm.asked() == ""
@@ -83,13 +84,13 @@ def test_the_number_of_restarts_is_limited(tmp_path, slurm, restarts, is_asked, 
     slurm({**JOB, "SLURM_RESTART_COUNT": restarts})
     train(tmp_path, "SIGUSR1", Requeue(max_restarts=2))
     assert bool(slurm.asked()) == is_asked
-    assert ("was restarted 2 times already" in caplog.text) != is_asked
+    assert ("was already restarted 2 times" in caplog.text) != is_asked
 
 
-def test_a_refusal_of_slurm_is_reported(tmp_path, slurm, caplog):
+def test_an_error_of_slurm_is_reported(tmp_path, slurm, caplog):
     slurm(JOB, code=1)
     assert train(tmp_path, "SIGUSR1").status == "interrupted"
-    assert "job 42 could not be given back to the queue: Job is pending" in caplog.text
+    assert "job 42 could not be requeued: Job is pending" in caplog.text
 
 
 def test_what_could_not_work_is_rejected_at_the_start(tmp_path, slurm, monkeypatch):

@@ -27,7 +27,7 @@ class Save(Hook):
         run.save("here.pth")
 
 
-def test_a_run_that_is_good_enough_in_time_goes_on(tmp_path):
+def test_a_run_that_is_good_enough_in_time_continues(tmp_path):
     outcome = trainer([0.1, 0.6, 0.1, 0.1, 0.1, 0.1], tmp_path, above=0.5, by="3 epochs").train()
     assert outcome.status == "completed"
 
@@ -40,7 +40,7 @@ def test_a_run_that_is_not_fails_at_that_moment(tmp_path):
     assert run.run.outcome.exit_code == 1
 
 
-def test_or_it_stops_in_order(tmp_path):
+def test_it_can_stop_instead_of_failing(tmp_path):
     run = trainer([3.0, 2.0, 2.0], tmp_path, below=1, by=6, otherwise="stop")
     outcome = run.train()
     assert (outcome.status, outcome.exit_code, run.run.progress.iter) == ("stopped", 0, 6)
@@ -69,6 +69,6 @@ def test_what_was_met_before_a_resume_stays_met(tmp_path):
         ({"above": 1, "by": "soon"}, "by: 'soon' is not an interval"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, message):
+def test_wrong_arguments_are_rejected(arguments, message):
     with pytest.raises(HookError, match=message):
         RequireMetric("val/score", **arguments)

@@ -28,7 +28,7 @@ NOT_CHECKPOINTS = {
 
 
 class Scores(Hook):
-    """Puts given scores in place of those of the validations."""
+    """Replaces the scores of the validations."""
 
     writes = ("val/acc", "val/loss")
     priority = "HIGH"
@@ -80,7 +80,7 @@ def saved(run_dir, name):
     return torch.load(run_dir / f"{name}.pth", weights_only=True)
 
 
-# --- when: the grid that was measured of MMEngine's hook, where that one is not broken ---
+# --- when: the grid that was measured with MMEngine's hook, except where that hook is broken ---
 
 
 @pytest.mark.parametrize(
@@ -90,6 +90,7 @@ def saved(run_dir, name):
         ({"epochs": 10}, {"every": None}, epochs(10), "epoch_10"),
         ({"epochs": 10}, {"every": None, "last": False}, set(), None),
         ({"epochs": 20}, {"every": "5 epochs", "keep": 2}, epochs(15, 20), "epoch_20"),
+        # The last one, made at the end and not at the interval, counts among the newest.
         ({"epochs": 18}, {"every": "5 epochs", "keep": 2}, epochs(15, 18), "epoch_18"),
         (
             {"epochs": 18},
@@ -98,6 +99,7 @@ def saved(run_dir, name):
             "epoch_15",
         ),
         ({"epochs": 10}, {"begin": 5}, epochs(*range(5, 11)), "epoch_10"),
+        # The interval counts from `begin`, not from 0.
         ({"epochs": 10}, {"begin": 5, "every": "2 epochs"}, epochs(5, 7, 9, 10), "epoch_10"),
         (
             {"epochs": 10},
@@ -141,7 +143,7 @@ def test_in_the_middle_of_an_epoch_a_file_is_named_after_the_iteration(tmp_path)
     assert files(tmp_path) == {"epoch_1", "iter_6"}
 
 
-def test_one_saved_out_of_turn_is_not_kept_for_ever(tmp_path):
+def test_a_file_that_is_not_of_the_interval_is_not_kept_forever(tmp_path):
     class Stop(Hook):
         def after_train_iter(self, run):
             if run.progress.iter == 6:  # In the middle of the second epoch.
@@ -150,7 +152,7 @@ def test_one_saved_out_of_turn_is_not_kept_for_ever(tmp_path):
     hook = SaveCheckpoint("1 epoch", keep=1, keep_every=1, last=True)
     train(tmp_path, hook, epochs=9, per_epoch=4, hooks=[Stop()])
     listed = json.loads((tmp_path / INDEX).read_text())["checkpoints"]
-    assert [(one["name"], one["forever"]) for one in listed] == [
+    assert [(entry["name"], entry["forever"]) for entry in listed] == [
         ("epoch_1.pth", True),
         ("iter_6.pth", False),
     ]
@@ -164,7 +166,7 @@ def test_by_time_it_saves_when_the_time_has_passed(tmp_path, monkeypatch):
         priority = "HIGHEST"
 
         def after_train_iter(self, run):
-            now[0] += 25
+            now[0] += 25  # A minute has passed after every third iteration.
 
     train(tmp_path, SaveCheckpoint("1 min", keep=None, last=False), iters=10, hooks=[Clock()])
     assert files(tmp_path) == iters(3, 6, 9)
@@ -185,7 +187,7 @@ def test_by_time_it_saves_when_the_time_has_passed(tmp_path, monkeypatch):
         ({"best": "zebra"}, "give rule='greater' or rule='less'"),
     ],
 )
-def test_wrong_options_are_refused_when_it_is_made(options, message):
+def test_wrong_options_are_rejected_when_it_is_made(options, message):
     with pytest.raises(HookError, match=message.replace("{", "[{]")):
         SaveCheckpoint(**options)
 
@@ -203,7 +205,7 @@ NAN = float("nan")
         (SERIES, {"best": "auto"}, epochs(*range(1, 7)) | {"best_acc_epoch_5"}),
         (SERIES, {"best": "auto", "every": None}, {"epoch_6", "best_acc_epoch_5"}),
         (SERIES, {"best": "auto", "every": None, "last": False}, {"best_acc_epoch_5"}),
-        # MMEngine writes an epoch_5 besides, which nobody asked for.
+        # MMEngine writes an epoch_5 too, which nobody asked for.
         (SERIES, {"best": "auto", "every": "3 epochs"}, epochs(3, 6) | {"best_acc_epoch_5"}),
         (SERIES, {"best": "acc", "every": "2 epochs", "keep": 1}, {"epoch_6", "best_acc_epoch_5"}),
         (SERIES, {"best": "acc", "keep": 2}, epochs(5, 6) | {"best_acc_epoch_5"}),
@@ -220,6 +222,7 @@ NAN = float("nan")
             {"epoch_6", "best_acc_epoch_5", "best_loss_epoch_1"},
         ),
         ([{"x/acc": 0.1}, {"x/acc": 0.2}], {"best": "auto"}, epochs(1, 2) | {"best_x_acc_epoch_2"}),
+        # Neither NaN nor an equal score replaces the best, and infinity is not a score.
         ([NAN, 0.1, NAN], {"best": "acc", "keep": 1}, {"epoch_3", "best_acc_epoch_2"}),
         ([0.3, 0.3, 0.3], {"best": "acc", "keep": 1}, {"epoch_3", "best_acc_epoch_1"}),
         ([NAN, NAN], {"best": "acc", "keep": 1}, {"epoch_2"}),
@@ -253,14 +256,14 @@ def test_it_saves_then_validates_then_promotes(tmp_path):
     assert [point for point, _ in calls] == once * 2
 
 
-def test_the_best_is_a_second_name_of_the_file_and_no_second_write(tmp_path):
+def test_the_best_is_a_second_name_of_the_file_not_a_second_write(tmp_path):
     train(tmp_path, SaveCheckpoint(best="acc"), epochs=1, scores=[0.1])
     assert os.path.samefile(tmp_path / "epoch_1.pth", tmp_path / "best_acc_epoch_1.pth")
     entry = CheckpointStore(tmp_path).index.entries["best_acc_epoch_1.pth"]
     assert (entry.kind, entry.metrics["val/acc"]) == ("best", 0.1)
 
 
-def test_the_old_best_goes_only_when_the_new_one_is_durable(tmp_path):
+def test_the_old_best_is_deleted_when_the_new_one_is_durable(tmp_path):
     seen = []
 
     class Look(Hook):
@@ -283,7 +286,7 @@ def test_the_best_survives_a_resume(tmp_path):
     assert files(tmp_path) == {"epoch_5", "best_acc_epoch_5"}
 
 
-def test_a_validation_by_itself_saves_nothing_and_is_not_remembered(tmp_path):
+def test_a_validation_without_training_saves_nothing_and_is_not_remembered(tmp_path):
     trainer = make_trainer(
         hooks=[SaveCheckpoint(best="loss")], val_data=make_data(4), run_dir=tmp_path
     )
@@ -321,18 +324,17 @@ def test_two_hooks_that_want_the_same_file_write_it_once(tmp_path):
 
 @pytest.mark.parametrize("kind", ["local", "memory"])
 def test_checkpoints_go_to_a_directory_elsewhere(tmp_path, kind):
-    place = str(tmp_path / "disk") if kind == "local" else f"memory://{uuid.uuid4().hex}"
-    train(
-        tmp_path / "run", SaveCheckpoint(directory=place, best="acc"), epochs=2, scores=[0.1, 0.2]
-    )
-    files_there, root = fsspec.core.url_to_fs(f"{place}/run")
+    location = str(tmp_path / "disk") if kind == "local" else f"memory://{uuid.uuid4().hex}"
+    hook = SaveCheckpoint(directory=location, best="acc")
+    train(tmp_path / "run", hook, epochs=2, scores=[0.1, 0.2])
+    files_there, root = fsspec.core.url_to_fs(f"{location}/run")
     names = {path.rsplit("/", 1)[-1] for path in files_there.ls(root, detail=False)}
     assert names - NOT_CHECKPOINTS == {"epoch_1.pth", "epoch_2.pth", "best_acc_epoch_2.pth"}
     assert files(tmp_path / "run") == set()
-    assert last(tmp_path / "run") == f"{place}/run/epoch_2"
+    assert last(tmp_path / "run") == f"{location}/run/epoch_2"
 
 
-def test_a_url_that_nothing_opens_is_refused_before_training(tmp_path):
+def test_a_url_that_nothing_opens_is_rejected_before_training(tmp_path):
     with pytest.raises(CheckpointError, match="'nosuch' is not among the protocols"):
         train(tmp_path, SaveCheckpoint(directory="nosuch://x"), epochs=1)
 
@@ -371,20 +373,21 @@ def test_a_hook_may_add_to_a_checkpoint(tmp_path):
     assert saved(tmp_path, "epoch_1")["mine"]["x"].tolist() == [1]
 
 
-# --- ends and faults ---
+# --- ends and problems ---
 
 
 def test_an_exception_leaves_a_file_of_its_own_that_is_not_resumed_from(tmp_path):
     class Fail(Hook):
         def after_train_iter(self, run):
             if run.progress.iter == 3:
-                raise ValueError("the user's own fault")
+                raise ValueError("an error of the user")
 
-    with pytest.raises(ValueError, match="own fault"):
+    with pytest.raises(ValueError, match="error of the user"):
         train(tmp_path, SaveCheckpoint(2, on_exception=True), iters=9, hooks=[Fail()])
     assert files(tmp_path) == {"iter_2", "exception_iter_3"}
     assert last(tmp_path) == "iter_2"
     assert saved(tmp_path, "exception_iter_3")["progress"]["iter"] == 3
+    # Without the name of the last one, the newest is looked for, and that must not be this file.
     (tmp_path / "last_checkpoint").unlink()
     name, _ = CheckpointStore(tmp_path).newest()
     assert name == "iter_2.pth"
@@ -414,7 +417,7 @@ class Remove(Hook):
 
     def after_train_iter(self, run):
         if run.progress.iter == 5:
-            shutil.rmtree(run.dir, ignore_errors=True)  # A write may be under way.
+            shutil.rmtree(run.dir, ignore_errors=True)  # A save may be in progress.
 
 
 def test_a_directory_removed_while_training_is_made_again(tmp_path):
@@ -425,7 +428,7 @@ def test_a_directory_removed_while_training_is_made_again(tmp_path):
     assert again.run.progress.iter == 12
 
 
-def test_an_unwritable_directory_keeps_training_and_is_told_at_the_end(tmp_path, caplog):
+def test_an_unwritable_directory_keeps_training_and_is_reported_at_the_end(tmp_path, caplog):
     (tmp_path / "run").mkdir()
     (tmp_path / "disk").write_text("a file where the directory should be")
     hooks = [WriteMetrics()]
@@ -448,7 +451,7 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing_but_time(tmp_path, caplog
 
     class Fill(Hook):
         def after_train_iter(self, run):
-            if run.progress.iter == 3:
+            if run.progress.iter == 3:  # The save of iteration 2 runs in another thread.
                 wait_until((tmp_path / "last_checkpoint").exists)
             full[0] = 3 <= run.progress.iter < 7
             if run.progress.iter == 6:
@@ -462,7 +465,7 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing_but_time(tmp_path, caplog
     assert caplog.text.count("the problem is over") == 1
 
 
-def test_a_best_that_could_not_be_kept_is_not_the_mark_for_later_ones(
+def test_later_scores_are_not_compared_with_a_best_that_could_not_be_saved(
     tmp_path, monkeypatch, caplog
 ):
     full = [False]
@@ -479,12 +482,12 @@ def test_a_best_that_could_not_be_kept_is_not_the_mark_for_later_ones(
                 wait_until(lambda: "epoch_2.pth' could not be saved" in caplog.text)
             full[0] = run.progress.epoch == 1
 
-    scores = [0.1, 0.9, 0.5]
+    scores = [0.1, 0.9, 0.5]  # The best of all is lost: 0.5 must then be better than 0.1.
     train(tmp_path, SaveCheckpoint(best="acc"), epochs=3, scores=scores, hooks=[Fill()])
     assert files(tmp_path) == {"epoch_1", "epoch_3", "best_acc_epoch_3"}
 
 
-def test_the_best_may_be_told_by_a_metric_that_a_hook_computes(tmp_path):
+def test_the_best_may_depend_on_a_metric_that_a_hook_computes(tmp_path):
     class Score(Hook):
         writes = ("val/score",)
 

@@ -65,14 +65,14 @@ def sequences(run, batch):
 SEQUENCES = [
     {
         "x": torch.arange(8.0).reshape(2, 4),
-        "name": ["a, b", "c"],
+        "name": ["a, b", "c"],  # A comma has to be quoted in CSV.
         "mask": torch.tensor([[1, 1, 0, 0], [1, 1, 1, 1]]),
     },
     {"x": torch.arange(4.0).reshape(1, 4), "name": ["d"], "mask": torch.tensor([[1, 0, 0, 0]])},
 ]
 
 
-def test_sequences_have_a_row_per_position_that_is_no_padding(tmp_path):
+def test_sequences_have_a_row_per_position_outside_the_padding(tmp_path):
     hook = SavePredictions(["path"], id_variable="name", pad_mask="mask", streams=["train"])
     make_trainer(hooks=[hook], train_data=SEQUENCES, step=sequences, run_dir=tmp_path).train()
     with (tmp_path / "predictions" / "train_epoch_1.csv").open(encoding="utf-8") as file:
@@ -97,18 +97,18 @@ def test_batches_of_different_length_fit_into_one_array(tmp_path):
         assert arrays["y"].sum(1).tolist() == [2, 2, 5, 5]
 
 
-def test_variables_that_do_not_belong_together_are_refused(tmp_path):
+def test_variables_that_do_not_belong_together_are_rejected(tmp_path):
     hook = SavePredictions(["loss", "targets"], streams=["val"])
     with pytest.raises(MetricError, match=r"different numbers of samples \(loss: 1, targets: 4\)"):
         make_classifier(hooks=[hook], run_dir=tmp_path).train()
 
 
-def test_a_format_that_does_not_exist_is_refused():
+def test_a_format_that_does_not_exist_is_rejected():
     with pytest.raises(HookError, match="write csv, parquet or npz. Did you mean 'parquet'"):
         SavePredictions(format="parket")
 
 
-def test_names_that_fit_no_variable_are_reported_and_nothing_is_lost(tmp_path, caplog):
+def test_names_that_match_no_variable_are_reported_and_nothing_is_lost(tmp_path, caplog):
     trained(tmp_path, SavePredictions(["output", "output"], class_names=["ant", "bee"]))
     assert "class_names has 2 names, but none of output, output has as many" in caplog.text
     rows = csv_rows(tmp_path / "predictions" / "test_epoch_1.csv")

@@ -36,13 +36,13 @@ def test_the_setting_goes_from_start_to_end(options, expected, tmp_path):
     assert values(tmp_path, hook) == pytest.approx(expected, abs=1e-5)
 
 
-def test_one_of_several_numbers_can_be_led(tmp_path):
+def test_one_of_several_numbers_can_be_scheduled(tmp_path):
     hook = ScheduleParameter("betas.0", start=0.5, end=0.9, over=2)
     betas = values(tmp_path, hook, "betas", 3, lambda m: torch.optim.Adam(m.parameters()))
     assert betas == [(0.5, 0.999), (pytest.approx(0.7), 0.999), (pytest.approx(0.9), 0.999)]
 
 
-def test_one_group_can_be_led(tmp_path):
+def test_one_group_can_be_scheduled(tmp_path):
     def grouped(model):
         parameters = list(model.parameters())
         groups = [{"params": parameters[:2], "name": "body"}, {"params": parameters[2:]}]
@@ -54,7 +54,7 @@ def test_one_group_can_be_led(tmp_path):
     assert values(tmp_path / "b", of_last, "momentum", 2, grouped) == [0.5, 0.9]
 
 
-def test_a_resumed_run_goes_on_where_it_was(tmp_path):
+def test_a_resumed_run_continues_where_it_was(tmp_path):
     def hook():
         return ScheduleParameter("weight_decay", start=0.0, end=1.0, over=5)
 
@@ -73,13 +73,13 @@ def test_a_resumed_run_goes_on_where_it_was(tmp_path):
         ({"over": "ages"}, "not an interval"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, message, tmp_path):
+def test_wrong_arguments_are_rejected(arguments, message, tmp_path):
     options = {"parameter": "weight_decay", "start": 0.0, "end": 1.0} | arguments
     with pytest.raises(HookError, match=message):
         values(tmp_path, ScheduleParameter(**options))
 
 
-def test_several_optimizers_have_to_be_told_apart(tmp_path):
+def test_several_optimizers_must_be_named(tmp_path):
     model = make_model()
     optimizers = {name: torch.optim.SGD(model.parameters(), lr=0.1) for name in "ab"}
     hook = ScheduleParameter("weight_decay", start=0, end=1)

@@ -20,10 +20,10 @@ def names_in(archive):
         return set(opened.namelist())
 
 
-def test_code_is_kept_and_what_is_no_code_is_not(tmp_path):
+def test_code_is_kept_and_other_files_are_not(tmp_path):
     root = tmp_path / "project"
     write(root, train_py="x = 1", pkg__model_py="y = 2", weights_bin="0", runs__old_py="")
-    write(root, big_py="#" * 1_100_000)
+    write(root, big_py="#" * 1_100_000)  # Above the limit: data, not code.
     (root / "env").mkdir()
     (root / "env" / "pyvenv.cfg").touch()
     write(root, env__site_py="")
@@ -33,7 +33,7 @@ def test_code_is_kept_and_what_is_no_code_is_not(tmp_path):
     assert not (run_dir / "git.txt").exists()
 
 
-def test_git_is_asked_what_was_changed(tmp_path):
+def test_the_commit_and_the_changes_since_are_kept(tmp_path):
     def git(*arguments):
         identity = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
         subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True)
@@ -64,6 +64,6 @@ def test_a_resumed_run_adds_its_own_code(tmp_path):
     assert names_in(tmp_path / "run" / "source_iter_3.zip") == {"train.py", "more.py"}
 
 
-def test_a_directory_that_does_not_exist_is_refused():
+def test_a_directory_that_does_not_exist_is_rejected():
     with pytest.raises(HookError, match="no directory 'nowhere'"):
         SnapshotSource("nowhere")

@@ -8,15 +8,15 @@ from hookloop.errors import MetricError
 from hookloop.hooks import SaveCheckpoint, StepSchedules
 
 
-def settings(interval_at, tmp_path, *, key="lr", momentum=0.0, **options):
-    """The setting that each iteration of a training used."""
+def settings(make_schedule, tmp_path, *, key="lr", momentum=0.0, **options):
+    """Return the setting that each iteration of a training used."""
     model = make_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=momentum)
     seen, calls = record(["before_update"], lambda run: run.optimizer.param_groups[0][key])
     make_trainer(
         model=model,
         optimizer=optimizer,
-        schedule=interval_at(optimizer),
+        schedule=make_schedule(optimizer),
         hooks=[StepSchedules(), seen, SaveCheckpoint()],
         run_dir=tmp_path,
         **({"max_iters": 6} | options),
@@ -24,9 +24,9 @@ def settings(interval_at, tmp_path, *, key="lr", momentum=0.0, **options):
     return [value for _, value in calls]
 
 
-def by_hand(interval_at, steps, *, key="lr", momentum=0.0):
+def by_hand(make_schedule, steps, *, key="lr", momentum=0.0):
     optimizer = torch.optim.SGD(make_model().parameters(), lr=1e-2, momentum=momentum)
-    schedule, values = interval_at(optimizer), []
+    schedule, values = make_schedule(optimizer), []
     for _ in range(steps):
         values.append(optimizer.param_groups[0][key])
         optimizer.step()
@@ -53,12 +53,12 @@ def one_cycle(optimizer):
     return lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=6)
 
 
-@pytest.mark.parametrize("interval_at", [warm_up_and_cosine, chained, one_cycle])
-def test_torchs_schedules_step_as_by_hand(interval_at, tmp_path):
+@pytest.mark.parametrize("make_schedule", [warm_up_and_cosine, chained, one_cycle])
+def test_torchs_schedules_step_as_by_hand(make_schedule, tmp_path):
     momentum = 0.9
     for key in ("lr", "momentum"):
-        used = settings(interval_at, tmp_path / key, key=key, momentum=momentum)
-        assert used == pytest.approx(by_hand(interval_at, 6, key=key, momentum=momentum))
+        used = settings(make_schedule, tmp_path / key, key=key, momentum=momentum)
+        assert used == pytest.approx(by_hand(make_schedule, 6, key=key, momentum=momentum))
 
 
 def test_one_cycle_moves_the_momentum_too(tmp_path):
@@ -74,6 +74,7 @@ def test_a_warm_up_by_iterations_joins_a_schedule_by_epochs(tmp_path):
         }
 
     used = settings(schedules, tmp_path, max_iters=7)
+    # The warm-up is over after two iterations; an epoch has three.
     expected = [0.25, 0.625, 1, 0.1, 0.1, 0.1, 0.01]
     assert used == pytest.approx([0.01 * factor for factor in expected])
 
@@ -83,7 +84,7 @@ def test_an_interval_between_steps_is_kept(tmp_path):
     assert used == pytest.approx([1e-2, 1e-2, 1e-3, 1e-3, 1e-4, 1e-4])
 
 
-def test_a_plateau_is_told_by_the_metric(tmp_path):
+def test_a_plateau_follows_the_metric(tmp_path):
     losses = iter([1, 1, 1, 1, 0.5, 0.5])
 
     def plateau(optimizer):
@@ -98,6 +99,7 @@ def test_a_plateau_is_told_by_the_metric(tmp_path):
         val_data=make_data(4),
         metrics={"score": lambda output, targets: next(losses)},
     )
+    # patience=1: the second validation in a row without improvement lowers the rate.
     assert used[::3] == pytest.approx([1e-2, 1e-2, 1e-2, 1e-3, 1e-3, 1e-3])
 
 
@@ -128,16 +130,18 @@ def test_each_optimizer_has_its_schedule(tmp_path):
         run_dir=tmp_path,
     )
     trainer.on("before_update")(
-        lambda run: rates.append([one.param_groups[0]["lr"] for one in run.optimizers.values()])
+        lambda run: rates.append(
+            [optimizer.param_groups[0]["lr"] for optimizer in run.optimizers.values()]
+        )
     )
     trainer.train()
     assert rates == [[1.0, 1.0], [0.5, 1.0], [0.25, 1.0], [0.125, pytest.approx(0.1)]]
 
 
-@pytest.mark.parametrize("interval_at", [warm_up_and_cosine, chained, one_cycle])
-def test_a_resumed_run_goes_on_in_the_schedule(interval_at, tmp_path):
-    straight = settings(interval_at, tmp_path / "a", momentum=0.9)
+@pytest.mark.parametrize("make_schedule", [warm_up_and_cosine, chained, one_cycle])
+def test_a_resumed_run_continues_in_the_schedule(make_schedule, tmp_path):
+    straight = settings(make_schedule, tmp_path / "a", momentum=0.9)
     options = {"momentum": 0.9, "max_iters": None}
-    settings(interval_at, tmp_path / "b", max_epochs=1, **options)
-    rest = settings(interval_at, tmp_path / "b", max_epochs=2, resume=True, **options)
+    settings(make_schedule, tmp_path / "b", max_epochs=1, **options)
+    rest = settings(make_schedule, tmp_path / "b", max_epochs=2, resume=True, **options)
     assert rest == pytest.approx(straight[3:])

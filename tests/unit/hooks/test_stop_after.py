@@ -48,7 +48,7 @@ def test_a_run_that_it_ended_is_over_when_it_is_resumed(tmp_path, options, iters
     assert resumed.run.progress.iter == iters
 
 
-def test_it_is_limit_enough_for_a_run_without_another(tmp_path):
+def test_it_is_enough_of_a_limit_for_a_run(tmp_path):
     trainer = make_trainer(hooks=[StopAfter(iterations=5)], max_epochs=None, run_dir=tmp_path)
     trainer.train()
     assert trainer.run.progress.iter == 5
@@ -60,7 +60,7 @@ def test_it_stops_after_minutes_over_all_parts_of_a_run(clock, tmp_path):
         return make_trainer(hooks=hooks, max_epochs=max_epochs, run_dir=tmp_path, **options)
 
     assert trainer(1).train().status == "completed"
-    clock.now += 1000 * 60  # the pause does not count
+    clock.now += 1000 * 60  # The pause does not count.
     resumed = trainer(9, resume=True)
     assert resumed.train().reason == "5 minutes have passed"
     assert resumed.run.progress.iter == 5
@@ -78,6 +78,6 @@ def test_a_second_call_of_train_does_not_forget_the_minutes(clock, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [{}, {"epochs": 0}, {"minutes": -1}])
-def test_wrong_arguments_are_refused(arguments):
+def test_wrong_arguments_are_rejected(arguments):
     with pytest.raises(HookError):
         StopAfter(**arguments)

@@ -48,16 +48,16 @@ def test_the_first_bad_number_is_named_before_the_weights_are_touched(
     run = trainer(tmp_path, Spoil(what, 5, value), StopOnNaN(every=1, **options))
     with pytest.raises(FloatingPointError) as error:
         run.train()
-    place = r"in iteration 5 (train batch 1 of the epoch, microbatch 0); the weights are still"
+    location = r"in iteration 5 (train batch 1 of the epoch, microbatch 0); the weights are still"
     assert str(error.value).startswith(named)
-    assert place in str(error.value)
-    assert run.run.progress.iter == 4
+    assert location in str(error.value)
+    assert run.run.progress.iter == 4  # The fifth iteration was not completed.
     assert run.run.outcome.exit_code == 1
 
 
-def test_an_interval_reads_late_but_names_the_first(tmp_path):
+def test_an_interval_is_read_late_but_the_first_bad_iteration_is_reported(tmp_path):
     run = trainer(tmp_path, Spoil("loss", 2), StopOnNaN(every=10))
-    with pytest.raises(FloatingPointError, match="in iteration 2 .* damaged, beginning with '0.w"):
+    with pytest.raises(FloatingPointError, match="in iteration 2 .* damaged, starting with '0.w"):
         run.train()
     assert run.run.progress.iter == 10
 
@@ -75,17 +75,17 @@ def test_no_checkpoint_is_written_with_damaged_weights(tmp_path):
     assert [path.name for path in tmp_path.glob("*.pth")] == ["epoch_1.pth"]
 
 
-def test_it_can_end_the_run_in_order(tmp_path):
+def test_it_can_end_the_run_normally(tmp_path):
     outcome = trainer(tmp_path, Spoil("loss", 5), StopOnNaN(every=1, action="stop")).train()
     assert (outcome.status, outcome.exit_code) == ("stopped", 0)
     assert outcome.reason.startswith("the loss is nan in iteration 5")
 
 
-def test_the_microbatch_is_told(tmp_path):
+def test_the_microbatch_is_reported(tmp_path):
     class Second(Hook):
         def after_loss(self, run):
             self.count = getattr(self, "count", 0) + 1
-            if self.count == 4:
+            if self.count == 4:  # Three microbatches per iteration: the first of the second.
                 run.loss = run.loss * float("nan")
 
     run = trainer(tmp_path, Second(), StopOnNaN(every=1), accumulate=3)
@@ -100,6 +100,7 @@ def test_a_dump_holds_the_batch_and_loads_without_running_code(tmp_path):
     run.train()
     found = torch.load(tmp_path / "nan_iter_5.pt", weights_only=True)
     assert (found["iter"], found["index_in_epoch"], found["stream"]) == (5, 1, "train")
+    # The batch of the bad iteration, not the one of the iteration in which it was found.
     assert torch.equal(found["batch"][0], list(make_data())[1][0])
     assert set(found["outputs"]) == {"output"}
     assert found["loss"].isnan()
@@ -120,7 +121,7 @@ def test_validation_is_watched_when_asked_for(tmp_path):
         trainer(tmp_path / "b", SpoilVal(), StopOnNaN(phases=["train", "val"]), **options).train()
 
 
-def test_a_sound_training_is_left_alone(tmp_path):
+def test_a_healthy_training_is_not_changed(tmp_path):
     plain, watched = make_model(), make_model()
     trainer(tmp_path / "a", model=plain).train()
     hook = StopOnNaN(outputs=True, gradients=True, every=2)
@@ -130,32 +131,33 @@ def test_a_sound_training_is_left_alone(tmp_path):
 
 def test_nothing_is_read_between_intervals(tmp_path, monkeypatch):
     reads = []
+    # Converting a tensor to a bool is what makes the host wait for the device.
     original = torch.Tensor.__bool__
     monkeypatch.setattr(torch.Tensor, "__bool__", lambda self: reads.append(1) or original(self))
     trainer(tmp_path, StopOnNaN(outputs=True, gradients=True, every=6)).train()
-    assert len(reads) == 2
+    assert len(reads) == 2  # Twelve iterations, one read every six.
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"loss": False}, "looks at nothing"),
+        ({"loss": False}, "checks nothing"),
         ({"action": "cry"}, "write 'raise' or 'stop'"),
         ({"phases": ["valid"]}, "some of train, val, test"),
         ({"every": "2 epochs"}, "iterations or time"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments, message):
+def test_wrong_arguments_are_rejected(arguments, message):
     with pytest.raises(HookError, match=message):
         StopOnNaN(**arguments)
 
 
-def test_a_run_that_is_stopped_at_once_saves_sound_weights(tmp_path):
+def test_a_run_that_is_stopped_at_once_saves_finite_weights(tmp_path):
     hooks = Spoil("loss", 5), StopOnNaN(every=1, action="stop"), SaveCheckpoint("1 epoch")
     outcome = trainer(tmp_path, *hooks).train()
     assert "the weights are still finite" in outcome.reason
     saved = torch.load(tmp_path / "iter_5.pth", weights_only=True)
-    assert all(one.isfinite().all() for one in saved["model"].values())
+    assert all(tensor.isfinite().all() for tensor in saved["model"].values())
 
 
 def test_a_stop_that_comes_late_writes_no_damaged_checkpoint(tmp_path):

@@ -1,4 +1,4 @@
-"""Which signals are obeyed, and what a second one does; real processes get them in test_ends."""
+"""Which signals are handled, and what a second one does; real processes get them in test_ends."""
 
 import os
 import signal
@@ -14,8 +14,8 @@ from hookloop.hooks import SaveCheckpoint, StopOnSignal
 from hookloop.parallel.signals import ENDING
 
 
-def strike(tmp_path, *names, hook=None, others=()):
-    """Train, get the signals in the fourth iteration; return how it ended."""
+def interrupt(tmp_path, *names, hook=None, others=()):
+    """Train, receive the signals in the fourth iteration, and return the outcome."""
     trainer = make_trainer(
         hooks=[hook or StopOnSignal(), SaveCheckpoint(), *others], max_epochs=3, run_dir=tmp_path
     )
@@ -32,13 +32,13 @@ def strike(tmp_path, *names, hook=None, others=()):
 
 
 @pytest.mark.parametrize("name", ENDING)
-def test_each_signal_saves_and_ends_in_order(tmp_path, name):
+def test_each_signal_saves_and_ends_normally(tmp_path, name):
     before = signal.getsignal(signal.Signals[name])
-    outcome = strike(tmp_path, name)
+    outcome = interrupt(tmp_path, name)
     assert (outcome.status, outcome.exit_code) == ("interrupted", 128 + signal.Signals[name])
     assert outcome.reason == f"{name} was received"
     assert (tmp_path / "iter_4.pth").is_file()
-    assert signal.getsignal(signal.Signals[name]) is before
+    assert signal.getsignal(signal.Signals[name]) is before  # Restored when the run has ended.
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,17 @@ def test_each_signal_saves_and_ends_in_order(tmp_path, name):
         ("SIGUSR1", "SIGUSR1"),
     ],
 )
-def test_signals_that_follow_by_themselves_do_not_cut_the_save_short(tmp_path, names, caplog):
-    outcome = strike(tmp_path, *names)
+def test_signals_that_are_repeated_by_the_system_do_not_prevent_the_save(tmp_path, names, caplog):
+    outcome = interrupt(tmp_path, *names)
     assert outcome.reason == f"{names[0]} was received"
     assert (tmp_path / "iter_4.pth").is_file()
     assert caplog.text.count(f"{names[0]}: ending after this iteration") == 1
 
 
 @pytest.mark.parametrize("names", [("SIGINT", "SIGINT"), ("SIGUSR1", "SIGINT", "SIGINT")])
-def test_whoever_insists_is_obeyed_at_once(tmp_path, names):
+def test_a_repeated_signal_ends_the_run_at_once(tmp_path, names):
     with pytest.raises(KeyboardInterrupt):
-        strike(tmp_path, *names)
+        interrupt(tmp_path, *names)
     assert not (tmp_path / "iter_4.pth").exists()
 
 
@@ -68,7 +68,7 @@ def test_whoever_insists_is_obeyed_at_once(tmp_path, names):
     ("names", "follows"),
     [("SIGUSR1", "SIGUSR1"), ("SIGUSR1", "SIGTERM"), ("SIGHUP", "SIGHUP"), ("SIGTERM", "SIGHUP")],
 )
-def test_signals_that_follow_by_themselves_do_not_cut_the_last_hooks_short(
+def test_signals_that_are_repeated_by_the_system_do_not_interrupt_the_last_hooks(
     tmp_path, names, follows
 ):
     class Last(Hook):
@@ -81,7 +81,7 @@ def test_signals_that_follow_by_themselves_do_not_cut_the_last_hooks_short(
 
     last = Last()
     before = signal.getsignal(signal.Signals[follows])
-    outcome = strike(tmp_path, names, others=[last])
+    outcome = interrupt(tmp_path, names, others=[last])
     assert outcome.reason == f"{names} was received"
     assert last.has_ended
     assert signal.getsignal(signal.Signals[follows]) is before
@@ -92,15 +92,15 @@ def test_ctrl_c_ends_hooks_that_hang_at_the_end(tmp_path, names):
     class Hangs(Hook):
         def after_run(self, run):
             os.kill(os.getpid(), signal.SIGINT)
-            raise AssertionError("it hangs on")
+            raise AssertionError("the signal did not end it")  # Instead of really hanging.
 
     with pytest.raises(KeyboardInterrupt):
-        strike(tmp_path, *names, others=[Hangs()])
+        interrupt(tmp_path, *names, others=[Hangs()])
 
 
 @pytest.fixture
 def handled(request):
-    """A signal that somebody else has decided about."""
+    """A signal that the program has a handler for."""
     name, handler = request.param
     before = signal.signal(signal.Signals[name], handler)
     yield signal.Signals[name]
@@ -112,18 +112,18 @@ def handled(request):
     [("SIGHUP", signal.SIG_IGN), ("SIGUSR1", lambda number, frame: None)],
     indirect=True,
 )
-def test_what_somebody_else_decided_stays(tmp_path, handled):
+def test_handlers_of_the_program_stay(tmp_path, handled):
     trainer = make_trainer(hooks=[StopOnSignal()], run_dir=tmp_path)
     trainer.on("after_backward")(lambda run: os.kill(os.getpid(), handled))
     assert trainer.train().status == "completed"
 
 
 @pytest.mark.parametrize("handled", [("SIGUSR1", lambda number, frame: None)], indirect=True)
-def test_a_signal_that_the_user_names_is_obeyed(tmp_path, handled):
-    assert strike(tmp_path, "SIGUSR1", hook=StopOnSignal(["SIGUSR1"])).signal == handled
+def test_a_signal_that_the_user_names_is_handled(tmp_path, handled):
+    assert interrupt(tmp_path, "SIGUSR1", hook=StopOnSignal(["SIGUSR1"])).signal == handled
 
 
-def test_a_forked_child_dies_of_a_signal_as_it_always_did(tmp_path):
+def test_a_forked_child_dies_of_a_signal_as_without_a_run(tmp_path):
     trainer = make_trainer(hooks=[StopOnSignal()], run_dir=tmp_path)
     ends = []
 
@@ -132,8 +132,8 @@ def test_a_forked_child_dies_of_a_signal_as_it_always_did(tmp_path):
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
-            os.write(writing, b"!")  # From now on no signal is lost.
-            time.sleep(60)
+            os.write(writing, b"!")  # The child is running: a signal sent now reaches it.
+            time.sleep(60)  # It is killed long before.
             os._exit(0)
         os.read(reading, 1)
         os.kill(child, signal.SIGTERM)

@@ -15,8 +15,8 @@ from hookloop.parallel.world import World
 from hookloop.hooks import SyncBuffers
 from hookloop import Trainer
 
-rank, place = int(sys.argv[1]), f"file://{sys.argv[2]}"
-torch.distributed.init_process_group("gloo", init_method=place, rank=rank, world_size=2)
+rank, rendezvous = int(sys.argv[1]), f"file://{sys.argv[2]}"
+torch.distributed.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=2)
 model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
 data = [(torch.randn(4, 2), torch.randn(4, 2))]
 trainer = Trainer(model, train_data=data, val_data=data, loss=torch.nn.functional.mse_loss,

@@ -26,7 +26,7 @@ def make_trainer(tmp_path, *hooks, channels=1):
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_images_are_shown_with_what_the_model_says(tmp_path, channels):
+def test_images_are_shown_with_their_predictions(tmp_path, channels):
     hook = VisualizePredictions(class_names=["ant", "bee", "cow"], examples=4)
     trainer = make_trainer(tmp_path, hook, WriteTensorBoard(), channels=channels)
     trainer.train()
@@ -58,6 +58,6 @@ def test_a_drawing_that_fails_does_not_end_the_run(tmp_path, caplog):
     assert outcome.status == "completed" and "no paper" in caplog.text
 
 
-def test_counts_below_one_are_refused():
+def test_counts_below_one_are_rejected():
     with pytest.raises(HookError, match="batches must be at least 1, not 0"):
         VisualizePredictions(batches=0)

@@ -48,5 +48,5 @@ class ObeySigint(Hook):
     def after_run(self, run: Run) -> None:
         if self._obeys is not None:
             self._obeys.after_run(run)
-            self._obeys.leave()  # The run knows only its own hooks.
+            self._obeys.restore_handlers()  # The run knows only its own hooks.
             self._obeys = None
