@@ -25,7 +25,7 @@ def command(script: Path, arguments: tuple[str, ...]) -> int:
     """Run SCRIPT as ``python SCRIPT ...`` would.
 
     With --alias, scripts written for a foreign package run where that package is not installed:
-    hookloop run --alias mmengine train.py --work-dir out
+    hookloop run --alias DIALECT train.py --work-dir out
     """
     sys.argv = [str(script), *arguments]
     sys.path.insert(0, str(script.parent.resolve()))
