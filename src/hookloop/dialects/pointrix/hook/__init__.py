@@ -1,4 +1,4 @@
-"""Pointrix's hooks; a name is imported when it is first used."""
+"""Pointrix's hooks; each is imported when it is first used."""
 
 from __future__ import annotations
 
