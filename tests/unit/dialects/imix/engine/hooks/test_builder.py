@@ -5,7 +5,7 @@ import pytest
 from hookloop.dialects.imix import HOOKS, HookBase, build_hook, build_hooks
 
 
-def test_a_name_that_nobody_registered_is_a_key_error_with_the_nearest():
+def test_a_name_that_is_not_registered_is_a_key_error_with_the_nearest():
     with pytest.raises(KeyError, match="Did you mean 'EMAIterHook'"):
         build_hook({"type": "EMAItreHook"})
 
