@@ -151,6 +151,22 @@ def test_the_documents_import_public_names_only():
     assert not [found for found in imports if found[1] not in PUBLIC]
 
 
+def test_nothing_outside_dialects_knows_a_dialect_by_name():
+    names = [
+        path.name for path in (SOURCE / "dialects").iterdir() if (path / "adapter.py").exists()
+    ]
+    assert len(names) == 5
+    known = re.compile("|".join(names), re.IGNORECASE)
+    outside = [path for path in MODULES if SOURCE / "dialects" not in path.parents]
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in outside
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if known.search(line)
+    ]
+    assert not found, "a dialect is a plug-in, so only its own package may name it"
+
+
 # --- mount points ------------------------------------------------------------------------------
 
 

@@ -163,7 +163,7 @@ def test_what_a_hook_draws_at_random_the_training_does_not_notice(name, tmp_path
 
 
 @every_dialect
-def test_an_unknown_attribute_is_refused_with_the_hook_and_the_attribute(name, tmp_path):
+def test_an_unknown_attribute_is_rejected_with_the_hook_and_the_attribute(name, tmp_path):
     hooks = make_hooks(name, lambda hook, facade: facade.no_such_thing)
     with pytest.raises(HookError, match=r"'foreign' asks for \w+\.no_such_thing") as caught:
         train(tmp_path, hooks)
@@ -173,9 +173,9 @@ def test_an_unknown_attribute_is_refused_with_the_hook_and_the_attribute(name, t
 @every_dialect
 def test_a_failing_hook_is_named_and_its_own_error_is_raised(name, tmp_path):
     def fail(hook, facade):
-        raise RuntimeError("the user's own fault")
+        raise RuntimeError("the user's own error")
 
-    with pytest.raises(RuntimeError, match="the user's own fault") as caught:
+    with pytest.raises(RuntimeError, match="the user's own error") as caught:
         train(tmp_path, make_hooks(name, fail))
     assert any("'foreign'" in note for note in caught.value.__notes__)
     assert any(entry.name == "fail" for entry in caught.traceback)
@@ -233,7 +233,7 @@ def test_its_page_names_every_hook_of_its_catalogue_and_its_code_runs(page, tmp_
         exec(compile(block, page.name, "exec"), {"__name__": "page"})
 
 
-def test_a_wrong_signature_is_refused_before_the_training():
+def test_a_wrong_signature_is_rejected_before_the_training():
     from hookloop.dialects.emloop import AbstractHook
     from hookloop.dialects.pointrix import Hook as PointrixHook
 
@@ -336,7 +336,7 @@ def make_row(name, row):
 
 
 @pytest.mark.parametrize(("name", "row"), ROWS)
-def test_a_row_trains_and_goes_on_from_a_checkpoint(name, row, tmp_path, monkeypatch):
+def test_a_row_trains_and_continues_from_a_checkpoint(name, row, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def train_with(epochs, **options):
@@ -441,7 +441,7 @@ def test_hooks_of_several_systems_act_in_one_run_as_promised(tmp_path):
     assert order[4:8] == [("mmengine", 1), ("emloop", 4), ("native", 2), ("vissl", 2)]
 
 
-def test_hooks_of_several_systems_go_on_with_their_state(tmp_path):
+def test_hooks_of_several_systems_continue_with_their_state(tmp_path):
     mixed_train(tmp_path / "run", 1)
     resumed, hooks, order = mixed_train(tmp_path / "run", 3, resume=True)
     whole, same, _ = mixed_train(tmp_path / "whole", 3)

@@ -1,4 +1,4 @@
-"""Trainings that the real emloop and our dialect make alike; neither is imported here.
+"""Trainings that the real emloop and our dialect run in the same way; neither is imported here.
 
 Each scenario lists hooks and the numbers that the model returns. A driver makes the training and
 returns what can be compared: events, files, log lines, how it ended.
@@ -88,18 +88,18 @@ def raiser(api: Any, at: str, when: int, error: Callable[[str], BaseException]) 
             super().__init__()
             self.calls = 0
 
-        def strike(self) -> None:
+        def raise_when_due(self) -> None:
             self.calls += 1
             if self.calls == when:
                 raise error(f"at {at} {when}")
 
         def after_batch(self, **_: Any) -> None:
             if at == "after_batch":
-                self.strike()
+                self.raise_when_due()
 
         def after_epoch(self, **_: Any) -> None:
             if at == "after_epoch":
-                self.strike()
+                self.raise_when_due()
 
     return Raise()
 
@@ -108,7 +108,7 @@ def _traced(*inner: Callable[..., Any]) -> Callable[[Any, Any, str, list[Any]], 
     """Hooks between two tracers, so that order shows."""
 
     def hooks(api: Any, model: Any, output_dir: str, events: list[Any]) -> list[Any]:
-        made = [one(api, model, output_dir) for one in inner]
+        made = [make(api, model, output_dir) for make in inner]
         return [tracer(api, events, "first."), *made, tracer(api, events, "last.")]
 
     return hooks
@@ -116,8 +116,8 @@ def _traced(*inner: Callable[..., Any]) -> Callable[[Any, Any, str, list[Any]], 
 
 def _hook(name: str, **arguments: Any) -> Callable[..., Any]:
     def make(api: Any, model: Any, output_dir: str) -> Any:
-        given = {"model": model, "dataset": None, "output_dir": output_dir, **arguments}
-        return getattr(api.hooks, name)(**given)
+        supplied = {"model": model, "dataset": None, "output_dir": output_dir}
+        return getattr(api.hooks, name)(**supplied | arguments)
 
     return make
 

@@ -21,8 +21,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 
-def mend_yaml() -> None:
-    """Give ruamel.yaml the functions back that it has dropped since."""
+def restore_yaml() -> None:
+    """Restore the functions that newer versions of ruamel.yaml lack."""
 
     def load(text, *_, **__):
         return ruamel.yaml.YAML(typ="safe").load(text)
@@ -34,18 +34,18 @@ def mend_yaml() -> None:
     ruamel.yaml.load, ruamel.yaml.dump = load, dump
 
 
-def mend_resources() -> None:
-    """Give emloop the module back that setuptools has dropped since; it asks for a version."""
+def restore_resources() -> None:
+    """Restore the module that newer versions of setuptools lack; emloop reads a version from it."""
     if importlib.util.find_spec("pkg_resources") is None:
         stub = types.ModuleType("pkg_resources")
         stub.get_distribution = lambda name: types.SimpleNamespace(version="0.2.1")
         sys.modules["pkg_resources"] = stub
 
 
-mend_yaml()
-mend_resources()
+restore_yaml()
+restore_resources()
 
-import emloop.hooks  # noqa: E402 - after the mending
+import emloop.hooks  # noqa: E402 - after the repairs
 from emloop.main_loop import MainLoop  # noqa: E402
 from emloop_scenarios import BATCH, SCENARIOS, batches, namespace, number, result  # noqa: E402
 

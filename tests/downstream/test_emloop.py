@@ -16,7 +16,7 @@ from tests.downstream import record_emloop
 from tests.downstream.emloop_scenarios import SCENARIOS
 from tests.unit.dialects.emloop.test_against_emloop import RECORDED, train
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # The real one warns of much.
+pytestmark = pytest.mark.filterwarnings("ignore")  # The real one warns a lot.
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

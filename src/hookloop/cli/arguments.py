@@ -29,7 +29,7 @@ def aliases(function: Verb) -> Verb:
         metavar="DIALECT",
         expose_value=False,
         callback=_install_aliases,
-        help="Let files import what this dialect stands for, such as mmengine, if it is missing.",
+        help="Let files import the packages that this dialect stands in for, if not installed.",
     )(function)
 
 

@@ -25,7 +25,7 @@ def command(script: Path, arguments: tuple[str, ...]) -> int:
     """Run SCRIPT as ``python SCRIPT ...`` would.
 
     With --alias, scripts written for a foreign package run where that package is not installed:
-    hookloop run --alias mmengine train.py --work-dir out
+    hookloop run --alias DIALECT train.py --work-dir out
     """
     # What `python SCRIPT` does: the script sees its own arguments, and imports its neighbours.
     sys.argv = [str(script), *arguments]

@@ -1,13 +1,13 @@
 """Dialects: hooks written for another system run as they are.
 
-A dialect is a plug-in: a `Dialect` that a package names in the entry-point group
-``hookloop.dialects``. It has an adapter (a foreign hook becomes native ones), usually a facade
-(what that hook takes for its runner, task or trainer), a catalogue (that system's own hooks, made
-from ours) and modules named like the foreign ones, for files that import them.
+A dialect is a plug-in: a `Dialect` that a package lists in the entry-point group
+``hookloop.dialects``. It has an adapter (turns a foreign hook into native ones), usually a facade
+(the run in the form of that system's runner, task or trainer), a catalogue (that system's own
+hooks, built from ours) and modules named like the foreign ones, for files that import them.
 
-    Dialect         what a plug-in describes
-    installed       the dialects that there are, by name
-    alias           lets files import a foreign package that is not installed
+    Dialect         the description of one foreign system
+    installed       the installed dialects by name
+    alias           let files import a foreign package that is not installed
 """
 
 from __future__ import annotations
@@ -24,23 +24,25 @@ if TYPE_CHECKING:
 
 
 def stand_in(path: str) -> str:
-    """Lead a path into a foreign package that is not installed to what stands in for it.
+    """Replace a path into a foreign package that is not installed by the path of our stand-in.
 
     >>> stand_in("emloop.hooks.SaveBest"), stand_in("my_project.hooks.MyHook")
     ('hookloop.dialects.emloop.hooks.SaveBest', 'my_project.hooks.MyHook')
     """
     package, dot, rest = path.partition(".")
     for dialect in installed().values() if dot else ():
+        # An installed package wins: its own classes are adapted, whatever their version.
         if package in dialect.packages and find_spec(package) is None:
             return f"{dialect.packages[package]}.{rest}"
     return path
 
 
 def registered(name: str) -> object:
-    """Find a class that a file has registered with a foreign decorator; None if there is none."""
+    """Return a class that a file registered with a foreign decorator, or None."""
     for dialect in installed().values():
         for module, registry, attribute in dialect.registries:
-            holder = getattr(sys.modules.get(module), registry, None)  # Not loaded: nothing there.
+            # A registry whose module was never imported is empty, so it is not imported here.
+            holder = getattr(sys.modules.get(module), registry, None)
             found = getattr(holder, attribute, {}).get(name)
             if found is not None:
                 return cast("object", found)
@@ -49,6 +51,7 @@ def registered(name: str) -> object:
 
 def alias(*names: str) -> Alias:
     """Let files import foreign packages that are not installed; see `hookloop.dialects.aliases`."""
+    # Imported here because `import hookloop.dialects` happens in every run that has a config.
     from hookloop.dialects.aliases import Alias
 
     return Alias([named(name) for name in names])

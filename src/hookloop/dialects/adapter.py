@@ -1,7 +1,7 @@
-"""`Adapter`: one foreign hook as a native one, and `Facade`: what it takes for its own runner.
+"""`Adapter`: a foreign hook as a native one, and `Facade`: the runner that the hook sees.
 
-A dialect lists `Mount`s: at which of our points which foreign method is called, and how. Only the
-methods that a foreign hook really overrides are attached, so the others cost nothing.
+A dialect lists `Mount`s: which foreign method is called at which of our points, and how. Only the
+methods that a foreign hook overrides are attached, so the others cost nothing.
 
     foreign hook -> adapt -> Adapter(mounts) -> plan
     loop -> point -> Mount's call -> foreign method(facade, ...)
@@ -27,11 +27,11 @@ Method = Callable[..., object]
 
 
 class ForeignAttributeError(HookError, AttributeError):
-    """An attribute that a facade does not offer; as an `AttributeError`, ``hasattr`` works."""
+    """Raised for an attribute that a facade lacks; an `AttributeError`, so ``hasattr`` works."""
 
 
 class Facade:
-    """The run as hooks of one foreign system see it; one per run and dialect.
+    """The run as the hooks of one foreign system see it; one per run and dialect.
 
     A dialect's facade offers that system's attributes as properties. Hooks may set attributes of
     their own on it, as they do on the real one.
@@ -40,9 +40,9 @@ class Facade:
         run: The run.
 
     Attributes:
-        role: What the foreign system calls it: ``runner``, ``task``, ``trainer``.
-        hints: Attributes of the real one that are not offered, and what to use instead.
-        loggers: Names of the loggers that its hooks use; their warnings belong to the run's log.
+        role: The foreign system's word for it: ``runner``, ``task``, ``trainer``.
+        hints: Attributes of the real object that are not offered, and what to use instead.
+        loggers: Loggers that the system's hooks use; the run's log includes their warnings.
         hook: Name of the hook that is being called, for messages.
     """
 
@@ -55,15 +55,18 @@ class Facade:
         self.hook = ""
 
     def __getattr__(self, name: str) -> object:
+        # copy and pickle probe for such names and expect a plain error.
         if name.startswith("__"):
             raise AttributeError(name)
         hint = self.hints.get(name)
-        offered = [known for known in dir(type(self)) if not known.startswith("_")]
-        way = f" Use {hint} instead." if hint else nearest(name, offered)
+        offered = [name for name in dir(type(self)) if not name.startswith("_")]
+        advice = f" Use {hint} instead." if hint else nearest(name, offered)
+        # Through __dict__: before __init__ has set `hook`, self.hook would end up here again.
+        hook = self.__dict__.get("hook", "")
         raise ForeignAttributeError(
-            f"The hook '{self.__dict__.get('hook', '')}' asks for {self.role}.{name}, which "
-            f"hookloop does not offer.{way or ' A native hook finds the run in run.<name>.'} "
-            f"Offered are: {', '.join(offered)}."
+            f"The hook '{hook}' asks for {self.role}.{name}, which hookloop does not offer."
+            f"{advice or ' A native hook finds the run in run.<name>.'} "
+            f"Available: {', '.join(offered)}."
         )
 
 
@@ -74,10 +77,10 @@ class Mount:
     Attributes:
         point: Our mount point.
         method: Name of the foreign method.
-        bind: Makes the call of our point: ``bind(method, adapter)`` returns a function of the run
-            and the point's own arguments, which calls ``method`` with ``adapter.facade``.
-        positional: How many arguments the foreign system passes by position.
-        keywords: Names of those that it passes by keyword.
+        bind: Builds the call for our point: ``bind(method, adapter)`` returns a function of the
+            run and the point's own arguments, which calls ``method`` with ``adapter.facade``.
+        positional: Number of arguments that the foreign system passes by position.
+        keywords: Names of the arguments that it passes by keyword.
     """
 
     point: str
@@ -92,11 +95,10 @@ class Adapter(Hook):
 
     Args:
         foreign: The hook as its author wrote it.
-        mounts: Where its methods go; for one point several may be listed.
-        facade: Makes what the hook sees of a run; made once per run and dialect.
-        base: The class whose methods do nothing, so that they need not be called; by default
-            those of `dialect` are looked for by name.
-        priority: In our scale; a dialect translates.
+        mounts: Where its methods are called; a point may be listed several times.
+        facade: Makes the facade of a run; called once per run and dialect.
+        base: The foreign base class; its methods do nothing, so they are not called.
+        priority: On our scale; the dialect translates.
     """
 
     def __init__(
@@ -115,13 +117,16 @@ class Adapter(Hook):
         self.ends_training = bool(getattr(foreign, "ends_training", False))
         self.steps_schedules = bool(getattr(foreign, "steps_schedules", False))
         self.takes_part_in_training = bool(getattr(foreign, "takes_part_in_training", False))
-        # Those that we wrote ourselves draw nothing.
+        # The hooks of our own catalogues draw no random numbers. Of any other hook we cannot know
+        # it, so its draws are kept apart from the training's.
         draws = not type(foreign).__module__.startswith("hookloop.")
         self.draws_random_numbers = bool(vars(type(foreign)).get("draws_random_numbers", draws))
         self._make_facade = facade
-        self.facade: Facade = cast("Facade", None)  # There is one from before_run on.
+        # Set in before_run. An Optional type would demand a check in every call of every iteration.
+        self.facade: Facade = cast("Facade", None)
         self._at_start: list[Call] = []
         self._attached = False
+        # Last, because a mount's `bind` may read the attributes above.
         for mount in mounts:
             method = overridden(foreign, mount.method, base)
             if method is not None:
@@ -130,17 +135,19 @@ class Adapter(Hook):
 
     @property
     def acts(self) -> bool:
-        """Whether the foreign hook has any method that is called."""
+        """Whether any method of the foreign hook is called."""
         return bool(self._at_start or self._attached)
 
     def attach(self, point: str, call: Call) -> None:
-        """Make a call at a point, after those that are made there already."""
+        """Add a call at a point, after those that are there already."""
         self._attached = True
+        # before_run is a method of this class, which must bind the facade before anything else.
         if point == "before_run":
             self._at_start.append(call)
             return
-        others = self.__dict__.get(point)
-        setattr(self, point, call if others is None else _both(others, call))
+        # An instance attribute, not a method: the plan calls it directly, one frame less per call.
+        earlier = self.__dict__.get(point)
+        setattr(self, point, call if earlier is None else _chain(earlier, call))
 
     def before_run(self, run: Run) -> None:
         self.bind_facade(run)
@@ -148,7 +155,8 @@ class Adapter(Hook):
             call(run)
 
     def bind_facade(self, run: Run) -> None:
-        """Take the facade that the hooks of this dialect share in a run."""
+        """Get the facade that the hooks of this dialect share in a run."""
+        # A string, since the engine stores facades without knowing their classes.
         key = f"{self._make_facade.__module__}.{self._make_facade.__qualname__}"
         if key not in run.facades:
             run.facades[key] = self._make_facade(run)
@@ -157,7 +165,8 @@ class Adapter(Hook):
             forward_logger(name)
 
     def stores(self, run_dir: Path) -> Sequence[str]:
-        folder = _instance_text(self.foreign, "checkpoint_folder")  # Classy Vision's word.
+        # ClassyVision's CheckpointHook writes there. A resume looks only where hooks declare it.
+        folder = _instance_text(self.foreign, "checkpoint_folder")
         return () if folder is None else (folder,)
 
     def state_dict(self) -> dict[str, object]:
@@ -171,7 +180,7 @@ class Adapter(Hook):
 
 
 class Catalogued:
-    """A row of a catalogue: a foreign name with its parameters, which stands for native hooks."""
+    """A foreign hook of a catalogue whose work is done by native hooks."""
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the native hooks that do the work."""
@@ -188,31 +197,32 @@ def overridden(foreign: object, name: str, base: type | None = None) -> Method |
 
 
 def base_of(foreign: object, bases: Iterable[tuple[str, str]]) -> type | None:
-    """Find the foreign system's own base class among the ancestors of a hook."""
+    """Return the foreign system's own base class among the ancestors of a hook, or None."""
     for kind in type(foreign).__mro__:
         for package, name in bases:
+            # With the dot, "imix" does not match a package "imix_extras".
             if kind.__name__ == name and f"{kind.__module__}.".startswith(f"{package}."):
                 return kind
     return None
 
 
 def check_signature(foreign: object, method: Method, mount: Mount) -> None:
-    """Refuse a method that its own system could not call either; there it would fail later."""
+    """Reject a method that its own system could not call either; there it would fail later."""
     try:
         signature = inspect.signature(method)
-    except ValueError:  # Some builtins have none; the first call will tell.
+    except ValueError:  # Some builtins have no signature. The first call will show the problem.
         return
     try:
         signature.bind(*[None] * mount.positional, **dict.fromkeys(mount.keywords))
     except TypeError as error:
         shown = [*["..."] * mount.positional, *(f"{name}=..." for name in mount.keywords)]
         raise HookError(
-            f"{type(foreign).__name__}.{mount.method} has the signature {signature}, but is called "
-            f"as {mount.method}({', '.join(shown)}): {error}."
+            f"{type(foreign).__name__}.{mount.method} has the signature {signature}, but it is "
+            f"called as {mount.method}({', '.join(shown)}): {error}."
         ) from error
 
 
-def _both(first: Call, second: Call) -> Call:
+def _chain(first: Call, second: Call) -> Call:
     def call(run: Run, *args: object) -> None:
         first(run, *args)
         second(run, *args)
@@ -221,6 +231,8 @@ def _both(first: Call, second: Call) -> Call:
 
 
 def _instance_text(foreign: object, attribute: str) -> str | None:
-    """Read what a config said of this very hook; a class attribute means something else there."""
+    """Return a text that a config set on this hook."""
+    # Only on the instance. On a class such a name may mean something else: `ClassyHook.name` is
+    # a method, for example.
     value = getattr(foreign, "__dict__", {}).get(attribute)
     return value if isinstance(value, str) else None

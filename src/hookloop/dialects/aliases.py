@@ -1,6 +1,6 @@
-"""Import aliases: ``from mmengine.hooks import Hook`` gives ours where mmengine is not installed.
+"""Import aliases: ``from mmengine.hooks import Hook`` gives ours if mmengine is not installed.
 
-Nothing is installed at import; `alias` does it, and undoes it at the end of a ``with`` block.
+Importing this module changes nothing. `alias` sets the aliases and a ``with`` block ends them.
 """
 
 from __future__ import annotations
@@ -38,18 +38,19 @@ class Alias:
         for dialect in dialects:
             for foreign, ours in dialect.packages.items():
                 if _is_installed(foreign):
-                    _log.info("'%s' is installed: it is used, and its hooks are adapted.", foreign)
+                    _log.info("'%s' is installed, so it is used and its hooks adapted.", foreign)
                 else:
                     self.packages[foreign] = ours
         self._finder = _Finder(self.packages)
-        # In front, because a foreign submodule would else be found in our own package's directory
-        # and loaded a second time.
+        # First in the list. Otherwise the standard finder would look for a foreign submodule in
+        # our own package's directory and load it a second time.
         sys.meta_path.insert(0, self._finder)
 
     def undo(self) -> None:
-        """Take the aliases away again; what was imported through them stays usable."""
+        """Remove the aliases; what was imported through them stays usable."""
         if self._finder in sys.meta_path:
             sys.meta_path.remove(self._finder)
+        # Without this, an import would still find the foreign name in the cache.
         for name in [name for name in sys.modules if name.partition(".")[0] in self.packages]:
             del sys.modules[name]
 
@@ -66,7 +67,7 @@ class Alias:
 
 
 class _Finder(MetaPathFinder):
-    """Finds the modules of aliased packages among ours."""
+    """Find the modules of aliased packages among ours."""
 
     def __init__(self, packages: dict[str, str]) -> None:
         self._packages = packages
@@ -80,12 +81,14 @@ class _Finder(MetaPathFinder):
         ours = f"{self._packages[package]}.{rest}".rstrip(".")
         try:
             found = find_spec(ours)
-        except ModuleNotFoundError:  # A part of the path before the last is no package.
+        except ModuleNotFoundError:  # A parent in the path is not a package.
             found = None
+        # Raised here, not left to the other finders: nobody else has the package, and their
+        # message would not explain why it is incomplete.
         if found is None:
             raise ModuleNotFoundError(
                 f"'{fullname}' is not offered: hookloop stands in for '{package}' "
-                f"({self._packages[package]}) and has no such module. Install {package} itself, "
+                f"({self._packages[package]}) and has no such module. Install {package}, "
                 "or import the name from hookloop.",
                 name=fullname,
             )
@@ -94,7 +97,10 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(Loader):
-    """Gives one of our modules a second name; it is one and the same module."""
+    """Give one of our modules a second name; both names mean the same module object.
+
+    With a second object, ``isinstance`` and registries would see every class twice.
+    """
 
     def __init__(self, ours: str) -> None:
         self._ours = ours
@@ -106,13 +112,16 @@ class _Loader(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self._spec  # The import system has put the alias's in its place.
+        # The import system has replaced it by the alias's spec. Reloads and pickles need ours.
+        module.__spec__ = self._spec
 
 
 def _is_installed(package: str) -> bool:
-    known = sys.modules.get(package)
-    if known is not None and not known.__name__.startswith("hookloop."):
+    loaded = sys.modules.get(package)
+    # Under an earlier alias the loaded module is one of ours.
+    if loaded is not None and not loaded.__name__.startswith("hookloop."):
         return True
+    # An earlier alias's finder would find every package that it stands in for.
     finders = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
     return any(
         finder.find_spec(package, None) is not None

@@ -1,6 +1,7 @@
-"""The dialects that come with hookloop, as the entry points in pyproject.toml name them.
+"""The dialects that come with hookloop; the entry points in pyproject.toml refer to these names.
 
-Nothing here imports a dialect's package before a hook of it turns up.
+A dialect's package is imported only when a run contains one of its hooks. The import statements
+stay inside functions, rather than strings, so that the layer check sees them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _HOME = "hookloop.dialects"
 
 
 def _bases(home: str, *foreign: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-    """Recognise the foreign base classes, and ours that stand in for them."""
+    """Return the foreign base classes and ours that stand in for them."""
     return (*foreign, *((home, name) for name in dict.fromkeys(name for _, name in foreign)))
 
 
@@ -36,6 +37,7 @@ MMENGINE = Dialect(
     adapt=_adapt_mmengine,
     catalogue=_mmengine_hooks,
     packages={"mmengine": f"{_HOME}.mmengine"},
+    # Both, since a file may import the real package or ours through an alias.
     registries=(
         ("mmengine.registry", "HOOKS", "module_dict"),
         (f"{_HOME}.mmengine.registry", "HOOKS", "module_dict"),
@@ -66,7 +68,7 @@ EMLOOP = Dialect(
     bases=_bases(
         f"{_HOME}.emloop",
         ("emloop", "AbstractHook"),
-        (".hooks", "AbstractHook"),  # The module that emloop gives its base class.
+        (".hooks", "AbstractHook"),  # emloop sets __module__ of its base class to this.
     ),
     adapt=_adapt_emloop,
     catalogue=_emloop_hooks,
@@ -74,7 +76,7 @@ EMLOOP = Dialect(
         "emloop": f"{_HOME}.emloop",
         "emloop_tensorflow": f"{_HOME}.emloop.tensorflow_hooks",
     },
-    gives_all=True,
+    gives_all=True,  # emloop passes model, dataset and output_dir to every hook.
 )
 
 
@@ -90,6 +92,7 @@ def _vissl_hooks() -> Mapping[str, str]:
     return CATALOGUE
 
 
+# VISSL has no base class of its own: its hooks derive from ClassyVision's.
 VISSL = Dialect(
     name="vissl",
     bases=_bases(f"{_HOME}.vissl", ("classy_vision", "ClassyHook")),
@@ -118,7 +121,7 @@ IMIX = Dialect(
     catalogue=_imix_hooks,
     packages={"imix": f"{_HOME}.imix"},
     registries=((f"{_HOME}.imix.engine.hooks.builder", "HOOKS", "_registered"),),
-    settings=("level",),
+    settings=("level",),  # A key of a config's entry that is not a constructor argument.
 )
 
 

@@ -1,8 +1,8 @@
-"""`Companion`: the native hook that keeps what all hooks of one dialect share in a run.
+"""`Companion`: the native hook that keeps what the hooks of one dialect share in a run.
 
-Counters that the engine does not have, the data that the hooks of one system pass to each other,
-the log buffer: kept once, by one hook that acts before the adapted ones and has its own state in
-checkpoints. The first adapted hook brings it into the run.
+It holds the counters that the engine lacks, the data that the hooks of one system pass to each
+other, the log buffer. It acts before the adapted hooks and has its own state in checkpoints. The
+first adapted hook adds it to the run.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ Kind = TypeVar("Kind", bound="Facade")
 
 
 class Companion(Hook):
-    """What a dialect does besides calling foreign hooks; a subclass says it at mount points."""
+    """The work of a dialect that is not a call of a foreign hook; a subclass has the methods."""
 
-    priority = Priority.HIGHEST
+    priority = Priority.HIGHEST  # The adapted hooks must find counters and data up to date.
+    # So that it sees the training's random numbers: emloop's companion saves and restores them.
     takes_part_in_training = True
 
     def join(self, run: Run) -> None:
-        """Come into the run, unless another adapted hook has brought it along already."""
+        """Join the run, unless another adapted hook has added it already."""
         if self not in run.hooks:
             run.plan.add(self)
+            # The plan is firing before_run right now and does not call a hook added meanwhile.
             self.before_run(run)
 
 
 def facade_in(run: Run, make: Callable[[Run], Kind]) -> Kind:
-    """Return the facade of a run, which is made when it is first asked for."""
+    """Return the facade of a run; the first call makes it."""
     key = f"{make.__module__}.{make.__qualname__}"
     if key not in run.facades:
         run.facades[key] = make(run)

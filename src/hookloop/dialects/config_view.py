@@ -1,4 +1,4 @@
-"""`ConfigView`: the run's config as hooks of other systems read theirs."""
+"""`ConfigView`: the run's config in the form that foreign hooks read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hookloop.errors import nearest
 
 
 class ConfigView(dict[str, object]):
-    """A config with attributes and items, as ``task.config`` and ``trainer.cfg`` have them."""
+    """A config with attributes and items, like ``task.config`` and ``trainer.cfg``."""
 
     def __init__(self, values: Mapping[str, object]) -> None:
         super().__init__(
@@ -18,17 +18,17 @@ class ConfigView(dict[str, object]):
     def __getattr__(self, name: str) -> object:
         try:
             return self[name]
-        except KeyError as error:
+        except KeyError as error:  # hasattr and getattr with a default expect this type.
             raise AttributeError(str(error)) from error
 
     def __missing__(self, name: str) -> object:
         raise KeyError(
-            f"the config has no '{name}'.{nearest(name, self)} Give it with "
+            f"the config has no '{name}'.{nearest(name, self)} Set it with "
             f"Trainer(config={{'{name}': ...}})."
         )
 
     def find(self, path: str, default: object = None) -> object:
-        """Look a dotted path up."""
+        """Return the value at a dotted path, or the default."""
         found: object = self
         for key in path.split("."):
             if not isinstance(found, Mapping) or key not in found:

@@ -1,22 +1,23 @@
-"""`Names`: a registry of hook classes as iMIX and Pointrix have one."""
+"""`Names`: a registry of hook classes like those of iMIX and Pointrix."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
-from typing import TypeVar
+from typing import TypeVar, cast
 
+from hookloop.dialects.lazy import load
 from hookloop.errors import nearest
 
 Kind = TypeVar("Kind", bound=type)
 
 
 class Names:
-    """Hook classes by name: those that were registered, then those of the dialect's catalogue.
+    """Hook classes by name: the registered ones first, then those of the dialect's catalogue.
 
     Args:
-        title: What messages call it.
-        catalogue: Where the dialect's own hooks are, as ``module:NAME`` of a mapping.
+        title: The registry's name in messages.
+        catalogue: Path of the mapping with the dialect's own hooks, ``module:NAME``. It is a path
+            because the catalogue imports the modules that create registries.
     """
 
     def __init__(self, title: str, catalogue: str) -> None:
@@ -28,9 +29,9 @@ class Names:
         """Register a class under its name: ``@HOOK_REGISTRY.register()``."""
 
         def add(kind: Kind) -> Kind:
-            taken = self._registered.get(kind.__name__)
+            earlier = self._registered.get(kind.__name__)
             # A file that is loaded twice registers its classes twice.
-            assert taken is None or _place(taken) == _place(kind), (
+            assert earlier is None or _qualified_name(earlier) == _qualified_name(kind), (
                 f"'{kind.__name__}' is registered in {self.name} already"
             )
             self._registered[kind.__name__] = kind
@@ -39,33 +40,29 @@ class Names:
         return add if obj is None else add(obj)
 
     def register_module(self, name: str | None = None) -> Callable[[Kind], Kind]:
-        """Register a class under its name: ``@HOOKS.register_module()``; ``name`` is ignored."""
+        """Register a class under its name: ``@HOOKS.register_module()``.
+
+        ``name`` is ignored, as iMIX ignores it in the decorator form.
+        """
         return self.register()  # type: ignore[return-value]
 
     def get(self, name: str) -> type:
-        """Return a class; a `KeyError` names the nearest."""
+        """Return a class; the `KeyError` for an unknown one suggests the nearest name."""
+        # Registered classes win, so that a user can replace a hook of the catalogue.
         if name in self._registered:
             return self._registered[name]
-        known = self._own()
-        if name not in known:
-            options = [*self._registered, *known]
+        own = self._own()
+        if name not in own:
+            options = [*self._registered, *own]
             raise KeyError(f"'{name}' is not registered in {self.name}.{nearest(name, options)}")
-        return self.own(name)
-
-    def own(self, name: str) -> type:
-        """Return a class of the dialect's catalogue."""
-        module, attribute = self._own()[name].split(":")
-        found: type = getattr(import_module(module), attribute)
-        return found
+        return cast("type", load(own[name]))
 
     def __contains__(self, name: str) -> bool:
         return name in self._registered or name in self._own()
 
     def _own(self) -> Mapping[str, str]:
-        module, attribute = self._catalogue.split(":")
-        found: Mapping[str, str] = getattr(import_module(module), attribute)
-        return found
+        return cast("Mapping[str, str]", load(self._catalogue))
 
 
-def _place(kind: type) -> tuple[str, str]:
+def _qualified_name(kind: type) -> tuple[str, str]:
     return kind.__module__, kind.__qualname__

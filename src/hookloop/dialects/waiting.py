@@ -1,4 +1,4 @@
-"""`Waiting`: numbers that stay on their device until somebody asks for them."""
+"""`Waiting`: numbers that stay on their device until a hook reads them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from torch import Tensor
 
 from hookloop.metrics.series import Value, read_values
 
-CHUNK = 1000  # How many may wait.
+# A limit, so that a run that never reads them does not keep a tensor for every iteration.
+CHUNK = 1000
 
 
 class Waiting:
     """Numbers of one training, read many at a time.
+
+    Reading a tensor makes the CPU wait for the GPU, so it is not done per iteration.
 
     >>> waiting = Waiting()
     >>> waiting.add(2.0)
@@ -23,13 +26,14 @@ class Waiting:
         self._values: list[Value] = []
 
     def add(self, value: Value) -> bool:
-        """Take a number or a scalar tensor; return whether it is time to read."""
+        """Add a number or a scalar tensor; return whether it is time to read."""
         values = self._values
+        # Detached, or each loss would keep the graph of its iteration alive.
         values.append(value.detach() if isinstance(value, Tensor) else value)
         return len(values) >= CHUNK
 
     def read(self) -> list[float]:
-        """Read all that wait, in one copy, and forget them."""
+        """Return all waiting numbers, read in one copy, and forget them."""
         values, self._values = self._values, []
         (numbers,) = read_values([values])
         return numbers

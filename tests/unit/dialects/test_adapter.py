@@ -6,7 +6,7 @@ import pytest
 from tests.tiny import make_trainer
 
 from hookloop.core.hook import Hook
-from hookloop.dialects.adapter import Adapter, Facade, ForeignAttributeError, Mount
+from hookloop.dialects.adapter import Adapter, Facade, ForeignAttributeError, Mount, base_of
 from hookloop.errors import HookError
 
 
@@ -96,7 +96,7 @@ def test_a_method_can_act_at_several_points():
     assert calls == [True] * 3
 
 
-def test_an_attribute_that_is_not_offered_is_told_with_the_way():
+def test_the_message_for_a_missing_attribute_names_the_nearest():
     class Asking(Base):
         def on_step(self, task):
             return task.step
@@ -108,7 +108,7 @@ def test_an_attribute_that_is_not_offered_is_told_with_the_way():
     assert "Did you mean 'steps'?" in text
 
 
-def test_an_attribute_with_a_known_way_names_it():
+def test_the_message_for_an_attribute_with_a_hint_contains_it():
     class Asking(Base):
         def on_step(self, task):
             return task.gone
@@ -126,7 +126,78 @@ def test_hasattr_works_on_a_facade():
     make_trainer(hooks=[adapt(Asking())]).train()
 
 
-def test_a_wrong_signature_is_refused_at_once():
+def test_a_method_that_cannot_be_inspected_is_accepted():
+    class Builtin(Base):
+        on_step = dict.fromkeys  # Some builtins have no signature.
+
+    assert adapt(Builtin()).acts
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({}, ("quiet", "raise", None)),
+        ({"name": "mine", "on_error": "disable"}, ("mine", "disable", None)),
+        ({"checkpoint_folder": "/data"}, ("quiet", "raise", "/data")),
+        ({"name": len, "checkpoint_folder": None}, ("quiet", "raise", None)),
+    ],
+)
+def test_what_a_config_sets_on_a_hook_is_read_from_the_instance(attributes, expected, tmp_path):
+    class Quiet(Base):
+        name = "a class attribute may mean something else"
+        checkpoint_folder = "so may this one"
+
+    foreign = Quiet()
+    vars(foreign).update(attributes)
+    adapter = adapt(foreign)
+    name, on_error, folder = expected
+    assert (adapter.name, adapter.on_error) == (name, on_error)
+    assert adapter.stores(tmp_path) == (() if folder is None else (folder,))
+    assert not adapter.acts
+
+
+def test_only_hooks_that_are_not_ours_are_kept_from_the_random_numbers_of_the_training():
+    class Declared(Base):
+        draws_random_numbers = False
+
+    ours = type("Ours", (Base,), {"__module__": "hookloop.dialects.somewhere"})
+    assert adapt(Counting()).draws_random_numbers
+    assert not adapt(Declared()).draws_random_numbers
+    assert not adapt(ours()).draws_random_numbers
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "found"),
+    [
+        ("knots", "Knot", True),
+        ("knots.base.deep", "Knot", True),
+        ("knots_extra", "Knot", False),
+        ("my.knots", "Knot", False),
+        ("knots", "Rope", False),
+    ],
+)
+def test_a_base_class_is_found_by_package_and_name(module, name, found):
+    base = type(name, (), {"__module__": module})
+    mine = type("Mine", (type("Between", (base,), {}),), {})()
+    assert base_of(mine, [("ropes", "Rope"), ("knots", "Knot")]) is (base if found else None)
+
+
+def test_a_method_set_on_the_instance_is_called():
+    foreign = Counting()
+    foreign.on_end = lambda task, success: foreign.seen.append(success)
+    make_trainer(hooks=[adapt(foreign)], max_iters=1).train()
+    assert foreign.seen == [1, True]
+
+
+def test_a_facade_can_be_probed_before_it_is_initialised():
+    empty = View.__new__(View)
+    with pytest.raises(AttributeError, match="__deepcopy__"):
+        empty.__deepcopy__  # noqa: B018 - the access is what is tested
+    with pytest.raises(ForeignAttributeError, match="The hook '' asks for task.nothing"):
+        empty.nothing  # noqa: B018 - the access is what is tested
+
+
+def test_a_wrong_signature_is_rejected_at_once():
     class Wrong(Base):
         def on_end(self, task, result):
             pass
@@ -146,7 +217,7 @@ def test_state_is_saved_and_resumed(tmp_path):
     assert len(again.seen) == 6
 
 
-def test_an_unknown_object_is_refused_by_the_plan():
+def test_an_unknown_object_is_rejected_by_the_plan():
     with pytest.raises(HookError, match="is not a hook"):
         make_trainer(hooks=[Counting()]).train()
 

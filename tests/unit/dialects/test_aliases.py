@@ -36,7 +36,35 @@ def test_undoing_takes_the_names_away():
         importlib.import_module("mmengine.runner")
 
 
-def test_a_module_that_is_not_offered_is_told():
+def test_one_alias_covers_several_dialects_and_all_their_packages():
+    with dialects.alias("vissl", "pointrix") as alias:
+        assert set(alias.packages) == {"vissl", "classy_vision", "pointrix"}
+        import classy_vision.hooks
+        import pointrix.hook
+
+        assert classy_vision.hooks.ClassyHook.__name__ == "ClassyHook"
+        assert pointrix.hook.Hook.__module__.startswith("hookloop.dialects.pointrix")
+
+
+def test_aliases_can_be_nested_and_undone_twice():
+    with dialects.alias("mmengine"):
+        with dialects.alias("mmengine") as inner:
+            assert inner.packages == {"mmengine": "hookloop.dialects.mmengine"}
+            importlib.import_module("mmengine.hooks")
+        inner.undo()
+        importlib.import_module("mmengine.hooks")  # The outer alias still holds.
+
+
+def test_what_was_imported_stays_usable_and_can_be_pickled():
+    import pickle
+
+    with dialects.alias("mmengine"):
+        from mmengine.hooks import Hook
+    hook = pickle.loads(pickle.dumps(Hook()))
+    assert type(hook) is Hook
+
+
+def test_the_message_for_a_module_that_is_not_offered_names_ours():
     with dialects.alias("mmengine"), pytest.raises(ModuleNotFoundError, match="is not offered"):
         importlib.import_module("mmengine.analysis")
 
@@ -52,6 +80,6 @@ def test_an_installed_package_is_left_alone(monkeypatch, tmp_path):
     del sys.modules["mmengine"]
 
 
-def test_an_unknown_dialect_is_refused_with_the_nearest():
+def test_an_unknown_dialect_is_rejected_with_the_nearest():
     with pytest.raises(HookError, match="Did you mean 'mmengine'?"):
         dialects.alias("mmengin")

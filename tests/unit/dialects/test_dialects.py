@@ -58,10 +58,36 @@ def test_an_explicit_dialect_decides():
     assert hook.seen == 3
 
 
-def test_an_unknown_dialect_is_refused():
+def test_an_unknown_dialect_is_rejected():
     hook = type("Plain", (), {"dialect": "mmengne"})()
     with pytest.raises(HookError, match="Did you mean 'mmengine'?"):
         make_trainer(hooks=[hook])
+
+
+def test_a_path_into_a_package_that_is_not_installed_leads_to_ours(monkeypatch, tmp_path):
+    ours = "hookloop.dialects.vissl.classy_vision.hooks.ClassyHook"
+    assert dialects.stand_in("classy_vision.hooks.ClassyHook") == ours
+    assert dialects.stand_in("my_project.hooks.MyHook") == "my_project.hooks.MyHook"
+    assert dialects.stand_in("SaveBest") == "SaveBest"
+    (tmp_path / "classy_vision").mkdir()
+    (tmp_path / "classy_vision" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    installed = "classy_vision.hooks.ClassyHook"
+    assert dialects.stand_in(installed) == installed
+
+
+def test_a_registered_class_is_found_in_the_registry_of_any_dialect(monkeypatch):
+    from hookloop.dialects.imix.engine.hooks.builder import HOOKS as imix
+    from hookloop.dialects.pointrix.hook.base_hook import HOOK_REGISTRY as pointrix
+
+    monkeypatch.setattr(imix, "_registered", {})
+    monkeypatch.setattr(pointrix, "_registered", {})
+    first = imix.register_module()(type("FirstOfThisTest", (), {}))
+    second = pointrix.register()(type("SecondOfThisTest", (), {}))
+    assert dialects.registered("FirstOfThisTest") is first
+    assert dialects.registered("SecondOfThisTest") is second
+    assert dialects.registered("ThirdOfThisTest") is None
+    assert dialects.registered("CheckPointHook") is None  # A row of a catalogue, not registered.
 
 
 def test_a_catalogued_name_resolves_when_one_dialect_has_it():
@@ -91,7 +117,7 @@ custom_hooks:
     assert sorted(path.name for path in (tmp_path / "run").glob("*.pth")) == ["epoch_4.pth"]
 
 
-def test_a_wrong_argument_of_a_catalogued_hook_is_refused(tmp_path):
+def test_a_wrong_argument_of_a_catalogued_hook_is_rejected(tmp_path):
     with pytest.raises(ConfigError, match="patience"):
         trainer_of(tmp_path, "hooks: [{type: EarlyStoppingHook, monitor: loss, patiance: 3}]")
 

@@ -1,4 +1,4 @@
-"""emloop: `AbstractHook`, its five events, and its hooks under their own names."""
+"""The dialect of emloop: `AbstractHook` with its five events, and emloop's own hooks."""
 
 from __future__ import annotations
 

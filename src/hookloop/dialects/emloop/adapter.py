@@ -1,10 +1,10 @@
 """emloop's hooks at our mount points.
 
-before_training        before_train, or before an evaluation outside of a training
+before_training        before_train, or before an evaluation outside training
 after_batch            after_train_iter (for each microbatch), after_val_iter, after_test_iter
-after_epoch            after_epoch; after_val_epoch in the zeroth epoch and outside of a training
+after_epoch            after_epoch; after_val_epoch in the zeroth epoch and outside training
 after_epoch_profile    after_epoch_profile; after_val in the same cases
-after_training         after_run
+after_training         after_run, because emloop calls it after a failure too
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 Bind = Callable[[Method, Adapter], Call]
 
-# emloop gives its base class the module '.hooks'.
+# emloop sets __module__ of its base class to '.hooks'.
 BASES = (("emloop", "AbstractHook"), (".hooks", "AbstractHook"), (__package__, "AbstractHook"))
 
 
 def adapt(foreign: object) -> list[Hook]:
-    """Make native hooks of one of emloop's."""
+    """Return the native hooks for one of emloop's."""
     if isinstance(foreign, Catalogued):
         return list(foreign.native_hooks())
     return [EmloopAdapter(foreign)]
@@ -43,7 +43,8 @@ class EmloopAdapter(Adapter):
         base = base_of(foreign, BASES)
         super().__init__(foreign, MOUNTS, facade=MainLoop, base=base)
         self.waits_for_begin = "before_train" in self.__dict__
-        # A training of emloop has no limit but its hooks; what a stranger's hook does is not known.
+        # In emloop only a hook ends the training, and an unknown hook may be the one that does.
+        # So a Trainer without max_epochs is accepted; our own hooks declare whether they do.
         is_ours = type(foreign).__module__.startswith(__package__)
         self.ends_training = bool(getattr(foreign, "ends_training", not is_ours))
 
@@ -51,10 +52,13 @@ class EmloopAdapter(Adapter):
         super().before_run(run)
         cast("MainLoop", self.facade).companion.join(run)
         self.has_begun = False
+        # Once per loop: emloop rejects a hook that belongs to a loop already, and one Trainer may
+        # train and then evaluate.
         if getattr(self.foreign, "_main_loop", None) is not self.facade:
             register = getattr(self.foreign, "register_mainloop", None)
-            if callable(register):  # emloop refuses a hook that belongs to another loop.
+            if callable(register):
                 register(self.facade)
+        # emloop's models save themselves, and its hooks call model.save(suffix).
         for name, value in vars(self.foreign).items():
             if value is run.model and not hasattr(value, "save"):
                 setattr(self.foreign, name, SavingModel(run, self.name))
@@ -73,9 +77,11 @@ def _before_training(method: Method, adapter: Adapter) -> Call:
     ours = cast("EmloopAdapter", adapter)
 
     def call(run: Run) -> None:
+        # Mounted before training and before evaluations: only the first of them counts.
         if not ours.has_begun:
             _cycle(ours)
             method()
+            # After the call: a hook whose before_training failed gets no after_training.
             ours.has_begun = True
 
     return call
@@ -92,6 +98,7 @@ def _after_batch(method: Method, adapter: Adapter) -> Call:
                 method(stream_name=cycle.stream, batch_data=data)
         except Exception as error:  # noqa: BLE001 - raised again unless it ends the training
             cycle.end(run, error)
+            # emloop leaves the epoch at once: no later hook sees this batch, no after_epoch.
             cycle.is_over = True
         cycle.mark_hooks(perf_counter() - began)
 
@@ -108,6 +115,7 @@ def _after_epoch(closes_at: str) -> Bind:
             try:
                 method(epoch_id=run.progress.epoch, epoch_data=cycle.epoch_data)
             except Exception as error:  # noqa: BLE001 - raised again unless it ends the training
+                # Here is_over stays False: emloop lets the other hooks finish the epoch.
                 cycle.end(run, error)
             cycle.mark_epoch_hooks(perf_counter() - began)
 
@@ -137,6 +145,7 @@ def _after_training(method: Method, adapter: Adapter) -> Call:
 
     def call(run: Run) -> None:
         companion = cast("MainLoop", ours.facade).companion
+        # A run can fail before anything begins. Then emloop calls no after_training either.
         if ours.has_begun if ours.waits_for_begin else companion.has_begun:
             _cycle(ours)
             method(run.outcome.status != "failed")
@@ -159,6 +168,7 @@ def _mounts() -> tuple[Mount, ...]:
         ),
         Mount("after_run", "after_training", _after_training, 1),
     ]
+    # An epoch of emloop ends with ours, except where an evaluation is an epoch of its own.
     for phase in ("", "val", "test"):
         point = f"after_{phase}_epoch" if phase else "after_epoch"
         ending = f"after_{phase}" if phase else "after_epoch_profile"

@@ -1,4 +1,4 @@
-"""`create_hooks`: from the ``hooks`` of one of emloop's configs to hooks, as emloop makes them."""
+"""`create_hooks`: make the hooks of an emloop config, as emloop does."""
 
 from __future__ import annotations
 
@@ -23,19 +23,21 @@ def create_hooks(
     """Make the hooks that a config lists, each with the model, the data set and the directory.
 
     Args:
-        config: With ``hooks``: names, or mappings from one name to arguments.
-        model: Given to every hook.
-        dataset: Given to every hook.
-        output_dir: Given to every hook.
+        config: Its entry ``hooks`` lists names, or mappings from one name to arguments.
+        model: Passed to every hook.
+        dataset: Passed to every hook.
+        output_dir: Passed to every hook.
 
     Returns:
-        Hooks for a `Trainer`; a `TrainingTrace` comes last if the config names none.
+        Hooks for a `Trainer`; a `TrainingTrace` comes last if the config lists none.
     """
     hooks: list[object] = []
     for entry in cast("Sequence[object]", config.get("hooks") or ()):
         name, arguments = _read(entry)
-        given = {"dataset": dataset, "model": model, "output_dir": output_dir, **arguments}
-        hooks.append(find(name)(**given))
+        # The config's own arguments come last, so they win.
+        supplied = {"dataset": dataset, "model": model, "output_dir": output_dir}
+        hooks.append(find(name)(**supplied | arguments))
+    # emloop always adds it, and warns. Without a directory there is nowhere to write the file.
     if not any(isinstance(hook, TrainingTrace) for hook in hooks) and output_dir is not None:
         _log.warning("A TrainingTrace was added to the hooks; list it to avoid this warning.")
         hooks.append(TrainingTrace(output_dir=output_dir))
@@ -43,12 +45,13 @@ def create_hooks(
 
 
 def find(name: str) -> Callable[..., object]:
-    """Find the class of a hook: one of emloop's by its name, any other by module and name."""
+    """Return the class of a hook: one of emloop's by its name, any other by module and name."""
+    # The catalogue first: its rows include names with dots, such as emloop_tensorflow's.
     path = CATALOGUE.get(name)
     if path is None and "." not in name:
         raise HookError(
-            f"emloop has no hook '{name}'.{nearest(name, CATALOGUE)} A hook of your own is named "
-            f"with its module: my_project.hooks.{name}."
+            f"emloop has no hook '{name}'.{nearest(name, CATALOGUE)} Write a hook of your own with "
+            f"its module: my_project.hooks.{name}."
         )
     module, kind = path.split(":") if path is not None else name.rsplit(".", 1)
     found = getattr(import_module(module), kind, None)
@@ -62,9 +65,9 @@ def _read(entry: object) -> tuple[str, dict[str, object]]:
         return entry, {}
     if not isinstance(entry, Mapping) or len(entry) != 1:
         raise HookError(
-            f"hooks: {entry!r} is no hook: write a name, or one name with its arguments."
+            f"hooks: {entry!r} is not a hook: write a name, or one name with its arguments."
         )
     ((name, arguments),) = entry.items()
-    if arguments is None:
+    if arguments is None:  # YAML reads a name with a colon and nothing after it like this.
         _log.warning("The hook '%s' has a colon and no arguments.", name)
     return str(name), dict(arguments or {})

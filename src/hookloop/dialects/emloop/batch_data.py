@@ -1,4 +1,4 @@
-"""`BatchData`: one batch as emloop's hooks see it: inputs and outputs in one dict of sequences."""
+"""`BatchData`: a batch as emloop's hooks see it, with inputs and outputs in one dict."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 class BatchData(dict[str, object]):
     """The batch merged with the output; a tensor becomes a NumPy array when it is first read.
 
-    A batch of (inputs, targets) has the variables ``inputs`` and ``targets``, an output that is no
-    mapping is ``output``, and the loss is ``loss``. A number that stands for the whole batch is
-    repeated for each example, since emloop's variables have one entry per example; so the mean over
-    an epoch weighs every example alike.
+    A batch of (inputs, targets) has the variables ``inputs`` and ``targets``. An output that is
+    not a mapping is ``output``, and the loss is ``loss``. A single number for the whole batch is
+    repeated for each example, because emloop's variables have one entry per example. So the mean
+    over an epoch gives every example the same weight.
     """
 
     def __init__(self, batch: object) -> None:
@@ -38,8 +38,9 @@ class BatchData(dict[str, object]):
         self._outputs: set[str] = set()
 
     def add(self, output: object, loss: Tensor | None) -> None:
-        """Merge the output and the loss of a turn into the batch that they were computed from."""
-        if type(output) is Tensor:  # The common case, without a look at its ancestors.
+        """Add the output and the loss that a step computed from the batch."""
+        # The common case first. An isinstance check against Mapping is slow, since it is abstract.
+        if type(output) is Tensor:
             if output is not loss:
                 self["output"] = output
         elif isinstance(output, Mapping):
@@ -53,24 +54,26 @@ class BatchData(dict[str, object]):
         overlap = [name for name in output if name in self and name not in self._outputs]
         if overlap:
             raise HookError(
-                f"The batch and the output both have {', '.join(overlap)}: for emloop's hooks they "
-                "go into one dict, so rename the one or the other."
+                f"The batch and the output both have {', '.join(overlap)}: emloop's hooks get them "
+                "in one dict, so rename one of the two."
             )
-        self._outputs |= {*output, "loss"}  # A later turn may have the same.
+        # With several optimizers each step has an output for the same batch; names may repeat.
+        self._outputs |= {*output, "loss"}
         self.update(output)
 
     def is_of(self, batch: object) -> bool:
-        """Tell whether it was made from this very batch."""
+        """Return whether it was made from this batch object."""
         return self._batch is batch
 
     def __getitem__(self, name: str) -> object:
         value = super().__getitem__(name)
         if isinstance(value, Tensor) or is_scalar(value):
             value = _to_array(value, self._batch)
-            self[name] = value
+            self[name] = value  # Kept, so that the next hook does not wait for the device again.
         return value
 
-    def __iter__(self) -> Iterator[str]:  # Without it, {**data} would not go through __getitem__.
+    # With a plain dict's __iter__, CPython copies {**data} without calling __getitem__.
+    def __iter__(self) -> Iterator[str]:
         return super().__iter__()
 
     def get(self, name: str, default: object = None) -> object:
@@ -78,16 +81,16 @@ class BatchData(dict[str, object]):
         return self[name] if name in self else default  # noqa: SIM401 - it would call itself
 
     def items(self) -> list[tuple[str, object]]:  # type: ignore[override]
-        """Return the variables with their values, read."""
+        """Return the variables and their values as arrays."""
         return [(name, self[name]) for name in self]
 
     def values(self) -> list[object]:  # type: ignore[override]
-        """Return the values, read."""
+        """Return the values as arrays."""
         return [self[name] for name in self]
 
 
 def merge(computed: Iterable[tuple[object, object, Tensor | None]]) -> list[BatchData]:
-    """Make the data of each batch; several turns over one batch go into one."""
+    """Return the data of each batch; consecutive steps on one batch are merged."""
     found: list[BatchData] = []
     for batch, output, loss in computed:
         if not found or not found[-1].is_of(batch):
@@ -99,6 +102,7 @@ def merge(computed: Iterable[tuple[object, object, Tensor | None]]) -> list[Batc
 def _to_array(value: Tensor | float, batch: object) -> NDArray[Any]:
     if isinstance(value, Tensor):
         tensor = value.detach().cpu()
+        # NumPy has no bfloat16.
         array = tensor.float().numpy() if tensor.dtype == torch.bfloat16 else tensor.numpy()
     else:
         array = np.asarray(value)

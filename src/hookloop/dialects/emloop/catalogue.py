@@ -1,4 +1,4 @@
-"""emloop's own hooks by the names that its configs and its tutorial give them."""
+"""emloop's own hooks by the names in its configs and its tutorial."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _BOARD = f"{_HOME}.write_tensorboard:WriteTensorBoard"
 
 CATALOGUE: dict[str, str] = {
     **{name: f"{_HOME}.{module}:{name}" for name, module in MODULES.items()},
-    # The tutorial writes a small b; the class of the separate package has a capital one.
+    # The tutorial writes 'Tensorboard'; the class in the separate package is 'TensorBoard'.
     "WriteTensorboard": _BOARD,
     "emloop_tensorflow.hooks.WriteTensorboard": _BOARD,
     "emloop_tensorflow.hooks.WriteTensorBoard": _BOARD,

@@ -1,4 +1,4 @@
-"""`EmloopCompanion`: emloop's epochs around ours, the zeroth among them."""
+"""`EmloopCompanion`: emloop's epochs, the zeroth included, on top of ours."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class EmloopCompanion(Companion):
-    """Keeps the data of the epoch, makes the zeroth epoch and tells the hooks where they are.
+    """Keep the data of the epoch, run the zeroth epoch and track the current stream.
 
     Attributes:
         zeroth: Whether every stream is evaluated once before the training, as emloop does.
-        has_begun: Whether the training, or an evaluation, was entered.
+        has_begun: Whether the training or an evaluation has begun.
     """
 
     name = "dialect:emloop"
@@ -44,6 +44,7 @@ class EmloopCompanion(Companion):
     def before_run(self, run: Run) -> None:
         self.cycle.is_over = self.has_begun = self._is_training = False
         adapters = [hook for hook in run.hooks if isinstance(hook, Adapter)]
+        # Two clock readings per batch are saved if nobody asks for the profile.
         self.cycle.is_timed = any("after_epoch_profile" in hook.__dict__ for hook in adapters)
         check_order(adapters)
 
@@ -52,17 +53,24 @@ class EmloopCompanion(Companion):
         source = run.train_data
         if not self.zeroth or self._zeroth_done or run.progress.iter or source is None:
             return
+        # Data that can be read only once is kept for the training.
         if source.is_one_pass or TRAIN in run.val_data:
-            return  # What can be read only once is left for the training.
+            return
         self._zeroth_done = True
+        # Shuffling and augmentation in the zeroth epoch draw random numbers. They are restored in
+        # after_val, so that the training has the same bits as without it.
         self._before = Randomness.now()
+        # A new Source over the same data, so that the training's own position does not move.
         run.val_data = {TRAIN: Source(source.data, source.name), **run.val_data}
         run.validate()
 
     def before_train_epoch(self, run: Run) -> None:
-        self._opens = True  # With the first batch: the zeroth epoch may still be ahead.
+        # The epoch opens with its first batch, since the validation requested above comes between.
+        self._opens = True
 
     def before_val(self, run: Run) -> None:
+        # The zeroth epoch, and an evaluation outside training, are epochs of their own. Any other
+        # validation belongs to the epoch of the training and ends with it.
         closes = self._before is not None or not self._is_training
         self._begin_evaluation("val" if closes else "")
 
@@ -81,6 +89,7 @@ class EmloopCompanion(Companion):
     def before_test_iter(self, run: Run) -> None:
         self.cycle.mark_read(stream_name(run.stream, "test"))
 
+    # Per microbatch: at after_train_iter only the last one would be left.
     def after_backward(self, run: Run) -> None:
         self.cycle.computed.append((run.batch, run.output, run.loss))
 
@@ -88,10 +97,10 @@ class EmloopCompanion(Companion):
         self.cycle.mark_computed(TRAIN)
 
     def after_val_iter(self, run: Run) -> None:
-        self._evaluated(run, stream_name(run.stream))
+        self._add_evaluated(run, stream_name(run.stream))
 
     def after_test_iter(self, run: Run) -> None:
-        self._evaluated(run, stream_name(run.stream, "test"))
+        self._add_evaluated(run, stream_name(run.stream, "test"))
 
     def after_val_epoch(self, run: Run, metrics: object) -> None:
         if self.cycle.closes_at == "val":
@@ -101,8 +110,8 @@ class EmloopCompanion(Companion):
         self._close()
 
     def after_val(self, run: Run) -> None:
-        if self._before is not None:  # The zeroth epoch leaves no trace in the training's numbers.
-            run.val_data = {name: one for name, one in run.val_data.items() if name != TRAIN}
+        if self._before is not None:
+            run.val_data = {name: data for name, data in run.val_data.items() if name != TRAIN}
             self._before.restore()
             self._before = None
 
@@ -115,7 +124,7 @@ class EmloopCompanion(Companion):
         if closes_at:
             self.cycle.open()
 
-    def _evaluated(self, run: Run, stream: str) -> None:
+    def _add_evaluated(self, run: Run, stream: str) -> None:
         self.cycle.computed.append((run.batch, run.output, run.loss))
         self.cycle.mark_computed(stream)
 
@@ -125,18 +134,20 @@ class EmloopCompanion(Companion):
 
 
 def check_order(adapters: list[Adapter]) -> None:
-    """Refuse a hook that reads from the epoch's data before the hook that writes it.
+    """Reject a hook that reads from the epoch's data before the hook that writes it.
 
-    emloop lets it pass: the reader finds nothing, every epoch, or fails after the first.
+    emloop accepts it: the reader finds nothing in any epoch, or fails after the first.
     """
-    for place, reader in enumerate(adapters):
+    for index, reader in enumerate(adapters):
         wanted = getattr(reader.foreign, "reads_epoch_data", None)
         if wanted is None:
             continue
-        earlier = [_written(adapter) for adapter in adapters[:place]]
-        for writer in adapters[place + 1 :]:
+        earlier = [_written(adapter) for adapter in adapters[:index]]
+        for writer in adapters[index + 1 :]:
+            # An empty `wanted` means that the hook reads whatever is there.
             late = [name for name in _written(writer) or () if not wanted or name in wanted]
-            if late and not any(some is None or late[0] in some for some in earlier):
+            # An earlier hook that declares nothing may write it, so it gets the benefit of doubt.
+            if late and not any(names is None or late[0] in names for names in earlier):
                 raise HookError(
                     f"The hook '{reader.name}' reads '{late[0]}' from the epoch's data before "
                     f"'{writer.name}' has written it: list '{writer.name}' before '{reader.name}'."
@@ -144,10 +155,11 @@ def check_order(adapters: list[Adapter]) -> None:
 
 
 def _written(adapter: Adapter) -> tuple[str, ...] | None:
-    """Return what a hook writes into the epoch's data; None for a hook that does not tell."""
+    """Return what a hook writes into the epoch's data; None if it does not declare it."""
     if hasattr(adapter.foreign, "reads_epoch_data"):
         return ()
-    said = getattr(adapter.foreign, "writes_epoch_data", None)
-    if said is None and "after_epoch" not in adapter.__dict__:
+    declared = getattr(adapter.foreign, "writes_epoch_data", None)
+    # The epoch's data exists in after_epoch only.
+    if declared is None and "after_epoch" not in adapter.__dict__:
         return ()
-    return None if said is None else tuple(said)
+    return None if declared is None else tuple(declared)

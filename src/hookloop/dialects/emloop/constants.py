@@ -1,4 +1,4 @@
-"""The constants that emloop's hook files import from ``emloop.constants``."""
+"""The constants that hook files import from ``emloop.constants``."""
 
 from __future__ import annotations
 

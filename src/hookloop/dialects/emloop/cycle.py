@@ -1,4 +1,4 @@
-"""`Cycle`: what emloop's hooks share from epoch to epoch."""
+"""`Cycle`: the current epoch of emloop, shared by its hooks."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Cycle:
     """One of emloop's epochs: a pass over the training data and one over every other stream.
 
     Attributes:
-        computed: What was computed last: batch, output and loss of each microbatch and turn.
-        stream: Of which stream that was, as emloop names it.
-        streams: Those that were read in this epoch, in order.
-        epoch_data: What hooks compute of the epoch, shared by all of them.
-        profile: Seconds, by what they were spent on.
-        is_over: Whether a hook ended the training in the middle of an epoch: no more events then.
-        is_timed: Whether a hook wants to know where the time went.
-        closes_at: ``"val"`` or ``"test"`` if the epoch ends with that evaluation: before the
-            training, or outside of one.
+        computed: Batch, output and loss of each microbatch of the last iteration.
+        stream: The stream of that iteration, by emloop's name.
+        streams: The streams read in this epoch, in order.
+        epoch_data: What hooks computed in this epoch, shared by all of them.
+        profile: Lists of seconds by activity.
+        is_over: Whether a hook ended the training within an epoch, so that no event follows.
+        is_timed: Whether a hook needs the profile.
+        closes_at: ``"val"`` or ``"test"`` if the epoch ends with that evaluation, before the
+            training or outside it.
     """
 
     def __init__(self) -> None:
@@ -52,35 +52,38 @@ class Cycle:
         self._mark = perf_counter()
 
     def enter(self, stream: str) -> None:
-        """Note that a stream is being read."""
+        """Make a stream the current one."""
         self.stream = stream
         if stream not in self.streams:
             self.streams.append(stream)
 
     def close(self) -> None:
-        """Prepare the data of an epoch whose streams were all read."""
+        """Create the data of an epoch whose streams have all been read."""
+        # emloop lists the training stream first; sorted() keeps the order of the others.
         order = sorted(self.streams, key=lambda stream: stream != TRAIN)
         self.epoch_data = OrderedDict((stream, OrderedDict()) for stream in order)
 
     @property
     def batches(self) -> list[BatchData]:
-        """The data for hooks, made when the first of them asks for it."""
+        """The data for hooks, made when the first of them needs it."""
         if self._batches is None:
             self._batches = merge(self.computed)
         return self._batches
 
     def mark_read(self, stream: str) -> None:
-        """Note that a batch was read and is about to be computed."""
+        """Record that a batch was read and is about to be computed."""
         self.computed, self._batches = [], None
         if not self.is_timed:
             return
         now = perf_counter()
+        # The hooks of the previous batch ran in this span as well. The clock's resolution can make
+        # the rest slightly negative.
         self._note("read_batch", stream, max(0.0, now - self._mark - self._hooks))
         self.flush()
         self._mark = now
 
     def mark_computed(self, stream: str) -> None:
-        """Note that a batch was computed and the hooks are next."""
+        """Record that a batch was computed and the hooks are next."""
         self.enter(stream)
         if not self.is_timed:
             return
@@ -89,16 +92,16 @@ class Cycle:
         self._mark = now
 
     def mark_hooks(self, seconds: float) -> None:
-        """Add the time that one hook took for a batch."""
+        """Add the seconds that one hook took for a batch."""
         self._hooks += seconds
 
     def mark_epoch_hooks(self, seconds: float) -> None:
-        """Add the time that one hook took for an epoch."""
+        """Add the seconds that one hook took for an epoch."""
         spent = self.profile.setdefault("after_epoch_hooks", [0.0])
-        spent[0] += seconds
+        spent[0] += seconds  # One number per epoch, though the hooks are called one by one.
 
     def flush(self) -> None:
-        """Write down what the hooks took for the last batch."""
+        """Record the seconds that the hooks took for the last batch."""
         if self._hooks:
             self._note("after_batch_hooks", self.stream, self._hooks)
             self._hooks = 0.0
@@ -107,12 +110,12 @@ class Cycle:
         self.profile.setdefault(f"{what}_{stream}", []).append(seconds)
 
     def end(self, run: Run, error: Exception) -> None:
-        """End the training because a hook asked for it; any other exception is raised again."""
+        """Stop the run if a hook raised TrainingTerminated; raise any other exception again."""
         if not is_termination(error):
             raise error
         run.stop(str(error) or type(error).__name__)
 
 
 def stream_name(name: str, phase: str = VALID) -> str:
-    """Name a stream as emloop does: the only one of a validation is ``valid``."""
+    """Return emloop's name of a stream: the only one of a validation is ``valid``."""
     return {"val": VALID, "": phase}.get(name, name)

@@ -1,4 +1,4 @@
-"""What emloop's hook files import from ``emloop.datasets`` for their annotations."""
+"""The classes that hook files import from ``emloop.datasets`` for their annotations."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ class AbstractDataset:
 
 
 class BaseDataset(AbstractDataset):
-    """A data set that was configured."""
+    """A data set made from a config."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MainLoop(Facade):
-    """What a hook finds in ``self._main_loop``."""
+    """The object in a hook's ``self._main_loop``."""
 
     role = "main_loop"
     loggers = ("emloop",)
@@ -44,23 +44,25 @@ class MainLoop(Facade):
 
     @property
     def fixed_epoch_size(self) -> int | None:
-        """Iterations per epoch, if it is known."""
+        """Iterations per epoch, if known."""
         return self.run.progress.epoch_iters
 
     @property
     def extra_streams(self) -> list[str]:
         """Names of the streams that are evaluated after each training pass."""
+        # During the zeroth epoch the training data is among the validation data.
         return [name for name in map(stream_name, self.run.val_data) if name != TRAIN]
 
     def get_stream(self, stream: str) -> Iterable[object]:
         """Return the batches of a stream."""
-        sources = {stream_name(name): one for name, one in self.run.val_data.items()}
-        sources |= {stream_name(name, "test"): one for name, one in self.run.test_data.items()}
+        sources = {stream_name(name): data for name, data in self.run.val_data.items()}
+        sources |= {stream_name(name, "test"): data for name, data in self.run.test_data.items()}
+        # Last, so that it replaces the zeroth epoch's copy.
         if self.run.train_data is not None:
             sources[TRAIN] = self.run.train_data
         if stream not in sources:
-            known = ", ".join(sources)
             raise HookError(
-                f"There is no stream '{stream}'.{nearest(stream, sources)} There are: {known}."
+                f"There is no stream '{stream}'.{nearest(stream, sources)} "
+                f"Available: {', '.join(sources)}."
             )
         return sources[stream]

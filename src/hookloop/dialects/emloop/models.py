@@ -1,4 +1,4 @@
-"""The model as emloop's hooks know it: something with ``save(name_suffix)``."""
+"""The model as emloop's hooks know it: an object with ``save(name_suffix)``."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ if TYPE_CHECKING:
 
 
 class AbstractModel(ABC):
-    """What emloop's hook files import for their annotations."""
+    """The class that hook files import for their annotations."""
 
     @abstractmethod
     def save(self, name_suffix: str) -> str:
-        """Save the model and return where."""
+        """Save the model and return its path."""
 
 
 class SavingModel:
-    """The module in training, with emloop's ``save``; everything else is the module's own.
+    """The module in training with emloop's ``save``; everything else is the module's own.
 
     Args:
         run: The run whose model it is.
         owner: Name of the hook that holds it.
     """
 
+    # The run, not the module: the engine may wrap or replace the module before training.
+
     def __init__(self, run: Run, owner: str) -> None:
         self._run = run
         self._owner = owner
 
     def save(self, name_suffix: str) -> str:
-        """Ask for the checkpoint ``model_<suffix>.pth`` and return its path.
+        """Request the checkpoint ``model_<suffix>.pth`` and return its path.
 
-        The engine writes it at the next safe place, whole, beside the training.
+        The engine writes it at the next safe point, while the training continues.
         """
         name = f"model_{name_suffix}.pth"
         self._run.save(Save(name, owner=self._owner))

@@ -1,4 +1,4 @@
-"""iMIX: `HookBase`, its six stages and seven levels, and its hooks under their own names."""
+"""The dialect of iMIX: `HookBase` with six stages and seven levels, and iMIX's own hooks."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""iMIX's hooks at our mount points: no arguments, levels, the engine in ``self.trainer``.
+"""iMIX's hooks at our mount points. Methods have no arguments; the engine is ``self.trainer``.
 
-before_train, before_train_epoch, before_train_iter, after_train_epoch    as ours
-after_train_iter     after_train_iter; above level HIGH, where iMIX has not made backward and
-                     update yet, after_loss
-after_train          after_run: iMIX calls it after a failure too
+before_train, before_train_epoch, before_train_iter, after_train_epoch    the same
+after_train_iter     after_train_iter; after_loss for levels above HIGH, because iMIX's optimizer
+                     hook makes backward and update at level HIGH
+after_train          after_run, because iMIX calls it after a failure too
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Bind = Callable[[Method, Adapter], Call]
 
-# By name: the numbers of iMIX mean other things elsewhere.
+# By name: the number 30 is NORMAL in iMIX and HIGH here.
 PRIORITIES = {
     "HIGHEST": Priority.HIGHEST,
     "HIGHER": Priority.VERY_HIGH,
@@ -36,18 +36,20 @@ BEFORE_UPDATE = ("HIGHEST", "HIGHER")
 
 
 def adapt(foreign: object) -> list[Hook]:
-    """Make native hooks of one of iMIX's."""
+    """Return the native hooks for one of iMIX's."""
     if isinstance(foreign, Catalogued):
-        ours = list(foreign.native_hooks())
-        for one in ours:
-            one.priority = priority_of(foreign)
-        return ours
+        natives = list(foreign.native_hooks())
+        # A config may set the level of a catalogued hook like that of any other.
+        for hook in natives:
+            hook.priority = priority_of(foreign)
+        return natives
     return [ImixAdapter(foreign)]
 
 
 def level_of(foreign: object) -> str:
-    """Return the name of a hook's level; an installed iMIX has an enum of its own."""
+    """Return the name of a hook's level."""
     level = getattr(foreign, "level", "NORMAL")
+    # An installed iMIX has an enum of its own, so the class of the level does not matter.
     name = getattr(level, "name", None)
     return name if name in PRIORITIES else read_level(level).name
 
@@ -64,8 +66,8 @@ class ImixAdapter(Adapter):
 
     def __init__(self, foreign: object) -> None:
         self.has_begun = False
-        early = level_of(foreign) in BEFORE_UPDATE
-        mounts = [*MOUNTS, BEFORE_BACKWARD if early else AFTER_UPDATE]
+        is_early = level_of(foreign) in BEFORE_UPDATE
+        mounts = [*MOUNTS, BEFORE_BACKWARD if is_early else AFTER_UPDATE]
         base = base_of(foreign, IMIX.bases)
         super().__init__(
             foreign, mounts, facade=EngineFacade, base=base, priority=priority_of(foreign)
@@ -91,6 +93,7 @@ def _plain(method: Method, adapter: Adapter) -> Call:
 
 def _in_training(method: Method, adapter: Adapter) -> Call:
     def call(run: Run) -> None:
+        # after_loss fires in validations too, and iMIX has no such stage.
         if run.phase == "train":
             adapter.facade.hook = adapter.name
             method()
@@ -102,6 +105,7 @@ def _by_epoch(method: Method, adapter: Adapter) -> Call:
     ours = cast("ImixAdapter", adapter)
 
     def call(run: Run) -> None:
+        # iMIX's loop by iteration has no stages of epochs.
         if ours.facade.by_epoch:
             ours.facade.hook = ours.name
             method()
@@ -113,6 +117,7 @@ def _at_end(method: Method, adapter: Adapter) -> Call:
     ours = cast("ImixAdapter", adapter)
 
     def call(run: Run) -> None:
+        # after_run also ends runs that only validate or test.
         if ours.facade.companion.is_training:
             ours.facade.hook = ours.name
             method()

@@ -1,4 +1,4 @@
-"""iMIX's own hooks by the names that its document gives them."""
+"""iMIX's own hooks by the names in its document."""
 
 from __future__ import annotations
 

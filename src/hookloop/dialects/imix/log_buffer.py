@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LOSS = "loss"
 
+# A context variable, so that runs in several threads do not see each other's buffer.
 _current: ContextVar[LogBufferStorage | None] = ContextVar("imix_log_buffer", default=None)
 
 
@@ -27,11 +28,12 @@ class HistoryBuffer:
     """The values of one scalar, with the iteration of each.
 
     Args:
-        max_length: How many to keep.
+        max_length: Number of values to keep.
     """
 
     def __init__(self, max_length: int = 2**20) -> None:
         self._values: deque[tuple[float, float]] = deque(maxlen=max_length)
+        # The mean is over all values, including those that the deque has dropped.
         self._count = 0
         self._sum = 0.0
 
@@ -42,7 +44,7 @@ class HistoryBuffer:
         self._sum += float(value)
 
     def extend(self, values: Sequence[float], first: int) -> None:
-        """Add a value for each of several iterations, counted from the first."""
+        """Add a value for each of several consecutive iterations."""
         self._values.extend(zip(values, range(first, first + len(values)), strict=True))
         self._count += len(values)
         self._sum += sum(values)
@@ -60,7 +62,7 @@ class HistoryBuffer:
         return median(self._newest(window_size))
 
     def global_mean(self) -> float:
-        """Return the mean of all values there ever were."""
+        """Return the mean of all values that were ever added."""
         return self._sum / self._count
 
     def values(self) -> list[tuple[float, float]]:
@@ -72,9 +74,9 @@ class HistoryBuffer:
 
 
 class LogBufferStorage:
-    """Scalars by name, those of this iteration and their histories.
+    """Scalars by name: those of the current iteration, and their histories.
 
-    What is put here goes to the run's metric store too, as ``train/<name>``.
+    The run's metric store gets them too, as ``train/<name>``.
 
     Args:
         run: The run.
@@ -95,7 +97,7 @@ class LogBufferStorage:
     def put_scalar(
         self, name: str, data: float | Tensor, smoothing_hint: bool = True, is_epoch: bool = False
     ) -> None:
-        """Put a number; a name keeps its hint whether loggers may smooth it."""
+        """Add a number; the hint, whether loggers may smooth it, must not change."""
         value = float(data.detach()) if isinstance(data, Tensor) else float(data)
         name = f"{self._prefix}{name}"
         assert self._hints.setdefault(name, smoothing_hint) == smoothing_hint, (
@@ -108,23 +110,23 @@ class LogBufferStorage:
     def put_scalars(
         self, *, smoothing_hint: bool = True, is_epoch: bool = False, **scalars: float | Tensor
     ) -> None:
-        """Put several numbers."""
+        """Add several numbers."""
         for name, value in scalars.items():
             self.put_scalar(name, value, smoothing_hint, is_epoch)
 
     def put_image(self, name: str, tensor: object) -> None:
-        """Put a picture for the loggers that show some."""
+        """Add a picture for the loggers that show pictures."""
         self.images.append((name, tensor, self.iter))
 
     def put_histogram(self, name: str, tensor: object, bins: int = 1000) -> None:
-        """Put numbers whose distribution loggers may show."""
+        """Add numbers whose distribution loggers may show."""
         self.histograms.append((name, tensor, self.iter))
 
     def history(self, name: str) -> HistoryBuffer:
         """Return the history of a scalar."""
         self._read()
         if name not in self._histories:
-            raise KeyError(f"nobody put '{name}'.{nearest(name, self._histories)}")
+            raise KeyError(f"no hook has put '{name}'.{nearest(name, self._histories)}")
         return self._histories[name]
 
     def histories(self) -> dict[str, HistoryBuffer]:
@@ -134,14 +136,14 @@ class LogBufferStorage:
 
     @property
     def latest(self) -> dict[str, float]:
-        """What was put in this iteration."""
+        """The scalars of the current iteration."""
         self._read()
         return self._latest
 
     def put_loss(self, loss: Value) -> None:
-        """Put the loss of an iteration, which is read from its device when somebody asks."""
+        """Add the loss of an iteration; it is read from its device when a hook needs it."""
         if self._first is None:
-            self._first = self.iter
+            self._first = self.iter  # The iteration of the first loss that waits.
         if self._waiting.add(loss):
             self._read()
 
@@ -152,7 +154,8 @@ class LogBufferStorage:
         self._hints.setdefault(LOSS, True)
         history = self._histories.setdefault(LOSS, HistoryBuffer())
         first = self._first or 0
-        history.extend(numbers, first)  # There is one for each iteration.
+        history.extend(numbers, first)  # Every iteration has added one, without gaps.
+        # After a step the last loss is an old one.
         if first + len(numbers) - 1 == self.iter:
             self._latest[LOSS] = numbers[-1]
         self._first = None
@@ -166,7 +169,10 @@ class LogBufferStorage:
 
     @contextmanager
     def name_scope(self, name: str) -> Iterator[None]:
-        """Put a prefix before the names that are put in the block."""
+        """Add a prefix to the names that are put within the block.
+
+        In iMIX it is stored and has no effect.
+        """
         before, self._prefix = self._prefix, f"{name.rstrip('/')}/"
         try:
             yield
@@ -174,27 +180,28 @@ class LogBufferStorage:
             self._prefix = before
 
     def step(self) -> None:
-        """Go on to the next iteration: what was put counts as old."""
+        """Continue with the next iteration; the current scalars become old."""
         self.iter += 1
+        # A new dict: a hook may keep the old one.
         self._latest = {}
 
     def clear_images(self) -> None:
-        """Forget the pictures, which a logger has shown."""
+        """Forget the pictures that a logger has written."""
         self.images = []
 
     def clear_histograms(self) -> None:
-        """Forget the distributions, which a logger has shown."""
+        """Forget the distributions that a logger has written."""
         self.histograms = []
 
 
 def get_log_buffer() -> LogBufferStorage:
-    """Return the buffer of the run at hand."""
+    """Return the buffer of the current run."""
     buffer = _current.get()
     if buffer is None:
-        raise HookError("get_log_buffer: no run with hooks of iMIX is under way.")
+        raise HookError("get_log_buffer: no run with hooks of iMIX is in progress.")
     return buffer
 
 
 def set_log_buffer(buffer: LogBufferStorage) -> None:
-    """Make a buffer that of the run at hand."""
+    """Set the buffer of the current run."""
     _current.set(buffer)

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 
 class Output(dict[str, object]):
-    """What the model returned, with the loss; a loss that a hook sets takes effect."""
+    """The model's output with the loss; a loss that a hook sets takes effect."""
 
     def __init__(self, run: Run) -> None:
-        whole = run.output
-        super().__init__(whole if isinstance(whole, Mapping) else {})
+        output = run.output
+        super().__init__(output if isinstance(output, Mapping) else {})
+        # Through super: this loss is the run's own and need not be set there again.
         if run.loss is not None:
             super().__setitem__("loss", run.loss)
         self._run = run
@@ -37,25 +38,26 @@ class Output(dict[str, object]):
 
 
 class OptimizerView:
-    """The optimizer to look at; the update is the loop's."""
+    """The optimizer, for reading and setting its values; only the loop makes updates."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, hook: str) -> None:
+        # Through __dict__, because __setattr__ below sets attributes of the optimizer.
         self.__dict__["_optimizer"] = optimizer
         self.__dict__["_hook"] = hook
 
     def zero_grad(self, *args: object, **kwargs: object) -> None:
-        """Refuse."""
-        raise self._refusal("zero_grad")
+        """Reject the call."""
+        raise self._error("zero_grad")
 
     def step(self, *args: object, **kwargs: object) -> None:
-        """Refuse."""
-        raise self._refusal("step")
+        """Reject the call."""
+        raise self._error("step")
 
-    def _refusal(self, verb: str) -> HookError:
+    def _error(self, method: str) -> HookError:
         return HookError(
-            f"The hook '{self._hook}' calls trainer.optimizer.{verb}: iMIX's optimizer hooks make "
-            "backward and update themselves, here the loop makes them. Leave the hook out: "
-            "accumulation, clipping and half precision are Trainer(accumulate=, clip_norm=, "
+            f"The hook '{self._hook}' calls trainer.optimizer.{method}: iMIX's optimizer hooks "
+            "make backward and update themselves, but here the loop does. Remove the hook and set "
+            "accumulation, clipping and half precision with Trainer(accumulate=, clip_norm=, "
             "precision=)."
         )
 
@@ -67,7 +69,7 @@ class OptimizerView:
 
 
 class EngineFacade(Facade):
-    """What a hook finds in ``self.trainer``; counters are iMIX's, from 0."""
+    """The object in a hook's ``self.trainer``; its counters are iMIX's and start at 0."""
 
     role = "trainer"
     loggers = ("imix",)
@@ -85,38 +87,38 @@ class EngineFacade(Facade):
         self.log_buffer = LogBufferStorage(run)
         self.companion = ImixCompanion(self.log_buffer)
         self.cfg = ConfigView(run.config)
-        self.gradient_accumulation_steps = 1  # An iteration is an update, with all its batches.
+        self.gradient_accumulation_steps = 1  # One of our iterations is a whole update.
         self.is_lr_accumulation = True
         self.imixed_precision = False
 
     @property
     def iter(self) -> int:
-        """Which iteration this is."""
+        """Index of the current iteration."""
         return self.run.progress.iter - self.companion.behind_iter
 
     @property
     def inner_iter(self) -> int:
-        """Which iteration of the epoch this is."""
+        """Index of the current iteration within the epoch."""
         return self.run.progress.iter_in_epoch - self.companion.behind_iter
 
     @property
     def epoch(self) -> int:
-        """Which epoch this is."""
+        """Index of the current epoch."""
         return self.run.progress.epoch - self.companion.behind_epoch
 
     @property
     def start_iter(self) -> int:
-        """With which iteration the training began."""
+        """The first iteration of this training."""
         return self.companion.start_iter
 
     @property
     def start_epoch(self) -> int:
-        """With which epoch the training began."""
+        """The first epoch of this training."""
         return self.companion.start_epoch
 
     @property
     def max_iter(self) -> int | None:
-        """Iterations of the whole run, if that can be told."""
+        """Iterations of the whole run, if known."""
         return self.run.progress.total_iters
 
     @property
@@ -126,7 +128,7 @@ class EngineFacade(Facade):
 
     @property
     def by_epoch(self) -> bool:
-        """Whether the training is counted in epochs; otherwise no epoch's stages are called."""
+        """Whether the training is counted in epochs; otherwise stages of epochs are not called."""
         return self.run.progress.max_epochs is not None or self.run.progress.max_iters is None
 
     @property
@@ -136,7 +138,8 @@ class EngineFacade(Facade):
 
     @property
     def optimizer(self) -> OptimizerView:
-        """The optimizer, to look at."""
+        """The optimizer."""
+        # A new view for each access, so that an error names the hook that is being called.
         return OptimizerView(self.run.optimizer, self.hook)
 
     @property
@@ -146,12 +149,12 @@ class EngineFacade(Facade):
 
     @property
     def output(self) -> Output:
-        """What the model returned, with ``loss``."""
+        """The model's output with ``loss``."""
         return Output(self.run)
 
     @property
     def model_output(self) -> object:
-        """What the model returned."""
+        """The model's output."""
         return self.run.output
 
     @property
@@ -159,6 +162,7 @@ class EngineFacade(Facade):
         """The run's directory."""
         return str(self.run.dir)
 
+    # Private in iMIX too, but its hooks use it to find each other.
     @property
     def _hooks(self) -> list[object]:
         return [

@@ -1,4 +1,4 @@
-"""Pointrix: `Hook`, its mount points and writers, and its hooks under their own names."""
+"""The dialect of Pointrix: `Hook`, its writers, and Pointrix's own hooks."""
 
 from __future__ import annotations
 

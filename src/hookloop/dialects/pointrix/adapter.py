@@ -1,8 +1,8 @@
 """Pointrix's hooks at our mount points: one positional argument, steps from 1, in list order.
 
 The methods have the names of our points. ``global_step`` is the number of the iteration in
-``before_train_iter`` and ``after_train_iter``, and one more in the validation after it.
-``exception`` is called without arguments when the run fails.
+``before_train_iter`` and ``after_train_iter``, and one more in the validation after it. If the
+run fails, ``exception`` is called without arguments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Bind = Callable[[Method, Adapter], Call]
 
 
 def adapt(foreign: object) -> list[Hook]:
-    """Make native hooks of one of Pointrix's."""
+    """Return the native hooks for one of Pointrix's."""
     if isinstance(foreign, Catalogued):
         return list(foreign.native_hooks())
     return [PointrixAdapter(foreign)]
@@ -35,11 +35,12 @@ class PointrixAdapter(Adapter):
 
     def __init__(self, foreign: object) -> None:
         base = base_of(foreign, POINTRIX.bases)
+        # Without a priority: Pointrix never reads that attribute of its hooks.
         super().__init__(foreign, MOUNTS, facade=TrainerFacade, base=base)
 
 
 def _at(ahead: int) -> Bind:
-    """Make calls in which the step is so much ahead of our counter of completed iterations."""
+    """Return a `bind` for calls whose step is ``ahead`` of our count of completed iterations."""
 
     def bind(method: Method, adapter: Adapter) -> Call:
         ours = cast("PointrixAdapter", adapter)
@@ -57,7 +58,7 @@ def _at(ahead: int) -> Bind:
 
 def _exception(method: Method, adapter: Adapter) -> Call:
     def call(run: Run, error: BaseException) -> None:
-        method()
+        method()  # Pointrix's launcher passes nothing.
 
     return call
 
@@ -66,6 +67,8 @@ def _mount(name: str, ahead: int) -> Mount:
     return Mount(name, name, _at(ahead))
 
 
+# Pointrix increments its step between after_train_iter and the validation. We count an iteration
+# before after_train_iter, so only these points are in step with us.
 MOUNTS = (
     _mount("before_run", 0),
     _mount("after_load_checkpoint", 0),

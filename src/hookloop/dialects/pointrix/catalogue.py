@@ -1,4 +1,4 @@
-"""Pointrix's own hooks by their names."""
+"""Pointrix's own hooks by name."""
 
 from __future__ import annotations
 

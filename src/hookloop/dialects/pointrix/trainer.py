@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
     from hookloop.core.run import Run
 
+# Pointrix's own defaults, for hooks that read them. There, the GUI is on.
 DEFAULTS = {"bar_upd_interval": 10, "save_step": 40000, "enable_gui": False, "training": True}
 
 
 class Group(MutableMapping[str, Any]):
-    """A parameter group; one without a ``name`` is called by its number."""
+    """A parameter group; one without a ``name`` is named by its index."""
 
     def __init__(self, group: dict[str, Any], number: int) -> None:
         self._group = group
@@ -46,7 +47,7 @@ class Group(MutableMapping[str, Any]):
 
 
 class OptimizerView:
-    """The optimizer, whose groups have names; everything else is torch's own."""
+    """The optimizer with named groups; everything else is torch's own."""
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self._optimizer = optimizer
@@ -54,16 +55,17 @@ class OptimizerView:
     @property
     def param_groups(self) -> list[Group]:
         """The groups; a value that is set takes effect."""
-        return [Group(one, index) for index, one in enumerate(self._optimizer.param_groups)]
+        # Views rather than a name in torch's groups, which would be saved in checkpoints.
+        return [Group(group, index) for index, group in enumerate(self._optimizer.param_groups)]
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._optimizer, name)
 
 
 class TrainerFacade(Facade):
-    """What a hook receives as ``trainner``; ``global_step`` counts iterations from 1."""
+    """The argument ``trainner`` of a hook; ``global_step`` counts iterations from 1."""
 
-    role = "trainner"
+    role = "trainner"  # Pointrix's spelling, which users see in their own hooks.
     hints: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "renderer": "run.model of a native hook, or Trainer(step=...)",
@@ -79,21 +81,23 @@ class TrainerFacade(Facade):
         super().__init__(run)
         self.global_step = 0
         self.optimizer_dict: dict[str, object] = {}
-        own = run.config.get("trainer", run.config)
-        given = own if isinstance(own, Mapping) else {}
+        # Pointrix's config files have these values under `trainer`.
+        section = run.config.get("trainer", run.config)
+        settings = section if isinstance(section, Mapping) else {}
         self.cfg = ConfigView(
             {
                 **DEFAULTS,
                 "max_steps": run.progress.total_iters,
                 "output_path": str(run.dir),
-                **given,
+                **settings,
             }
         )
         self._writer: Writer | None = None
 
     @property
     def writer(self) -> Writer:
-        """Where hooks write: what the config's ``writer`` says, or the writers of the run."""
+        """The writer of the config's entry ``writer``, or else the writers of the run."""
+        # Made at the first use: a run without such hooks leaves no event file.
         if self._writer is None:
             chosen = self.cfg.get("writer")
             if isinstance(chosen, Mapping):
@@ -106,7 +110,7 @@ class TrainerFacade(Facade):
     def writer(self, writer: Writer) -> None:
         self._writer = writer
 
-    logger = writer  # As hooks of the document call it.
+    logger = writer  # The name in Pointrix's document; its code has `writer`.
 
     @property
     def exp_dir(self) -> Path:
@@ -115,7 +119,7 @@ class TrainerFacade(Facade):
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The device of the model."""
         return self.run.device
 
     @property
@@ -130,12 +134,12 @@ class TrainerFacade(Facade):
 
     @property
     def schedulers(self) -> object:
-        """The schedules by name of their optimizer."""
+        """The schedules by the name of their optimizer."""
         return self.run.schedules
 
     @property
     def loss_dict(self) -> dict[str, Any]:
-        """What the step returned, with the loss."""
+        """The output of the step, with the loss."""
         found = dict(self.run.output) if isinstance(self.run.output, Mapping) else {}
         if self.run.loss is not None:
             found["loss"] = self.run.loss.detach()
@@ -143,12 +147,12 @@ class TrainerFacade(Facade):
 
     @property
     def metric_dict(self) -> dict[str, Any]:
-        """What the step returned of a batch of the validation, with the loss."""
+        """The output of a validation step, with the loss."""
         return self.loss_dict
 
     @property
     def val_dataset_size(self) -> int:
-        """Batches of a validation."""
+        """Number of batches in a validation."""
         counts = [source.num_batches or 0 for source in self.run.val_data.values()]
         return sum(counts)
 
@@ -169,19 +173,19 @@ class TrainerFacade(Facade):
         ]
 
     def save_model(self, path: str | Path | None = None) -> None:
-        """Ask for a checkpoint: ``chkpnt<step>.pth`` in the run's directory, or a path."""
+        """Request a checkpoint: ``chkpnt<step>.pth`` in the run's directory, or a path."""
         target = Path(path) if path is not None else Path(f"chkpnt{self.global_step}.pth")
-        place = None if target.parent in (Path(), self.exp_dir) else str(target.parent)
-        self.run.save(Save(target.name, place, owner=self.hook))
+        directory = None if target.parent in (Path(), self.exp_dir) else str(target.parent)
+        self.run.save(Save(target.name, directory, owner=self.hook))
 
     def call_hook(self, fn_name: str, **kwargs: object) -> None:
-        """Call a method of every hook that has it; for methods that are no mount points."""
+        """Call a method of every hook that has it, for methods that are not mount points."""
         for hook in self.hooks:
             method = getattr(hook, fn_name, None)
             if callable(method):
                 try:
                     method(self, **kwargs)
-                except TypeError as error:
+                except TypeError as error:  # As in Pointrix: a wrong signature names its hook.
                     raise TypeError(f"{error} in {hook}") from error
 
 

@@ -1,4 +1,4 @@
-"""VISSL and ClassyVision: `ClassyHook`, its ten events, and their hooks under their own names."""
+"""The dialect of VISSL and ClassyVision: `ClassyHook` with ten events, and their own hooks."""
 
 from __future__ import annotations
 

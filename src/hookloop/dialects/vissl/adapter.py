@@ -1,6 +1,6 @@
-"""Hooks of ClassyVision and VISSL at our mount points: one positional argument, the task.
+"""Hooks of ClassyVision and VISSL at our mount points. The only argument is the task.
 
-on_start             before_train, or before an evaluation outside of a training
+on_start             before_train, or before an evaluation outside training
 on_phase_start       before_train_epoch, before_val_epoch, before_test_epoch
 on_forward           after_forward
 on_loss_and_meter    after_loss
@@ -8,7 +8,7 @@ on_backward          before_update: the gradients are complete and unscaled
 on_update            after_update
 on_step              after_train_iter, after_val_iter, after_test_iter
 on_phase_end         after_train_epoch, after_val_epoch, after_test_epoch
-on_end               after_train, or after an evaluation outside of a training
+on_end               after_train, or after an evaluation outside training
 on_exception         on_exception
 """
 
@@ -24,11 +24,12 @@ from hookloop.dialects.vissl.task import Task
 if TYPE_CHECKING:
     from hookloop.core.run import Run
 
-LAST = int(Priority.NORMAL) + 1  # ClassyVision moves its CheckpointHook behind all others.
+# ClassyVision moves its CheckpointHook to the end of the list, behind all its other hooks.
+LAST = int(Priority.NORMAL) + 1
 
 
 def adapt(foreign: object) -> list[Hook]:
-    """Make native hooks of one of ClassyVision's or VISSL's."""
+    """Return the native hooks for one of ClassyVision's or VISSL's."""
     if isinstance(foreign, Catalogued):
         return list(foreign.native_hooks())
     return [ClassyAdapter(foreign)]
@@ -41,7 +42,9 @@ class ClassyAdapter(Adapter):
 
     def __init__(self, foreign: object) -> None:
         self.has_begun = False
+        # A base class is not passed: five of its methods are abstract, and it lacks the others.
         used = [mount for mount in MOUNTS if not _is_noop(foreign, mount.method)]
+        # By name, since an installed ClassyVision has a class of its own.
         is_last = type(foreign).__name__ == "CheckpointHook"
         priority = LAST if is_last else Priority.NORMAL
         super().__init__(foreign, used, facade=Task, priority=priority)
@@ -51,6 +54,7 @@ class ClassyAdapter(Adapter):
         self.facade.companion.join(run)
         self.has_begun = False
 
+    # The base class looks for state_dict; these hooks have methods of other names.
     def state_dict(self) -> dict[str, object]:
         get = getattr(self.foreign, "get_classy_state", None)
         return dict(get()) if callable(get) else {}
@@ -62,8 +66,9 @@ class ClassyAdapter(Adapter):
 
 
 def _is_noop(foreign: object, name: str) -> bool:
-    """Tell whether a hook says ``on_step = ClassyHook._noop``."""
+    """Return whether a hook has ``on_step = ClassyHook._noop``."""
     method = getattr(foreign, name, None)
+    # By name, so that it works for an installed ClassyVision as well.
     return getattr(method, "__name__", "") == "_noop"
 
 
@@ -80,7 +85,8 @@ def _with_task(method: Method, adapter: Adapter) -> Call:
 
 
 def _plain(method: Method, adapter: Adapter) -> Call:
-    """Make the call of a point without arguments, of which there are thousands."""
+    """Return the call for a point without arguments."""
+    # Apart from `_with_task`, because *arguments would cost a tuple in every iteration.
 
     def call(run: Run) -> None:
         task = adapter.facade
@@ -94,6 +100,7 @@ def _once(method: Method, adapter: Adapter) -> Call:
     ours = cast("ClassyAdapter", adapter)
 
     def call(run: Run) -> None:
+        # Mounted before training and before evaluations: only the first of them counts.
         if not ours.has_begun:
             ours.has_begun = True
             ours.facade.hook = ours.name
@@ -106,6 +113,7 @@ def _outside_training(method: Method, adapter: Adapter) -> Call:
     ours = cast("ClassyAdapter", adapter)
 
     def call(run: Run) -> None:
+        # A validation during training is a phase, not the end.
         if ours.facade.test_only:
             ours.facade.hook = ours.name
             method(ours.facade)

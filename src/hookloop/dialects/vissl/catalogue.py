@@ -1,4 +1,4 @@
-"""The hooks of ClassyVision and VISSL by their names."""
+"""The hooks of ClassyVision and VISSL by name."""
 
 from __future__ import annotations
 
@@ -9,5 +9,6 @@ _SSL = "hookloop.dialects.vissl.hooks"
 
 CATALOGUE: dict[str, str] = {
     **{name: f"{module}:{name}" for name, module in CLASSY.items()},
+    # Without the lazy names that are not classes, such as default_hook_generator.
     **{name: f"{_SSL}.{module}:{name}" for name, module in SSL.items() if name[0].isupper()},
 }

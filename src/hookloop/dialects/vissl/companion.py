@@ -1,4 +1,4 @@
-"""`VisslCompanion`: phases and their counters."""
+"""`VisslCompanion`: count phases and batches as VISSL does."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class VisslCompanion(Companion):
-    """Counts phases and batches, and keeps the losses of a phase.
+    """Count phases and batches, and keep the losses of a phase.
 
     Attributes:
-        phase_idx: Which phase this is; -1 before the first.
-        train_phase_idx: Which train phase this is, or the last was.
-        is_training: Whether something is trained in this run.
+        phase_idx: Index of the current phase; -1 before the first.
+        train_phase_idx: Index of the current or last train phase.
+        is_training: Whether this run trains.
         batch_time: Seconds of each training iteration of the phase.
     """
 
@@ -32,15 +32,15 @@ class VisslCompanion(Companion):
         self.train_phase_idx = -1
         self.is_training = False
         self.batch_time: list[float] = []
-        self._local = -1
-        self._first = 0
+        self._local = -1  # VISSL starts here, and adds 1 at the start of each phase.
+        self._first = 0  # The iteration in which the current phase began.
         self._losses: list[float] = []
         self._waiting = Waiting()
         self._sizes: list[int] = []
         self._began = 0.0
 
     def state_dict(self) -> dict[str, object]:
-        # Batches since the last border of a phase are in the engine's own counter.
+        # Batches since the start of the phase follow from the engine's own counter.
         return {
             "phase_idx": self.phase_idx,
             "train_phase_idx": self.train_phase_idx,
@@ -55,20 +55,21 @@ class VisslCompanion(Companion):
         self._first = cast("int", state["first"])
 
     def local_iteration(self, run: Run) -> int:
-        """Return the batches of all phases, and one for each phase but the first."""
+        """Return the batches of all phases, plus one for each phase but the first."""
+        # Computed from the engine's counter, so that a training iteration costs nothing.
         within = run.progress.iter - self._first if run.phase == "train" else 0
         return self._local + max(0, within)
 
     @property
     def losses(self) -> list[float]:
-        """The loss of each batch of the phase, times its samples."""
+        """The loss of each batch of the phase, multiplied by its samples."""
         self._read()
         return self._losses
 
-    def forget_losses(self, others: list[float]) -> None:
-        """Begin the list of losses anew."""
+    def reset_losses(self, losses: list[float]) -> None:
+        """Replace the list of losses."""
         self._waiting, self._sizes = Waiting(), []
-        self._losses = list(others)
+        self._losses = list(losses)
 
     def before_run(self, run: Run) -> None:
         self.is_training = False
@@ -77,7 +78,8 @@ class VisslCompanion(Companion):
         self.is_training = True
 
     def before_train_epoch(self, run: Run) -> None:
-        if run.progress.iter_in_epoch == 0:  # A phase that is resumed was counted before.
+        # A phase that is resumed in the middle was counted before its checkpoint.
+        if run.progress.iter_in_epoch == 0:
             self.train_phase_idx += 1
             self._start_phase(run)
 
@@ -94,7 +96,7 @@ class VisslCompanion(Companion):
             return
         batch = run.batch
         first = batch[0] if type(batch) is tuple or type(batch) is list else None
-        # The common forms at a fifth of the cost.
+        # The common forms directly, at a fifth of the cost of run.batch_size.
         self._sizes.append(first.shape[0] if type(first) is Tensor else run.batch_size)
         if self._waiting.add(run.loss if run.loss.ndim == 0 else run.loss.mean()):
             self._read()
@@ -108,7 +110,7 @@ class VisslCompanion(Companion):
     after_test_iter = after_val_iter
 
     def _mark(self) -> None:
-        """Note how long it is since the last batch began."""
+        """Record the time since the last batch began."""
         now = perf_counter()
         if self._began:
             self.batch_time.append(now - self._began)
@@ -116,14 +118,15 @@ class VisslCompanion(Companion):
 
     def _start_phase(self, run: Run) -> None:
         self.phase_idx += 1
-        # The batches of the training so far are folded in; from here on they count anew.
+        # Adds the training batches since the last phase; from here they are counted again.
         self._local += run.progress.iter - self._first + 1
         self._first = run.progress.iter
         self.batch_time = []
-        self._began = 0.0
-        self.forget_losses([])
+        self._began = 0.0  # The time between two phases is not a batch's.
+        self.reset_losses([])
 
     def _read(self) -> None:
-        """Read the losses that wait on the device, in one go."""
+        """Read the losses that wait on the device, in one copy."""
         sizes, self._sizes = self._sizes, []
-        self._losses += [one * size for one, size in zip(self._waiting.read(), sizes, strict=True)]
+        losses = self._waiting.read()
+        self._losses += [loss * size for loss, size in zip(losses, sizes, strict=True)]

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 
 class Task(Facade):
-    """What a hook receives as ``task``.
+    """The argument ``task`` of a hook.
 
     A phase is a pass over the training data, or an evaluation. Counters are VISSL's: ``iteration``
-    counts training iterations, from 0 in ``on_forward`` to ``on_update`` and from 1 in ``on_step``.
+    counts training iterations. It starts at 0 in ``on_forward`` to ``on_update``, and at 1 in
+    ``on_step``.
     """
 
     role = "task"
@@ -45,18 +46,20 @@ class Task(Facade):
         self.last_batch = LastBatch(run)
         self.config = ConfigView(run.config)
         self.start_time = time()
+        # VISSL creates these for its hooks, which read and set them; nothing here does.
         self.additional_log_data: dict[str, object] = {}
         self.metrics: dict[str, object] = {}
         self.perf_log: list[object] = []
         self.perf_stats: object = None
         self.ema_model: object = None
         self.ema_meters: list[object] = []
-        self.amp_type: object = None  # Gradients reach hooks unscaled, so there is nothing to do.
+        # Hooks unscale gradients if this is set. Ours reach them unscaled.
+        self.amp_type: object = None
         self.amp_grad_scaler: object = None
 
     @property
     def train(self) -> bool:
-        """Whether this is a train phase."""
+        """Whether the current phase is a train phase."""
         return self.run.phase == "train"
 
     @property
@@ -66,22 +69,22 @@ class Task(Facade):
 
     @property
     def test_only(self) -> bool:
-        """Whether nothing is trained in this run."""
+        """Whether this run does not train."""
         return not self.companion.is_training
 
     @property
     def phase_idx(self) -> int:
-        """Which phase this is, from 0; -1 before the first."""
+        """Index of the current phase; -1 before the first."""
         return self.companion.phase_idx
 
     @property
     def train_phase_idx(self) -> int:
-        """Which train phase this is, or the last was."""
+        """Index of the current or last train phase."""
         return self.companion.train_phase_idx
 
     @property
     def eval_phase_idx(self) -> int:
-        """Which test phase this is, or the last was."""
+        """Index of the current or last test phase."""
         return self.phase_idx - self.train_phase_idx - 1
 
     @property
@@ -91,22 +94,22 @@ class Task(Facade):
 
     @property
     def local_iteration_num(self) -> int:
-        """Batches of all phases, and one for each phase but the first."""
+        """Batches of all phases, plus one for each phase but the first."""
         return self.companion.local_iteration(self.run)
 
     @property
     def max_iteration(self) -> int:
-        """Training iterations of the whole run; -1 if that cannot be told."""
+        """Training iterations of the whole run; -1 if unknown."""
         return self.run.progress.total_iters or -1
 
     @property
     def num_train_phases(self) -> int:
-        """Train phases of the whole run; -1 if that cannot be told."""
+        """Train phases of the whole run; -1 if unknown."""
         return self.run.progress.max_epochs or -1
 
     @property
     def num_batches_per_phase(self) -> int:
-        """Batches of this phase; -1 if that cannot be told."""
+        """Batches of the current phase; -1 if unknown."""
         if self.train:
             return self.run.progress.epoch_iters or -1
         streams = self.run.val_data if self.run.phase == "val" else self.run.test_data
@@ -115,32 +118,33 @@ class Task(Facade):
 
     @property
     def where(self) -> float:
-        """How much of the training is done, from 0 to 1."""
+        """The share of the training that is done, from 0 to 1."""
         total = self.run.progress.total_iters
         return self.run.progress.iter / total if total else 0.0
 
     @property
     def num_updates(self) -> int:
-        """Samples that the updates were made from."""
+        """Samples used in all updates so far."""
+        # In spite of the name, VISSL counts samples.
         return self.run.progress.iter * self.get_global_batchsize()
 
     @property
     def losses(self) -> list[float]:
-        """The loss of each batch of this phase, times its samples."""
+        """The loss of each batch of this phase, multiplied by its samples."""
         return self.companion.losses
 
     @losses.setter
     def losses(self, value: list[float]) -> None:
-        self.companion.forget_losses(value)
+        self.companion.reset_losses(value)
 
     @property
     def batches(self) -> int:
-        """Batches done in this phase."""
+        """Batches completed in this phase."""
         return len(self.companion.losses)
 
     @batches.setter
     def batches(self, value: int) -> None:
-        """Take what SetDataSamplerEpochHook sets; the phase counts by itself."""
+        """Accept what SetDataSamplerEpochHook sets; each phase starts its own count."""
 
     @property
     def batch_time(self) -> list[float]:
@@ -150,11 +154,11 @@ class Task(Facade):
     @property
     def meters(self) -> list[Meter]:
         """The metrics of the last evaluation, or the means of this training phase."""
-        phase = self.run.phase
-        found = self.run.metrics.stream(phase).short()
+        metrics = self.run.metrics.stream(self.run.phase).short()
+        # VISSL's meters measure quality; losses and times have attributes of their own.
         return [
             Meter(name, value)
-            for name, value in found.items()
+            for name, value in metrics.items()
             if name != "loss" and not name.endswith(("_time", "_loss"))
         ]
 
@@ -167,7 +171,7 @@ class Task(Facade):
 
     @property
     def loss(self) -> object:
-        """The loss of the batch at hand."""
+        """The loss of the current batch."""
         return self.run.loss
 
     @property
@@ -181,6 +185,8 @@ class Task(Facade):
         loaders: dict[str, object] = {}
         if self.run.train_data is not None:
             loaders["train"] = self.run.train_data.data
+        # VISSL has one kind of evaluation. Validation data, which a training uses, comes last and
+        # wins.
         for streams in (self.run.test_data, self.run.val_data):
             if streams:
                 loaders["test"] = next(iter(streams.values())).data
@@ -188,8 +194,9 @@ class Task(Facade):
 
     @property
     def datasets(self) -> dict[str, object]:
-        """The data sets by phase, where the loaders have one."""
-        return {name: getattr(one, "dataset", one) for name, one in self.dataloaders.items()}
+        """The data sets by phase; a loader without one is returned itself."""
+        loaders = self.dataloaders
+        return {phase: getattr(loader, "dataset", loader) for phase, loader in loaders.items()}
 
     @property
     def checkpoint_folder(self) -> str:
@@ -198,21 +205,22 @@ class Task(Facade):
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The device of the model."""
         return self.run.device
 
     @property
     def use_gpu(self) -> bool:
-        """Whether that is a CUDA device."""
+        """Whether the model is on a CUDA device."""
         return self.run.device.type == "cuda"
 
     @property
     def hooks(self) -> list[object]:
-        """The hooks of this system in the run."""
+        """The hooks of ClassyVision and VISSL in the run."""
         return [adapter.foreign for adapter in self._adapters()]
 
     def get_batchsize_per_replica(self) -> int:
         """Return the samples per batch of one process."""
+        # From the loader, because the last batch of an epoch may be smaller.
         size = getattr(self.dataloaders.get("train"), "batch_size", None)
         return size if isinstance(size, int) else self.run.batch_size
 
@@ -221,7 +229,7 @@ class Task(Facade):
         return self.get_batchsize_per_replica() * self.run.world.size
 
     def get_classy_state(self) -> dict[str, object]:
-        """Return what a checkpoint would hold of the phases and the hooks."""
+        """Return the state of the phases and hooks, as in a checkpoint."""
         return {
             **self.companion.state_dict(),
             "hooks": {adapter.name: adapter.state_dict() for adapter in self._adapters()},

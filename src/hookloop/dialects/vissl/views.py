@@ -1,4 +1,4 @@
-"""Parts of the task as VISSL's hooks know them: last batch, optimizer, meters."""
+"""Parts of the task in VISSL's form: last batch, optimizer, meters."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class LastBatch:
-    """The batch at hand; what a hook puts into ``model_output`` or ``loss`` takes effect."""
+    """The current batch; a ``model_output`` or ``loss`` that a hook sets takes effect."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
 
     @property
     def sample(self) -> object:
-        """The batch: its mapping, or ``input`` and ``target`` of a pair."""
+        """The batch if it is a mapping, or ``input`` and ``target`` of a pair."""
         batch = self._run.batch
         if is_pair(batch):
             pair = cast("tuple[object, object]", batch)
@@ -34,18 +34,19 @@ class LastBatch:
 
     @property
     def model_output(self) -> object:
-        """What the model returned."""
+        """The model's output."""
         return output_of(self._run.output)
 
     @model_output.setter
     def model_output(self, value: object) -> None:
         whole = self._run.output
+        # A step may return a mapping with the output among other values, which are kept.
         if isinstance(whole, Mapping) and "output" in whole:
             self._run.output = {**whole, "output": value}
         else:
             self._run.output = value
 
-    output = model_output
+    output = model_output  # ClassyVision's name of it.
 
     @property
     def loss(self) -> Tensor | None:
@@ -58,7 +59,7 @@ class LastBatch:
 
     @property
     def target(self) -> object:
-        """What the output is compared with."""
+        """The targets of the batch."""
         batch = self._run.batch
         if isinstance(batch, Mapping) and "target" in batch:
             return batch["target"]
@@ -66,26 +67,26 @@ class LastBatch:
 
     @property
     def step_data(self) -> dict[str, object]:
-        """Nothing: times are in the metric store."""
+        """Empty, because times are in the metric store."""
         return {}
 
 
 class OptimizerView:
-    """The optimizer, with ``options_view``; everything else is torch's own."""
+    """The optimizer with ``options_view``; everything else is torch's own."""
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self.optimizer = optimizer
 
     @property
     def options_view(self) -> SimpleNamespace:
-        """Learning rate and weight decay of the first parameter group, and what else it has."""
+        """The options of the first parameter group, such as ``lr`` and ``weight_decay``."""
         first = self.optimizer.param_groups[0]
-        return SimpleNamespace(**{name: one for name, one in first.items() if name != "params"})
+        return SimpleNamespace(**{name: value for name, value in first.items() if name != "params"})
 
     def step(self, *args: object, **kwargs: object) -> None:
-        """Refuse: the loop steps."""
+        """Reject the call, because the loop makes the update."""
         raise HookError(
-            "A hook called task.optimizer.step: the loop makes the update. Change gradients in "
+            "A hook called task.optimizer.step, but the loop makes the update. Change gradients in "
             "on_backward instead."
         )
 
@@ -94,7 +95,9 @@ class OptimizerView:
 
 
 class Meter:
-    """One metric in the form of a meter: ``name`` and ``value``."""
+    """A metric in the form of a meter: ``name`` and ``value``."""
+
+    # A meter may hold several values, so hooks iterate over a dict.
 
     def __init__(self, name: str, value: float) -> None:
         self.name = name

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook, TrainingTerminated
+from hookloop.dialects.lazy import lazy_names
 
 MODULES = {
     "AccumulateVariables": "accumulate_variables",
@@ -37,18 +36,11 @@ MODULES = {
     "WriteCSV": "write_csv",
     "WriteTensorBoard": "write_tensorboard",
 }
-"""Where each hook is."""
+"""The module of each hook."""
 
 __all__ = ["AbstractHook", "TrainingTerminated", *MODULES]
 
 
-def __getattr__(name: str) -> object:
-    if name not in MODULES:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    value = getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(
+    __name__, {name: f"{__name__}.{module}" for name, module in MODULES.items()}, __all__
+)

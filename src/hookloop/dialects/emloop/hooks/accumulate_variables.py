@@ -20,10 +20,10 @@ Accumulated = defaultdict[str, defaultdict[str, list[Any]]]
 class AccumulateVariables(AbstractHook):
     """Collect variables in ``self._accumulator[stream][variable]`` until the epoch is over.
 
-    What an unfinished epoch has collected survives a resume; with emloop it does not.
+    The values of an unfinished epoch survive a resume; in emloop they do not.
 
     Args:
-        variables: Their names; each must be in every batch.
+        variables: Names; each must be in every batch.
         kwargs: See `AbstractHook`.
     """
 
@@ -38,6 +38,7 @@ class AccumulateVariables(AbstractHook):
     def after_batch(self, stream_name: str, batch_data: Batch) -> None:
         for name in self._variables:
             value = variable(batch_data, name, stream_name)
+            # A number is repeated per example before it gets here; other objects are not.
             if not hasattr(value, "__iter__"):
                 raise TypeError(f"'{name}' of the stream '{stream_name}' has no entry per example.")
             self._accumulator[stream_name][name] += list(value)
@@ -59,25 +60,27 @@ class AccumulateVariables(AbstractHook):
 
 
 def _to_state(kept: list[Any]) -> Tensor | list[Any]:
-    """Bring values to what a checkpoint holds; numbers keep the precision that sums depend on."""
+    """Convert values to what a checkpoint can hold."""
     try:
         array = np.asarray(kept)
-    except ValueError:  # Of different shapes.
-        return [_to_state(list(one)) for one in kept]
+    except ValueError:  # The entries have different shapes.
+        return [_to_state(list(values)) for values in kept]
+    # As tensors, numbers keep their precision: a resumed mean has the same bits. A tensor cannot
+    # hold text or objects.
     return torch.from_numpy(array) if array.dtype.kind in "biuf" else array.tolist()
 
 
 def _from_state(kept: Any) -> Any:  # noqa: ANN401 - what `_to_state` made
     if isinstance(kept, list):
-        return [_from_state(one) for one in kept]
+        return [_from_state(value) for value in kept]
     return kept.numpy() if isinstance(kept, Tensor) else kept
 
 
 def variable(batch_data: Batch, name: str, stream: str) -> Any:  # noqa: ANN401 - the user's own
-    """Look a variable up; a missing one is a `KeyError` that names those that are there."""
+    """Return a variable; the `KeyError` for a missing one lists those that exist."""
     if name not in batch_data:
         raise KeyError(
             f"there is no '{name}' in the batches of the stream '{stream}'."
-            f"{nearest(name, batch_data)} There are: {', '.join(batch_data)}."
+            f"{nearest(name, batch_data)} Available: {', '.join(batch_data)}."
         )
     return batch_data[name]

@@ -1,4 +1,4 @@
-"""`Benchmark`: the time that one example takes."""
+"""`Benchmark`: log the time per example."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _log = logging.getLogger("emloop")
 
 
 class Benchmark(AbstractHook):
-    """Log mean and median of the seconds per example; the last batch, often smaller, is left out.
+    """Log mean and median of the seconds per example.
 
     Args:
         batch_size: Examples per batch.
@@ -26,6 +26,7 @@ class Benchmark(AbstractHook):
 
     def after_epoch_profile(self, epoch_id: int, profile: TimeProfile, streams: list[str]) -> None:
         for stream in streams:
+            # Without the last batch, which is often smaller than the others.
             times = np.array(profile.get(f"eval_batch_{stream}", [])[:-1]) / self._batch_size
             if times.size:
                 _log.info(

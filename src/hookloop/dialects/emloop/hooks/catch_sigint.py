@@ -1,4 +1,4 @@
-"""`CatchSigint`: Ctrl-C ends the training in order."""
+"""`CatchSigint`: end the training cleanly on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hookloop.dialects.adapter import Catalogued
 
 
 class CatchSigint(Catalogued):
-    """Obey SIGINT, if no other hook of the run does.
+    """Stop on SIGINT, unless another hook of the run does.
 
-    The tutorial names it; emloop dropped it when its main loop learned to obey signals itself, as
-    our default hook ``signals`` does.
+    The tutorial uses it. emloop removed it when its main loop began to handle signals, as our
+    default hook ``signals`` does.
 
     Args:
-        kwargs: What emloop gives to every hook; not needed.
+        kwargs: The arguments that emloop passes to every hook; not used.
     """
 
     dialect = "emloop"
@@ -26,27 +26,28 @@ class CatchSigint(Catalogued):
         self.kwargs = kwargs
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the hook that obeys the signal."""
-        return [ObeySigint()]
+        """Return the hook that handles the signal."""
+        return [HandleSigint()]
 
 
-class ObeySigint(Hook):
-    """Lets `StopOnSignal` obey SIGINT, unless it is in the run already."""
+class HandleSigint(Hook):
+    """Let `StopOnSignal` handle SIGINT, unless the run has that hook already."""
 
     name = "catch_sigint"
     priority = Priority.HIGHEST
 
     def __init__(self) -> None:
-        self._obeys: native.StopOnSignal | None = None
+        self._handler: native.StopOnSignal | None = None
 
     def before_run(self, run: Run) -> None:
         kind = native.StopOnSignal
+        # Known only now: when a hook is made, the other hooks of its run are not.
         if not any(type(hook) is kind for hook in run.hooks):
-            self._obeys = kind(signals=("SIGINT",))
-            self._obeys.before_run(run)
+            self._handler = kind(signals=("SIGINT",))
+            self._handler.before_run(run)
 
     def after_run(self, run: Run) -> None:
-        if self._obeys is not None:
-            self._obeys.after_run(run)
-            self._obeys.restore_handlers()  # The run knows only its own hooks.
-            self._obeys = None
+        if self._handler is not None:
+            self._handler.after_run(run)
+            self._handler.restore_handlers()  # The run calls this for its own hooks only.
+            self._handler = None

@@ -1,4 +1,4 @@
-"""`Check`: a value that has to be reached by a certain epoch."""
+"""`Check`: require a value by a certain epoch."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Check(AbstractHook):
     """End the training when a variable is large enough; fail if it is not by a certain epoch.
 
     Args:
-        variable: What to look at: a number, or a dict with its ``mean``.
-        required_min_value: What it must exceed.
-        max_epoch: By which epoch.
-        stream: In which stream.
+        variable: A number in the epoch's data, or a dict with its ``mean``.
+        required_min_value: The value that it must exceed.
+        max_epoch: The last epoch in which it may be too small.
+        stream: The stream to check.
         kwargs: See `AbstractHook`.
     """
 
@@ -44,12 +44,13 @@ class Check(AbstractHook):
         if isinstance(value, dict) and "mean" in value:
             value = value["mean"]
         if not np.isscalar(value):
-            raise TypeError(f"'{self._variable}' is no single number and has no mean.")
+            raise TypeError(f"'{self._variable}' is not a single number and has no mean.")
         found, name = cast("float", value), f"{self._stream} {self._variable}"
         if found > self._required_min_value:
             raise TrainingTerminated(f"{name} is {found:g}, above {self._required_min_value:g}")
+        # Not TrainingTerminated: in emloop such a run fails.
         if epoch_id >= self._max_epoch:
             raise ValueError(
-                f"{name} is {found:g} after epoch {epoch_id}, and {self._required_min_value:g} "
-                "was required."
+                f"{name} is {found:g} after epoch {epoch_id}, but more than "
+                f"{self._required_min_value:g} is required."
             )

@@ -19,14 +19,14 @@ from hookloop.metrics.confusion import (
 
 
 class ClassificationMetrics(AccumulateVariables):
-    """Write precision, recall, f1 and accuracy into the epoch's data; no scikit-learn is needed.
+    """Write precision, recall, f1 and accuracy into the epoch's data, without scikit-learn.
 
     Args:
         predicted_variable: The predicted classes.
         gt_variable: The true classes.
-        f1_average: How classes are averaged, as in scikit-learn; None gives an array with an entry
-            per class, ``"binary"`` also the specificity.
-        var_prefix: Put before the names.
+        f1_average: How to average over classes, as in scikit-learn. None gives an array with an
+            entry per class; ``"binary"`` adds the specificity.
+        var_prefix: Prefix of the names.
         kwargs: See `AbstractHook`.
     """
 
@@ -55,6 +55,7 @@ class ClassificationMetrics(AccumulateVariables):
         matrix = confusion_matrix(true, guessed)
         found: dict[str, object] = {"accuracy": accuracy(matrix)}
         if self._f1_average is None:
+            # Like scikit-learn, which leaves out classes that are neither true nor predicted.
             occurs = matrix.sum(0) + matrix.sum(1) > 0
             found |= {name: scores[occurs] for name, scores in class_scores(matrix).items()}
         else:
@@ -68,7 +69,7 @@ class ClassificationMetrics(AccumulateVariables):
             for name, value in metrics.items():
                 if name in data:
                     raise ValueError(
-                        f"'{name}' of the stream '{stream}' is computed twice: give a var_prefix."
+                        f"'{name}' of the stream '{stream}' is computed twice: set a var_prefix."
                     )
                 data[name] = value
         super().after_epoch(epoch_data=epoch_data, **kwargs)

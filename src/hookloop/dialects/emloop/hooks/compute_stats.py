@@ -20,34 +20,36 @@ class ComputeStats(AccumulateVariables):
     """Write ``epoch_data[stream][variable][statistic]`` after each epoch.
 
     Args:
-        variables: Names, for the mean; or mappings from names to lists of statistics: any function
-            of NumPy, ``nancount`` or ``nanfraction``.
+        variables: Names, which get the mean, or mappings from names to lists of statistics. A
+            statistic is any function of NumPy, ``nancount`` or ``nanfraction``.
         kwargs: See `AbstractHook`.
     """
 
     EXTRA_AGGREGATIONS = frozenset({"nanfraction", "nancount"})
 
     def __init__(self, variables: Iterable[Wanted] | Wanted, **kwargs: object) -> None:
-        given = [variables] if isinstance(variables, Mapping) else list(variables)
+        entries = [variables] if isinstance(variables, Mapping) else list(variables)
         self._variable_aggregations: dict[str, Sequence[str]] = {}
-        for one in given:
-            self._variable_aggregations |= {one: ["mean"]} if isinstance(one, str) else dict(one)
-        for name, some in self._variable_aggregations.items():
-            for aggregation in some:
+        for entry in entries:
+            wanted = {entry: ["mean"]} if isinstance(entry, str) else dict(entry)
+            self._variable_aggregations |= wanted
+        # Here, because after the first epoch a misspelled name would cost that epoch.
+        for name, aggregations in self._variable_aggregations.items():
+            for aggregation in aggregations:
                 _check(aggregation, name)
         super().__init__(variables=list(self._variable_aggregations), **kwargs)
 
     @property
     def writes_epoch_data(self) -> tuple[str, ...]:
-        """What other hooks find in the epoch's data."""
+        """The variables that it adds to the epoch's data."""
         return tuple(self._variable_aggregations)
 
     def after_epoch(self, epoch_data: EpochData, **kwargs: Any) -> None:  # noqa: ANN401 - open
         for stream in epoch_data:
-            for name, some in self._variable_aggregations.items():
+            for name, aggregations in self._variable_aggregations.items():
                 values = self._accumulator[stream][name]
                 epoch_data[stream][name] = OrderedDict(
-                    (aggregation, _compute(aggregation, values)) for aggregation in some
+                    (aggregation, _compute(aggregation, values)) for aggregation in aggregations
                 )
         super().after_epoch(epoch_data=epoch_data, **kwargs)
 
@@ -56,7 +58,7 @@ def _check(aggregation: str, name: str) -> None:
     if aggregation not in ComputeStats.EXTRA_AGGREGATIONS and not hasattr(np, aggregation):
         hint = nearest(aggregation, ["mean", "median", "std", "var", "min", "max", "nanmean"])
         raise ValueError(
-            f"'{aggregation}', wanted for '{name}', is no function of NumPy, nancount or "
+            f"'{aggregation}', wanted for '{name}', is not a function of NumPy, nancount or "
             f"nanfraction.{hint}"
         )
 
@@ -66,5 +68,6 @@ def _compute(aggregation: str, values: Sequence[object]) -> object:
         count = int(np.isnan(np.asarray(values, dtype=float)).sum())
         return count if aggregation == "nancount" else count / len(values)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # The mean of no batch is NaN.
+        # A stream without batches has the mean NaN, as in emloop. NumPy warns about it.
+        warnings.simplefilter("ignore", RuntimeWarning)
         return getattr(np, aggregation)(values)

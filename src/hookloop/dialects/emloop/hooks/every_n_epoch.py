@@ -17,7 +17,7 @@ class EveryNEpoch(AbstractHook, ABC):
 
     def __init__(self, n_epochs: int = 1, **kwargs: object) -> None:
         super().__init__(**kwargs)
-        if n_epochs < 1:
+        if n_epochs < 1:  # emloop divides by zero after the first epoch.
             raise ValueError(f"n_epochs must be at least 1, not {n_epochs}.")
         self._n_epochs = n_epochs
 

@@ -1,4 +1,4 @@
-"""`Flatten`: nested variables of a batch as one list."""
+"""`Flatten`: add flat copies of nested variables to a batch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hookloop.dialects.emloop.hooks.accumulate_variables import variable
 
 
 class Flatten(AbstractHook):
-    """Add to each batch, for the hooks after this one, variables without their nesting.
+    """Add flat lists of nested variables to each batch, for the hooks after this one.
 
     Args:
-        variables: From names to those under which the flat ones are added.
-        streams: In which streams; in all when not given.
+        variables: The name of the flat list for each nested variable.
+        streams: The streams; None for all.
         kwargs: See `AbstractHook`.
     """
 
@@ -33,6 +33,7 @@ class Flatten(AbstractHook):
 
 
 def _leaves(value: Any) -> Iterator[object]:  # noqa: ANN401 - the user's own
+    # A text is iterable, and so is each of its characters: without the first test this never ends.
     if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
         yield value
     else:

@@ -1,4 +1,4 @@
-"""`LogDir`: the output directory in the log."""
+"""`LogDir`: log the output directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _log = logging.getLogger("emloop")
 
 
 class LogDir(AbstractHook):
-    """Log the output directory at the beginning, after each epoch and at the end.
+    """Log the output directory at the start, after each epoch and at the end.
 
     Args:
         output_dir: The directory.

@@ -1,4 +1,4 @@
-"""`LogProfile`: where the time of an epoch went."""
+"""`LogProfile`: log where the time of an epoch went."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _log = logging.getLogger("emloop")
 
 
 class LogProfile(AbstractHook):
-    """Log the seconds that the streams, the reading of data and the hooks took."""
+    """Log the seconds spent on each stream, on reading data and on hooks."""
 
     def after_epoch_profile(self, epoch_id: int, profile: TimeProfile, streams: list[str]) -> None:
+        # A stream without batches is missing from the profile.
         def total(*names: str) -> float:
             return sum(sum(profile.get(name, ())) for name in names)
 

@@ -1,4 +1,4 @@
-"""`LogVariables`: the epoch's data in the log."""
+"""`LogVariables`: log the epoch's data."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class LogVariables(AbstractHook):
     """Log numbers and dicts of numbers after each epoch.
 
     Args:
-        variables: Which; all when not given.
-        on_unknown_type: What to do with any other value: ``error``, ``warn``, ``str`` logs its
-            text, ``ignore``.
+        variables: Their names; None for all.
+        on_unknown_type: What to do with any other value: ``error``, ``warn``, ``ignore``, or
+            ``str``, which logs its text.
         kwargs: See `AbstractHook`.
     """
 
@@ -42,12 +42,13 @@ class LogVariables(AbstractHook):
             for name in data if self._variables is None else self._variables:
                 if name not in data:
                     raise KeyError(
-                        f"there is no '{name}' of the stream '{stream}' to log; there are: "
-                        f"{', '.join(data)}."
+                        f"the stream '{stream}' has no '{name}' to log. "
+                        f"Available: {', '.join(data)}."
                     )
                 self._log(stream, name, data[name])
 
     def _log(self, stream: str, name: str, value: object) -> None:
+        # The three forms of lines are emloop's.
         if isinstance(value, dict) and len(value) == 1:
             ((key, inner),) = value.items()
             _log.info("\t%s %s %s: %s", stream, name, key, _text(inner))
@@ -66,5 +67,6 @@ class LogVariables(AbstractHook):
 
 
 def _text(value: object) -> str:
-    """Write a number with six decimals; text, which emloop fails on, as it is."""
+    """Format a number with six decimals, and anything else as it is."""
+    # To np.isscalar a text is a scalar too. emloop's format string fails on it.
     return f"{value:f}" if isinstance(value, int | float | np.number) else str(value)

@@ -1,4 +1,4 @@
-"""`OnPlateau`: the base of hooks that act when a variable no longer gets better."""
+"""`OnPlateau`: the base of hooks that act when a variable stops improving."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class OnPlateau(ComputeStats, ABC):
     Args:
         long_term: Length of the long window, in epochs.
         short_term: Length of the short window.
-        stream: Of which stream.
-        variable: What to watch; its mean goes into the epoch's data.
-        objective: Whether it shall be ``min`` or ``max``.
+        stream: The stream to watch.
+        variable: The variable to watch; its mean is added to the epoch's data.
+        objective: Whether ``min`` or ``max`` is better.
         kwargs: See `AbstractHook`.
     """
 
@@ -37,6 +37,7 @@ class OnPlateau(ComputeStats, ABC):
     ) -> None:
         super().__init__(variables={variable: ["mean"]}, **kwargs)
         assert long_term >= short_term, "long_term must not be less than short_term"
+        # emloop does not check it, and anything but 'min' means 'max' there.
         if objective not in self.OBJECTIVES:
             raise ValueError(f"objective='{objective}': write min or max.")
         self._long_term = long_term
@@ -60,6 +61,7 @@ class OnPlateau(ComputeStats, ABC):
     def after_epoch(self, epoch_data: EpochData, *, epoch_id: int = 0, **_: object) -> None:
         super().after_epoch(epoch_data=epoch_data, epoch_id=epoch_id)
         self._saved_loss.append(float(epoch_data[self._stream][self._variable]["mean"]))
+        # In the first epochs both windows hold the same values, so nothing happens.
         long, short = (
             float(np.mean(self._saved_loss[-count:]))
             for count in (self._long_term, self._short_term)

@@ -1,4 +1,4 @@
-"""`PlotLines`: variables of single examples as curves."""
+"""`PlotLines`: plot variables of single examples as curves."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class PlotLines(AbstractHook):
     The files are ``visual/epoch_<id>/<stream>/<example>_batch_<n>_plot-<a-vs-b>.png``.
 
     Args:
-        output_dir: Where the directory of the pictures is made.
-        variables: What to draw.
-        streams: Of which streams; of all when not given.
-        id_variable: The variable that names an example.
-        pad_mask_variable: A variable that is true where a value counts.
-        out_format: The kind of picture.
-        ymin: Lower end of the scale.
-        ymax: Upper end.
-        example_count: How many examples of a batch.
-        batch_count: How many batches of an epoch.
-        root_dir: Name of the directory.
+        output_dir: Parent of the directory for the pictures.
+        variables: The variables to draw.
+        streams: The streams; None for all.
+        id_variable: The variable that identifies an example.
+        pad_mask_variable: A variable that is true for values that are not padding.
+        out_format: Format of the picture.
+        ymin: Lower end of the y axis.
+        ymax: Upper end of the y axis.
+        example_count: Examples to draw per batch; None for all.
+        batch_count: Batches to draw per epoch; None for all.
+        root_dir: Name of the directory for the pictures.
         kwargs: See `AbstractHook`.
     """
 
@@ -82,14 +82,16 @@ class PlotLines(AbstractHook):
         ending = f"batch_{number}_plot-{'-vs-'.join(self._variables)}.{self._out_format}"
         for index, name in enumerate(names[: self._example_count or None]):
             figure = self._draw(index, stream_name, batch_data)
+            # An example is often identified by a path; a slash would need more directories.
             with drafted(folder / f"{str(name).replace('/', '___')}_{ending}") as draft:
                 figure.savefig(draft)
 
     def after_epoch(self, epoch_id: int, **_: object) -> None:
-        self._epoch = epoch_id + 1
+        self._epoch = epoch_id + 1  # after_batch is not told the epoch.
         self._batch_done.clear()
 
     def _draw(self, index: int, stream: str, batch_data: Batch) -> Figure:
+        # Not through pyplot, which keeps every figure open and may start a window system.
         from matplotlib.figure import Figure
 
         figure = Figure(layout="constrained")

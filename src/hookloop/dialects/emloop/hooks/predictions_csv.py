@@ -1,4 +1,4 @@
-"""`LogitsToCsv` and `SequenceToCsv`: what the model said of each example, as tables."""
+"""`LogitsToCsv` and `SequenceToCsv`: write the predictions for each example as a table."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ _log = logging.getLogger("emloop")
 
 
 class TableHook(AbstractHook):
-    """Collects rows and writes them as a table after each epoch; the base of the two.
-
-    The table holds the rows of the epoch; emloop's grows with each epoch.
-    """
+    """The base of both: collect rows and write them as a table after each epoch."""
 
     def __init__(
         self, output_file: str, streams: Iterable[str] | None = None, **kwargs: object
@@ -39,6 +36,7 @@ class TableHook(AbstractHook):
         table.writerows(self._accumulator)
         _log.info("Saving %d rows to %s.", len(self._accumulator), self._output_file)
         write_text(Path(self._output_file), text.getvalue())
+        # emloop never clears it, so its table holds the rows of all epochs.
         self._accumulator = []
 
 
@@ -48,9 +46,9 @@ class LogitsToCsv(TableHook):
     Args:
         variable: The variable.
         class_names: Titles of its columns.
-        id_variable: The variable that names an example.
+        id_variable: The variable that identifies an example.
         output_file: The file.
-        streams: Of which streams; of all when not given.
+        streams: The streams; None for all.
         kwargs: See `AbstractHook`.
     """
 
@@ -80,14 +78,14 @@ class LogitsToCsv(TableHook):
 
 
 class SequenceToCsv(TableHook):
-    """Write variables that are sequences: a row per example and place.
+    """Write variables that are sequences: a row per example and index.
 
     Args:
-        variables: The variables, of one length for an example.
-        id_variable: The variable that names an example.
+        variables: The variables; all have the same length for an example.
+        id_variable: The variable that identifies an example.
         output_file: The file.
-        pad_mask_variable: A variable that is true where a place counts.
-        streams: Of which streams; of all when not given.
+        pad_mask_variable: A variable that is true for values that are not padding.
+        streams: The streams; None for all.
         kwargs: See `AbstractHook`.
     """
 
@@ -115,7 +113,7 @@ class SequenceToCsv(TableHook):
             masks = variable(batch_data, self._pad_mask_variable, stream_name)
         for example, name in enumerate(variable(batch_data, self._id_variable, stream_name)):
             rows = zip(*(column[example] for column in columns), strict=True)
-            for place, values in enumerate(rows):
-                if masks is None or masks[example][place]:
+            for index, values in enumerate(rows):
+                if masks is None or masks[example][index]:
                     row = dict(zip(self._variables, values, strict=True))
-                    self._accumulator.append({self._id_variable: name, "index": place, **row})
+                    self._accumulator.append({self._id_variable: name, "index": index, **row})

@@ -1,4 +1,4 @@
-"""`SaveEvery`, `SaveBest`, `SaveLatest`: when the model is saved."""
+"""`SaveEvery`, `SaveBest` and `SaveLatest`: save the model."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _log = logging.getLogger("emloop")
 
 
 class Savable(Protocol):
-    """A model that saves itself."""
+    """A model that can save itself."""
 
     def save(self, name_suffix: str) -> str:
-        """Save under a name that ends in the suffix; return where."""
+        """Save under a name that ends in the suffix; return the path."""
 
 
 class SaveEvery(EveryNEpoch):
@@ -29,7 +29,7 @@ class SaveEvery(EveryNEpoch):
     Args:
         model: The model.
         n_epochs: The n.
-        on_failure: What to do when that fails: ``error``, ``warn``, ``ignore``.
+        on_failure: What to do if saving fails: ``error``, ``warn``, ``ignore``.
         kwargs: See `AbstractHook`.
     """
 
@@ -48,10 +48,11 @@ class SaveEvery(EveryNEpoch):
 
     @staticmethod
     def save_model(model: Savable, name_suffix: str, on_failure: str) -> None:
-        """Save a model, and do what was said if that fails."""
+        """Save a model, and handle a failure as requested."""
         try:
             _log.info("Model saved to: %s", model.save(name_suffix))
         except Exception as error:
+            # emloop raises an IOError, whatever the model's own error was.
             if on_failure == "error":
                 raise OSError("The model could not be saved.") from error
             if on_failure == "warn":
@@ -63,7 +64,7 @@ class SaveLatest(AbstractHook):
 
     Args:
         model: The model.
-        on_save_failure: What to do when that fails: ``error``, ``warn``, ``ignore``.
+        on_save_failure: What to do if saving fails: ``error``, ``warn``, ``ignore``.
         kwargs: See `AbstractHook`.
     """
 
@@ -78,16 +79,16 @@ class SaveLatest(AbstractHook):
 
 
 class SaveBest(AbstractHook):
-    """Save the model whenever a variable is better than ever; NaN is never better.
+    """Save the model whenever a variable is better than ever before; NaN is never better.
 
     Args:
         model: The model.
-        model_name: The name to save under.
-        variable: What to look at in the epoch's data.
+        model_name: Suffix of the file's name.
+        variable: The variable in the epoch's data.
         condition: Whether ``min`` or ``max`` is better.
-        stream: In which stream.
-        aggregation: Which statistic of it; empty when the variable is a number itself.
-        on_save_failure: What to do when saving fails: ``error``, ``warn``, ``ignore``.
+        stream: The stream of the variable.
+        aggregation: The statistic of it; empty if the variable is a number itself.
+        on_save_failure: What to do if saving fails: ``error``, ``warn``, ``ignore``.
         kwargs: See `AbstractHook`.
     """
 
@@ -138,10 +139,12 @@ class SaveBest(AbstractHook):
                 raise KeyError(f"'{self._variable}' has no '{self._aggregation}'.")
             value = value[self._aggregation]
         if not np.isscalar(value):
-            raise ValueError(f"'{self._variable}' is no single number.")
+            raise ValueError(f"'{self._variable}' is not a single number.")
         return float(cast("float", value))
 
     def _is_value_better(self, value: float) -> bool:
+        # In emloop a NaN in the first epoch becomes the best value. Every comparison with it is
+        # false, so no model is ever saved.
         if math.isnan(value):
             return False
         if self._best_value is None:
@@ -150,10 +153,10 @@ class SaveBest(AbstractHook):
 
 
 def entry(epoch_data: EpochData, stream: str, variable: str) -> object:
-    """Look a variable up in the epoch's data; a `KeyError` names those that are there."""
+    """Return a variable of the epoch's data; the `KeyError` for a missing one lists all."""
     if stream not in epoch_data:
-        raise KeyError(f"no stream '{stream}' in this epoch; there are: {', '.join(epoch_data)}.")
+        raise KeyError(f"no stream '{stream}' in this epoch. Available: {', '.join(epoch_data)}.")
     if variable not in epoch_data[stream]:
-        there = ", ".join(epoch_data[stream]) or "none, so list ComputeStats before this hook"
-        raise KeyError(f"no variable '{variable}' of the stream '{stream}'; there are: {there}.")
+        names = ", ".join(epoch_data[stream]) or "none, so list ComputeStats before this hook"
+        raise KeyError(f"the stream '{stream}' has no variable '{variable}'. Available: {names}.")
     return epoch_data[stream][variable]

@@ -1,4 +1,4 @@
-"""`SaveConfusionMatrix`: which classes are taken for which, as a picture per stream and epoch."""
+"""`SaveConfusionMatrix`: draw the confusion matrix of each stream and epoch."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class SaveConfusionMatrix(AccumulateVariables):
     """Draw the confusion matrix of each stream after each epoch.
 
     Args:
-        output_dir: Where ``confusion_matrix_epoch_<id>_<stream>.png`` is written.
-        dataset: May tell the classes.
+        output_dir: Directory of ``confusion_matrix_epoch_<id>_<stream>.png``.
+        dataset: May have methods that return the classes, see below.
         labels_name: The variable with the true classes.
         predictions_name: The variable with the predicted classes.
-        classes_names: What the classes are called.
+        classes_names: Names of the classes.
         figsize: Width and height in inches.
         figure_action: ``save`` writes the file, ``store`` puts the picture into the epoch's data as
             ``confusion_heatmap``.
-        num_classes_method_name: Method of the data set that counts the classes.
-        classes_names_method_name: Method of the data set that names them.
-        mask_name: A variable that is true where an example counts.
+        num_classes_method_name: Method of the data set that returns the number of classes.
+        classes_names_method_name: Method of the data set that returns their names.
+        mask_name: A variable that is true for the examples that count.
         normalize: Whether colours show shares of the true class; otherwise they show counts.
         cmap: One of matplotlib's colour maps.
         kwargs: See `AbstractHook`.
@@ -73,8 +73,9 @@ class SaveConfusionMatrix(AccumulateVariables):
         self._normalize = normalize
         self._cmap = cmap
         self._classes_names = classes_names or _ask(dataset, classes_names_method_name)
-        named = None if self._classes_names is None else len(self._classes_names)
-        self._num_classes = named or _ask(dataset, num_classes_method_name)
+        # If neither is known, the matrix has the classes that occur.
+        count = None if self._classes_names is None else len(self._classes_names)
+        self._num_classes = count or _ask(dataset, num_classes_method_name)
 
     def after_epoch(self, epoch_id: int, epoch_data: EpochData) -> None:
         for stream, values in self._accumulator.items():
@@ -95,8 +96,10 @@ class SaveConfusionMatrix(AccumulateVariables):
         super().after_epoch()
 
     def _draw(self, counts: NDArray[np.int64]) -> Figure:
+        # Not through pyplot, which keeps every figure open and may start a window system.
         from matplotlib.figure import Figure
 
+        # A class without examples has a row of zeros.
         shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
         shown = shares if self._normalize else counts
         figure = Figure(figsize=self._figsize, layout="constrained")

@@ -1,4 +1,4 @@
-"""`SaveFile`: files kept beside the results."""
+"""`SaveFile`: keep copies of files with the results."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class SaveFile(AbstractHook):
     """Copy files into the output directory before the training.
 
     Args:
-        files: Their paths.
-        output_dir: Where to.
+        files: Paths of the files.
+        output_dir: The directory.
         kwargs: See `AbstractHook`.
     """
 
@@ -27,5 +27,6 @@ class SaveFile(AbstractHook):
     def before_training(self) -> None:
         for path in self._files:
             assert path.exists(), f"there is no file '{path}' to save"
+            # The copy appears under its name when it is complete.
             with drafted(Path(self._output_dir) / path.name) as draft:
                 shutil.copy(path, draft)

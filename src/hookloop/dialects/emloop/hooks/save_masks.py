@@ -1,4 +1,4 @@
-"""`SaveMasks`: predicted masks as pictures."""
+"""`SaveMasks`: write predicted masks as pictures."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from hookloop.writers.pixels import encode_png, to_pixels
 
 
 class SaveMasks(AbstractHook):
-    """Write the mask of each example as a PNG picture; no OpenCV is needed.
+    """Write the mask of each example as a PNG picture, without OpenCV.
 
     Args:
-        mask_variable: The masks.
-        path_variable: The path of each, without the suffix.
-        factor: What the masks are multiplied by.
-        output_root: What the paths are relative to.
-        suffix: End of the files' names.
+        mask_variable: The variable with the masks.
+        path_variable: The variable with the path of each mask, without the suffix.
+        factor: The masks are multiplied by it.
+        output_root: Directory that the paths are relative to.
+        suffix: End of the file names.
         kwargs: See `AbstractHook`.
     """
 
@@ -51,4 +51,5 @@ class SaveMasks(AbstractHook):
             file = self._output_root / f"{path}{self._suffix}"
             file.parent.mkdir(parents=True, exist_ok=True)
             scaled = np.clip(np.rint(np.asarray(mask) * self._factor), 0, 255).astype(np.uint8)
+            # Not flushed to the disk: there is one file per example, and none is needed to resume.
             write_bytes(file, encode_png(to_pixels(scaled)), durable=False)

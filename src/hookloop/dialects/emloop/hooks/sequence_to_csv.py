@@ -1,4 +1,4 @@
-"""Where emloop has `SequenceToCsv`."""
+"""`SequenceToCsv`, in the module where emloop has it."""
 
 from __future__ import annotations
 

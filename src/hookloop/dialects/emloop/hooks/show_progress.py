@@ -1,4 +1,4 @@
-"""`ShowProgress`: how far the stream at hand is."""
+"""`ShowProgress`: show the progress of the current stream."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ WIDTH = 40
 
 
 class ShowProgress(AbstractHook):
-    """Show on a terminal which share of the stream is done, and how long the rest will take.
+    """Show on a terminal how much of the stream is done and the time left for the rest.
 
     Args:
-        dataset: May tell how many batches its streams have: ``num_batches``; otherwise the first
-            epoch tells.
+        dataset: May have ``num_batches``, the number of batches by stream. Otherwise they are
+            counted in the first epoch.
         kwargs: See `AbstractHook`.
     """
 
     def __init__(self, dataset: object = None, **kwargs: object) -> None:
         super().__init__(**kwargs)
-        told = getattr(dataset, "num_batches", None)
-        self._totals: dict[str, int] = dict(told) if isinstance(told, Mapping) else {}
+        totals = getattr(dataset, "num_batches", None)
+        self._totals: dict[str, int] = dict(totals) if isinstance(totals, Mapping) else {}
         self._counts: Counter[str] = Counter()
         self._began = (monotonic(), "")
 
     def after_batch(self, stream_name: str, batch_data: Batch) -> None:
+        # The time left is estimated per stream, since training is slower than evaluation.
         if self._began[1] != stream_name:
             self._began = (monotonic(), stream_name)
         self._counts[stream_name] += 1
@@ -52,6 +53,6 @@ class ShowProgress(AbstractHook):
         return f"{stream}: |{bar}| {done}/{total}={100 * done / total:.1f}% {left}"
 
     def _show(self, line: str) -> None:
-        if sys.stdout.isatty():
+        if sys.stdout.isatty():  # In a log file each update would be a line of its own.
             sys.stdout.write(f"\r\x1b[2K{line}")
             sys.stdout.flush()

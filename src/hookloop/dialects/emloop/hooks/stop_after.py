@@ -1,4 +1,4 @@
-"""`StopAfter`: the end of the training after so many epochs, iterations or minutes."""
+"""`StopAfter`: end the training after a number of epochs, iterations or minutes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class StopAfter(AbstractHook):
     """End the training at the first limit that is reached.
 
     Args:
-        epochs: Epochs; looked at after each.
-        iterations: Batches of the training stream, those of the zeroth epoch included.
-        minutes: Since the training began; looked at after each batch and epoch.
-        train_stream_name: Whose batches are counted.
+        epochs: Limit in epochs, checked after each.
+        iterations: Limit in batches of the training stream, the zeroth epoch included.
+        minutes: Limit in minutes since the training began, checked after each batch and epoch.
+        train_stream_name: The stream whose batches are counted.
         kwargs: See `AbstractHook`.
     """
 
@@ -37,12 +37,13 @@ class StopAfter(AbstractHook):
     ) -> None:
         super().__init__(**kwargs)
         if epochs is None and iterations is None and minutes is None:
-            raise ValueError("StopAfter needs a limit: give epochs, iterations or minutes.")
+            raise ValueError("StopAfter needs a limit: set epochs, iterations or minutes.")
         self._epochs = epochs
         self._iters = iterations
         self._minutes = minutes
         self._train_stream_name = train_stream_name
         self._iters_done = 0
+        # Of the runs before a resume; emloop starts to count again.
         self._seconds_before = 0.0
         self._training_start = monotonic()
 
@@ -66,6 +67,7 @@ class StopAfter(AbstractHook):
     def after_epoch(self, epoch_id: int, epoch_data: EpochData) -> None:
         self._check_train_time()
         if self._epochs is not None and epoch_id >= self._epochs:
+            # The text of emloop's own log, though no hook has this name.
             _log.info("EpochStopperHook triggered")
             raise TrainingTerminated(f"{epoch_id} epochs are done")
 

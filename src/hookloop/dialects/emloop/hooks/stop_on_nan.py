@@ -1,4 +1,4 @@
-"""`StopOnNaN`: the end of a training in which something is no number any more."""
+"""`StopOnNaN`: end the training when a variable is NaN."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _log = logging.getLogger("emloop")
 
 
 class StopOnNaN(AbstractHook):
-    """End the training, successfully, when a variable holds NaN.
+    """End the training successfully when a variable contains NaN.
 
     Args:
-        variables: Which; all when not given.
-        on_unknown_type: What to do with a value that cannot be looked at: ``error``, ``warn``,
+        variables: Their names; None for all.
+        on_unknown_type: What to do with a value that cannot be checked: ``error``, ``warn``,
             ``ignore``.
         stop_on_inf: Whether infinity counts as NaN.
-        after_batch: Whether to look at the variables of each batch.
-        after_epoch: Whether to look at the epoch's data.
+        after_batch: Whether to check the variables of each batch.
+        after_epoch: Whether to check the epoch's data.
         kwargs: See `AbstractHook`.
     """
 
@@ -39,7 +39,7 @@ class StopOnNaN(AbstractHook):
         **kwargs: object,
     ) -> None:
         super().__init__(**kwargs)
-        assert after_batch or after_epoch, "StopOnNaN looks at nothing"
+        assert after_batch or after_epoch, "set after_batch or after_epoch"
         assert on_unknown_type in self.UNKNOWN_TYPE_ACTIONS, on_unknown_type
         self._variables = None if variables is None else list(variables)
         self._on_unknown_type = on_unknown_type
@@ -62,8 +62,8 @@ class StopOnNaN(AbstractHook):
             for name in values if self._variables is None else self._variables:
                 if name not in values:
                     raise KeyError(
-                        f"there is no '{name}' of the stream '{stream}' to look at; there are: "
-                        f"{', '.join(values)}."
+                        f"the stream '{stream}' has no '{name}' to check. "
+                        f"Available: {', '.join(values)}."
                     )
                 if self._is_nan(name, values[name]):
                     raise TrainingTerminated(f"'{name}' of the stream '{stream}' is NaN")
@@ -73,10 +73,11 @@ class StopOnNaN(AbstractHook):
             return any(self._is_nan(key, inner) for key, inner in value.items())
         if isinstance(value, np.ndarray | list) or np.isscalar(value):
             numbers = np.asarray(value)
-            if numbers.dtype.kind in "biufc":  # Of any shape; emloop fails on two dimensions.
-                bad = np.isnan(numbers).any()
-                return bool(bad or (self._stop_on_inf and np.isinf(numbers).any()))
-        message = f"'{name}' of type {type(value).__name__} cannot be looked at for NaN."
+            # emloop uses Python's any() instead, which fails on arrays of two dimensions.
+            if numbers.dtype.kind in "biufc":
+                has_nan = np.isnan(numbers).any()
+                return bool(has_nan or (self._stop_on_inf and np.isinf(numbers).any()))
+        message = f"'{name}' of type {type(value).__name__} cannot be checked for NaN."
         if self._on_unknown_type == "error":
             raise ValueError(message)
         if self._on_unknown_type == "warn":

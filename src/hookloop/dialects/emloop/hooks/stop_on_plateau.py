@@ -1,4 +1,4 @@
-"""`StopOnPlateau`: the end of a training that no longer gets better."""
+"""`StopOnPlateau`: end a training that stops improving."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`TrainingTrace`: a file that tells from outside how a training is doing."""
+"""`TrainingTrace`: a file that shows other programs the state of a training."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hookloop.runs.layout import write_text
 
 
 class TrainingTrace(AbstractHook):
-    """Keep ``trace.yaml``: begin and end of the training, epochs done and exit status.
+    """Keep ``trace.yaml``: start and end of the training, epochs done and exit status.
 
     Args:
-        output_dir: Where the file is.
+        output_dir: Directory of the file.
         kwargs: See `AbstractHook`.
     """
 
@@ -32,6 +32,7 @@ class TrainingTrace(AbstractHook):
             "exit_status": None,
         }
 
+    # The other entries follow from the run itself.
     def state_dict(self) -> dict[str, object]:
         return {"train_begin": self._trace["train_begin"]}
 
@@ -51,7 +52,7 @@ class TrainingTrace(AbstractHook):
         self.save()
 
     def save(self) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file; a reader never sees half of it."""
         write_text(self._output_dir / EL_TRACE_FILE, plain_yaml.dump(self._trace))
 
 

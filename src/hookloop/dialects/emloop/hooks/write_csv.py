@@ -1,4 +1,4 @@
-"""`WriteCSV`: the epoch's data as a table."""
+"""`WriteCSV`: write the epoch's data as a table."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ _log = logging.getLogger("emloop")
 class WriteCSV(AbstractHook):
     """Append a line per epoch: the epoch, then ``<stream>_<variable>`` for each of them.
 
-    The first column is titled ``"epoch_id"``, with the quotes, as emloop does. A run that goes on
-    in the same directory goes on in the same table.
+    A resumed run in the same directory continues the same table.
 
     Args:
-        output_dir: Where the file is.
-        output_file: Its name.
-        delimiter: Between the columns.
-        default_value: What stands for a value that is missing or no number.
-        variables: Which; those of the first stream when not given.
-        on_unknown_type: What to do with a value that is no number: ``error``, ``warn``,
+        output_dir: Directory of the file.
+        output_file: Name of the file.
+        delimiter: Separator of the columns.
+        default_value: Written for a value that is missing or not a number.
+        variables: Their names; None for those of the first stream.
+        on_unknown_type: What to do with a value that is not a number: ``error``, ``warn``,
             ``default``.
-        on_missing_variable: The same for a value that is not there.
+        on_missing_variable: What to do with a missing value.
         kwargs: See `AbstractHook`.
     """
 
@@ -62,6 +61,7 @@ class WriteCSV(AbstractHook):
         self._streams: list[str] = []
         self.reads_epoch_data = tuple(self._variables or ())
 
+    # With the columns restored, a resumed run does not write a second header as emloop does.
     def state_dict(self) -> dict[str, object]:
         return {"variables": self._variables, "streams": self._streams}
 
@@ -74,6 +74,7 @@ class WriteCSV(AbstractHook):
             self._streams = list(epoch_data)
             self._variables = self._variables or list(next(iter(epoch_data.values())))
             titles = [f"{stream}_{name}" for stream in self._streams for name in self._variables]
+            # The first title has quotes in emloop's files, so the csv module must not add more.
             self._append(['"epoch_id"', *titles], quoted=False)
         values = [
             self._value(epoch_data, stream, name)
@@ -84,17 +85,17 @@ class WriteCSV(AbstractHook):
 
     def _value(self, epoch_data: EpochData, stream: str, name: str) -> object:
         if stream not in epoch_data or name not in epoch_data[stream]:
-            self._complain(self._on_missing_variable, KeyError(f"there is no '{stream}_{name}'."))
+            self._report(self._on_missing_variable, KeyError(f"there is no '{stream}_{name}'."))
             return self._default_value
         value = epoch_data[stream][name]
         if isinstance(value, dict):
             value = value.get("mean", value.get("nanmean", value))
         if not np.isscalar(value):
-            self._complain(self._on_unknown_type, TypeError(f"'{name}' is no single number."))
+            self._report(self._on_unknown_type, TypeError(f"'{name}' is not a single number."))
             return self._default_value
         return value
 
-    def _complain(self, action: str, error: Exception) -> None:
+    def _report(self, action: str, error: Exception) -> None:
         if action == "error":
             raise error
         if action == "warn":

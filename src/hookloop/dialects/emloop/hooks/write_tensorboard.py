@@ -1,4 +1,7 @@
-"""`WriteTensorBoard`: the epoch's data in TensorBoard; in emloop a package of its own."""
+"""`WriteTensorBoard`: write the epoch's data for TensorBoard.
+
+In emloop this hook is in a separate package, ``emloop_tensorflow``.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,14 @@ class WriteTensorBoard(AbstractHook):
     """Write ``<stream>/<variable>`` with the epoch as the step.
 
     Args:
-        model: Not needed.
-        output_dir: Where the event file is written.
+        model: Not used.
+        output_dir: Directory of the event file.
         image_variables: Variables that are pictures, height x width x 3.
-        flush_secs: Not needed: each epoch is written at once.
+        flush_secs: Not used, because each epoch is written at once.
         visualize_graph: Not offered; the native `WriteTensorBoard` has ``graph=``.
-        on_unknown_type: What to do with a value that is no number: ``error``, ``warn``, ``ignore``.
-        on_missing_variable: The same for a picture that is not there.
+        on_unknown_type: What to do with a value that is not a number: ``error``, ``warn``,
+            ``ignore``.
+        on_missing_variable: What to do with a missing picture.
         kwargs: See `AbstractHook`.
     """
 
@@ -51,8 +55,8 @@ class WriteTensorBoard(AbstractHook):
         assert on_missing_variable in self.MISSING_VARIABLE_ACTIONS, on_missing_variable
         if visualize_graph:
             raise HookError(
-                "WriteTensorBoard: emloop draws a TensorFlow graph. The native hook draws that of "
-                "a torch model: hookloop.hooks.WriteTensorBoard(graph=True)."
+                "WriteTensorBoard: visualize_graph draws a TensorFlow graph. For a torch model "
+                "use hookloop.hooks.WriteTensorBoard(graph=True)."
             )
         self._output_dir = output_dir
         self._image_variables = list(image_variables or ())
@@ -62,12 +66,13 @@ class WriteTensorBoard(AbstractHook):
         self.reads_epoch_data = tuple(self._image_variables)
 
     def after_epoch(self, epoch_id: int, epoch_data: EpochData) -> None:
+        # Not in the constructor: a config that is only checked must not leave an event file.
         self._writer = self._writer or TensorBoard(Path(self._output_dir))
         for stream, data in epoch_data.items():
             for name, value in data.items():
                 self._write(self._writer, f"{stream}/{name}", name, value, epoch_id)
             for name in [name for name in self._image_variables if name not in data]:
-                self._complain(self._on_missing_variable, KeyError(f"there is no '{name}'."))
+                self._report(self._on_missing_variable, KeyError(f"there is no '{name}'."))
         self._writer.flush()
 
     def after_training(self, success: bool) -> None:
@@ -84,9 +89,9 @@ class WriteTensorBoard(AbstractHook):
         elif isinstance(value, int | float | np.number):
             writer.write_scalar(tag, float(value), epoch_id)
         else:
-            self._complain(self._on_unknown_type, TypeError(f"'{name}' is no number."))
+            self._report(self._on_unknown_type, TypeError(f"'{name}' is not a number."))
 
-    def _complain(self, action: str, error: Exception) -> None:
+    def _report(self, action: str, error: Exception) -> None:
         if action == "error":
             raise error
         if action == "warn":

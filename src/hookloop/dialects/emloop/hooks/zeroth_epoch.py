@@ -12,12 +12,12 @@ from hookloop.dialects.emloop.main_loop import MainLoop
 
 
 class SkipZerothEpoch(Catalogued):
-    """Begin with the training, without emloop's evaluation of every stream before it.
+    """Skip emloop's evaluation of every stream before the training.
 
-    In emloop this is a setting of the main loop; here it stands among the hooks.
+    In emloop this is a setting of the main loop; here it is listed with the hooks.
 
     Args:
-        kwargs: What emloop gives to every hook; not needed.
+        kwargs: The arguments that emloop passes to every hook; not used.
     """
 
     dialect = "emloop"
@@ -26,14 +26,15 @@ class SkipZerothEpoch(Catalogued):
         self.kwargs = kwargs
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return what tells the dialect."""
+        """Return the hook that turns the zeroth epoch off."""
         return [_Skip()]
 
 
 class _Skip(Hook):
-    """Says so before the training."""
+    """Turn the zeroth epoch off before the training."""
 
     name = "skip_zeroth_epoch"
 
     def before_run(self, run: Run) -> None:
+        # The companion decides at before_train, so the position in the list does not matter.
         facade_in(run, MainLoop).companion.zeroth = False

@@ -1,1 +1,1 @@
-"""Stands in for ``imix.engine``."""
+"""The stand-in for ``imix.engine``."""

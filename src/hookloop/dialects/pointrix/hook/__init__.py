@@ -1,10 +1,11 @@
-"""Pointrix's hooks; a name is imported when it is first used."""
+"""Pointrix's hooks; each is imported when it is first used."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from hookloop.dialects.lazy import lazy_names
 from hookloop.dialects.pointrix.catalogue import CATALOGUE
 from hookloop.dialects.pointrix.hook.base_hook import HOOK_REGISTRY, Hook
 
@@ -12,22 +13,18 @@ __all__ = ["HOOK_REGISTRY", "Hook", "parse_hooks", *CATALOGUE]
 
 
 def parse_hooks(cfg: Mapping[str, Mapping[str, Any]] | None, *_: object) -> list[Any]:
-    """Make the hooks of ``trainer.hooks``: from any keys to ``{name: ClassName}``.
+    """Make the hooks of ``trainer.hooks``, a mapping from any key to ``{name: ClassName}``.
 
-    Further entries are arguments of the class; Pointrix ignores them.
+    Further entries are arguments of the class.
     """
     hooks = []
     for settings in (cfg or {}).values():
+        # Pointrix ignores further entries and constructs the class without arguments.
         arguments = dict(settings)
         hooks.append(HOOK_REGISTRY.get(arguments.pop("name"))(**arguments))
     return hooks
 
 
-def __getattr__(name: str) -> object:
-    if name not in CATALOGUE:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return HOOK_REGISTRY.own(name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(
+    __name__, {name: path.split(":")[0] for name, path in CATALOGUE.items()}, __all__
+)

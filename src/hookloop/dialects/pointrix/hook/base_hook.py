@@ -13,9 +13,9 @@ HOOK_REGISTRY = Names("HOOK_REGISTRY", "hookloop.dialects.pointrix.catalogue:CAT
 
 
 class Hook:
-    """A hook; a subclass overrides the methods that it needs. ``priority`` has no effect."""
+    """A hook; a subclass overrides the methods that it needs."""
 
-    priority = "NORMAL"
+    priority = "NORMAL"  # Has no effect, in Pointrix either.
     locations = (
         "before_run",
         "after_load_checkpoint",
@@ -32,10 +32,10 @@ class Hook:
     )
 
     def before_run(self, trainner: TrainerFacade) -> None:
-        """Act before everything else."""
+        """Act before anything else."""
 
     def after_load_checkpoint(self, trainner: TrainerFacade) -> None:
-        """Act when a checkpoint was loaded."""
+        """Act after a checkpoint was loaded."""
 
     def before_train(self, trainner: TrainerFacade) -> None:
         """Act before the training."""
@@ -50,10 +50,10 @@ class Hook:
         """Act before a validation."""
 
     def before_val_iter(self, trainner: TrainerFacade) -> None:
-        """Act before a batch of it."""
+        """Act before a batch of the validation."""
 
     def after_val_iter(self, trainner: TrainerFacade) -> None:
-        """Act after a batch of it."""
+        """Act after a batch of the validation."""
 
     def after_val(self, trainner: TrainerFacade) -> None:
         """Act after a validation."""
@@ -65,7 +65,7 @@ class Hook:
         """Act after the training, unless it failed."""
 
     def after_run(self, trainner: TrainerFacade) -> None:
-        """Act last of all."""
+        """Act at the end of the run."""
 
     def exception(self) -> None:
         """Act when the run fails."""

@@ -1,4 +1,4 @@
-"""`CheckPointHook`: Pointrix's checkpoints."""
+"""`CheckPointHook`: save checkpoints under Pointrix's names."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 class CheckPointHook(Hook):
     """Save every ``cfg.save_step`` steps and at the end.
 
-    At a step ``chkpnt<step>.pth``, and ``<step>.ply`` if the model has a point cloud; at the end
-    ``chkpnt<step>.pth``, in which the step has five digits and is one more than the last.
+    At a step the file is ``chkpnt<step>.pth``, and ``<step>.ply`` if the model has a point cloud.
+    At the end it is ``chkpnt<step>.pth`` with five digits, for the step after the last.
     """
 
     def after_train_iter(self, trainner: TrainerFacade) -> None:
         if trainner.global_step % int(trainner.cfg.save_step) == 0:  # type: ignore[call-overload]
+            # Pointrix requires a point cloud. Here a model without one is saved all the same.
             save = getattr(getattr(trainner.model, "point_cloud", None), "save_ply", None)
             if callable(save):
                 save(str(trainner.exp_dir / f"{trainner.global_step:05d}.ply"))

@@ -1,4 +1,4 @@
-"""`LogHook`: Pointrix's numbers, bars and table."""
+"""`LogHook`: write scalars, show progress bars and a table of the validation."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ POSITION = "point_cloud.position"
 
 
 class LogHook(Hook):
-    """Write every number of the step's losses, show the progress, and sum validations up.
+    """Write the numbers of each step, show the progress, and average validations.
 
-    The loss on the bar is smoothed: 0.4 of the new and 0.6 of the old.
+    The loss on the bar is smoothed: 0.4 of the new value and 0.6 of the old.
     """
 
     def __init__(self) -> None:
@@ -42,6 +42,7 @@ class LogHook(Hook):
 
     def after_train_iter(self, trainner: TrainerFacade) -> None:
         numbers: dict[str, Any] = {}
+        # Pointrix fails on a model without a point cloud or without this parameter group.
         cloud = getattr(trainner.model, "point_cloud", None)
         if cloud is not None:
             numbers["num_pt"] = len(cloud)
@@ -53,6 +54,7 @@ class LogHook(Hook):
             if name == "loss":
                 self.ema_loss_for_log = 0.4 * number(value) + 0.6 * self.ema_loss_for_log
                 self.bar_info[name] = f"{self.ema_loss_for_log:.7f}"
+            # As in Pointrix, where that entry is for the optimizer.
             if name != "optimizer_params" and _is_number(value):
                 trainner.writer.write_scalar(name, value, trainner.global_step)
         interval = int(trainner.cfg.bar_upd_interval)  # type: ignore[call-overload]
@@ -65,7 +67,7 @@ class LogHook(Hook):
 
     def after_val_iter(self, trainner: TrainerFacade) -> None:
         found = trainner.metric_dict
-        for name in self.losses_test:  # A subclass may sum up other names.
+        for name in self.losses_test:  # A subclass may replace the names.
             if name in found:
                 self.losses_test[name] += number(found[name])
         file = found.get("rgb_file_name", trainner.run.stream)
@@ -78,6 +80,7 @@ class LogHook(Hook):
 
     def after_val(self, trainner: TrainerFacade) -> None:
         table = Table(title=f"Validation at step {trainner.global_step}")
+        # Pointrix divides by the size of the data set too. Its batches have one item.
         count = max(1, trainner.val_dataset_size)
         means = {name: total / count for name, total in self.losses_test.items() if total}
         for name, mean in means.items():
@@ -105,6 +108,6 @@ def _is_number(value: object) -> bool:
 
 
 def _channels_last(image: Any) -> Any:  # noqa: ANN401 - a picture
-    """Bring a picture of (channels, height, width), as models make it, to the writers' order."""
+    """Move the channels of a picture, which models have first, to the end."""
     image = image.squeeze(0) if image.ndim == 4 else image
     return image.permute(1, 2, 0) if image.ndim == 3 and image.shape[0] in (1, 3) else image

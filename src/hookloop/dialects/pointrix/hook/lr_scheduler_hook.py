@@ -1,4 +1,4 @@
-"""`LRSchedulerHook`: learning rates by the step, from an older version of Pointrix."""
+"""`LRSchedulerHook`: set learning rates by step; from an older version of Pointrix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class LRSchedulerHook(Hook):
     """Set the learning rate of each parameter group before its step.
 
     Args:
-        schedulers: From names of parameter groups to functions of the step.
+        schedulers: A function of the step for each parameter group by name.
     """
 
     takes_part_in_training = True

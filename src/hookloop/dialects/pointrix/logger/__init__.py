@@ -1,4 +1,4 @@
-"""Pointrix's writers and what it prints with."""
+"""Pointrix's writers and consoles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Writer` and its kinds, `Logger` and `ProgressLogger`."""
+"""`Writer` and its subclasses, `Logger` and `ProgressLogger`."""
 
 from __future__ import annotations
 
@@ -26,16 +26,20 @@ WRITERS = {
     "WandbWriter": f"{__name__}:WandbWriter",
 }
 
+# The width is Pointrix's.
 Logger = Console(width=120)
 ErrorLogger = Console(width=120, stderr=True, style="bold red")
 
 
 class Writer:
-    """Writes numbers, pictures and settings somewhere; a subclass says where.
+    """The base of writers of numbers, pictures and settings.
 
     Args:
-        log_dir: Where to.
+        log_dir: The directory.
     """
+
+    # Pointrix asserts the class NotImplementedError, which is true: there, a method that a
+    # subclass forgets does nothing.
 
     def __init__(self, log_dir: str | Path) -> None:
         self.logfolder = log_dir
@@ -54,7 +58,7 @@ class Writer:
 
 
 class RunWriter(Writer):
-    """Hands everything to the writers of the run: what a trainer has unless its config says more.
+    """Pass everything to the writers of the run; the default of a trainer.
 
     Args:
         run: The run.
@@ -75,11 +79,11 @@ class RunWriter(Writer):
 
 
 class TensorboardWriter(Writer):
-    """Writes for TensorBoard.
+    """Write for TensorBoard.
 
     Args:
         log_dir: The directory.
-        kwargs: Given to torch's SummaryWriter.
+        kwargs: Passed to torch's SummaryWriter.
     """
 
     def __init__(self, log_dir: str | Path, **kwargs: Any) -> None:  # noqa: ANN401 - see above
@@ -104,13 +108,13 @@ class TensorboardWriter(Writer):
 
 
 class WandbWriter(Writer):
-    """Writes to Weights & Biases.
+    """Write to Weights & Biases.
 
     Args:
-        log_dir: The directory of its files.
+        log_dir: Directory of its files.
         experiment_name: Name of the run there.
-        project_name: The project.
-        logcfg: Further settings.
+        project_name: Name of the project there.
+        logcfg: The settings to record.
     """
 
     def __init__(
@@ -136,33 +140,34 @@ class WandbWriter(Writer):
         self._wandb.config.update(dict(config_dict), allow_val_change=True)
 
     def finish(self) -> None:
-        """End the run there."""
+        """Finish the run there."""
         self._wandb.finish()
 
 
 def parse_writer(cfg: Any, log_dir: str | Path, **kwargs: Any) -> Writer:  # noqa: ANN401
-    """Make the writer that ``cfg.writer_type`` names."""
+    """Make the writer with the name ``cfg.writer_type``."""
+    # Pointrix parses its configs into dataclasses; ours are mappings.
     kind = cfg["writer_type"] if isinstance(cfg, Mapping) else cfg.writer_type
     made: Writer = LOGGER_REGISTRY.get(kind)(log_dir, **kwargs)
     return made
 
 
 def number(value: float | Tensor) -> float:
-    """Read a number from wherever it is."""
+    """Return a number or a scalar tensor as a float."""
     return float(value.detach()) if isinstance(value, Tensor) else float(value)
 
 
 def pixels(image: object) -> Any:  # noqa: ANN401 - an array of bytes
-    """Bring a picture, whose channels Pointrix has last, to bytes."""
+    """Convert a picture, with its channels last, to bytes."""
     return to_pixels(np.asarray(image.detach().cpu()) if isinstance(image, Tensor) else image)
 
 
 class ProgressLogger:
-    """Bars on a terminal: tasks with a total, of which one after the other is shown.
+    """Progress bars on a terminal, one for each task.
 
     Args:
         description: Title of the tasks.
-        suffix: What stands behind the bars.
+        suffix: Text after the bars.
     """
 
     def __init__(self, description: str, suffix: str | None = None) -> None:
@@ -174,7 +179,7 @@ class ProgressLogger:
             TextColumn("{task.fields[log]}"),
             TextColumn(suffix or ""),
             console=Logger,
-            disable=not Logger.is_terminal,
+            disable=not Logger.is_terminal,  # In a file, each update would be a line.
         )
         self.tasks: dict[str, TaskID] = {}
 
@@ -187,7 +192,7 @@ class ProgressLogger:
         )
 
     def update(self, name: str, step: int, log: Mapping[str, object] | None = None) -> None:
-        """Move a bar on by some steps."""
+        """Advance a bar by some steps."""
         self.progress_bar.update(self.tasks[name], advance=step, log=_log_text(log))
 
     def start(self) -> None:
@@ -195,19 +200,19 @@ class ProgressLogger:
         self.progress_bar.start()
 
     def stop(self) -> None:
-        """Take them away."""
+        """Remove the bars."""
         self.progress_bar.stop()
 
     def start_task(self, name: str) -> None:
-        """Begin to measure the time of a task."""
+        """Start to measure the time of a task."""
         self.progress_bar.start_task(self.tasks[name])
 
     def stop_task(self, name: str) -> None:
-        """End that."""
+        """Stop to measure the time of a task."""
         self.progress_bar.stop_task(self.tasks[name])
 
     def reset(self, name: str, visible: bool = True) -> None:
-        """Set a bar back to its begin."""
+        """Set a bar back to its start."""
         self.progress_bar.reset(self.tasks[name], visible=visible)
 
 

@@ -1,1 +1,1 @@
-"""``pointrix.utils``: what hook files import from there."""
+"""The stand-in for ``pointrix.utils``."""

@@ -1,4 +1,4 @@
-"""``pointrix.utils.visualize``: depths and colours as pictures."""
+"""``pointrix.utils.visualize``: convert depths and colours to pictures."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ def visualize_depth(
     """Colour depths from blue, near, to red, far.
 
     Args:
-        depth: Of (height, width); 0 is background.
-        minmax: What is blue and what is red; by default the nearest and the farthest.
-        cmap: Not needed.
-        tensorboard: Whether a tensor of (3, height, width) is wanted, or bytes with the colours
-            last.
+        depth: Depths of shape (height, width); 0 is background.
+        minmax: The depths for blue and red; by default the nearest and the farthest.
+        cmap: Not used.
+        tensorboard: Whether to return a tensor of shape (3, height, width) instead of bytes with
+            the colours last.
     """
     values = torch.as_tensor(depth).detach().float().cpu().nan_to_num()
     if minmax is None:
-        near = values[values > 0]
+        near = values[values > 0]  # Without the background, which would be the nearest.
         minmax = (float(near.min()) if near.numel() else 0.0, float(values.max()))
     low, high = minmax
-    place = ((values - low) / (high - low + 1e-8)).clamp(0, 1)
-    red, green, blue = ((1.5 - (4 * place - peak).abs()).clamp(0, 1) for peak in (3, 2, 1))
+    share = ((values - low) / (high - low + 1e-8)).clamp(0, 1)  # Not 0 / 0 for a flat picture.
+    # The map "jet": each colour is a trapezoid around its own peak.
+    red, green, blue = ((1.5 - (4 * share - peak).abs()).clamp(0, 1) for peak in (3, 2, 1))
     picture = torch.stack([red, green, blue])
     return picture if tensorboard else visualize_rgb(picture)
 
 
 def visualize_rgb(rgb: Tensor) -> Picture:
-    """Bring colours of (3, height, width) from 0 to 1 to bytes, with the colours last."""
+    """Convert colours of shape (3, height, width) from 0..1 to bytes, with the colours last."""
     bytes_ = (255 * rgb.detach().cpu().clamp(0, 1)).to(torch.uint8)
     return np.asarray(bytes_.permute(1, 2, 0))

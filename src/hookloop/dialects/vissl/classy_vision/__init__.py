@@ -1,1 +1,1 @@
-"""Stands in for the package ``classy_vision``."""
+"""The stand-in for the package ``classy_vision``."""

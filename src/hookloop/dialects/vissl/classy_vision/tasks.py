@@ -1,4 +1,4 @@
-"""What files import from ``classy_vision.tasks`` for their annotations."""
+"""The names that files import from ``classy_vision.tasks`` for their annotations."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
 """VISSL's hooks; a name is imported when it is first used.
 
-Hooks of single research methods (MoCo, SwAV, DINO, iBOT, DeepCluster, distillation) are not
-offered: they belong to losses and models that VISSL alone has.
+The hooks of individual research methods (MoCo, SwAV, DINO, iBOT, DeepCluster, distillation) are
+not offered: they work only with losses and models of VISSL.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from hookloop.dialects.lazy import lazy_names
 from hookloop.dialects.vissl.hooks.functions import SSLClassyHookFunctions
 
 MODULES = {
@@ -30,16 +29,11 @@ MODULES = {
     "SetDataSamplerEpochHook": "training_hooks",
     "default_hook_generator": "generator",
 }
-"""Where each hook is."""
+"""The module of each hook."""
 
 __all__ = ["SSLClassyHookFunctions", *MODULES]
 
 
-def __getattr__(name: str) -> object:
-    if name not in MODULES:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(
+    __name__, {name: f"{__name__}.{module}" for name, module in MODULES.items()}, __all__
+)

@@ -1,4 +1,4 @@
-"""`SSLTensorboardHook`: VISSL's curves."""
+"""`SSLTensorboardHook`: plot VISSL's curves."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class SSLTensorboardHook(QuietHook):
     Args:
         tb_writer: A SummaryWriter.
         log_params: Whether to plot the distribution of every parameter after each train phase.
-        log_params_every_n_iterations: The same, every so many iterations; -1 for never.
-        log_params_gradients: Whether that includes the gradients.
+        log_params_every_n_iterations: Iterations between two plots of the parameters; -1 for none.
+        log_params_gradients: Whether to plot the gradients too.
         log_activation_statistics: Not offered.
     """
 
@@ -33,8 +33,8 @@ class SSLTensorboardHook(QuietHook):
         super().__init__()
         if log_activation_statistics:
             raise HookError(
-                "SSLTensorboardHook: statistics of activations are not offered; register a forward "
-                "hook on the module and write with run.emit(Histogram(...)) of a native hook."
+                "SSLTensorboardHook: statistics of activations are not offered. Register a forward "
+                "hook on the module and write with run.emit(Histogram(...)) in a native hook."
             )
         self.tb_writer = tb_writer
         self.log_params = log_params
@@ -54,7 +54,7 @@ class SSLTensorboardHook(QuietHook):
         if task.last_batch.loss is not None:
             write("Training/Loss", float(task.last_batch.loss.detach()), iteration)
         write("Training/Learning_rate", float(task.optimizer.options_view.lr), iteration)
-        times = task.batch_time[-50:]
+        times = task.batch_time[-50:]  # Recent ones, so that the estimate follows a change.
         if times:
             mean = sum(times) / len(times)
             per_second = task.get_batchsize_per_replica() / mean
@@ -67,6 +67,7 @@ class SSLTensorboardHook(QuietHook):
         if not task.run.world.is_main:
             return
         title = "Training" if task.train else "Testing"
+        # In VISSL the tag ends with the index of the output, here with that of the metric.
         for index, meter in enumerate(task.meters):
             for name, value in meter.value.items():
                 tag = f"{title}/{meter.name}_{name}_Output_{index}"

@@ -1,4 +1,4 @@
-"""`SSLClassyHookFunctions`: VISSL's events."""
+"""`SSLClassyHookFunctions`: the names of VISSL's events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`default_hook_generator`: the hooks that one of VISSL's configs asks for."""
+"""`default_hook_generator`: make the hooks that a VISSL config enables."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from hookloop.writers.base import require
 
 
 def default_hook_generator(cfg: Mapping[str, Any]) -> list[Any]:
-    """Return VISSL's hooks in its order; those of single research methods are not offered.
+    """Return VISSL's hooks in VISSL's order, without those of individual research methods.
 
     Args:
-        cfg: The config: ``HOOKS``, ``MODEL``, ``CHECKPOINT`` and so on.
+        cfg: The config with ``HOOKS``, ``MODEL``, ``CHECKPOINT`` and so on.
     """
     config = ConfigView(cfg)
     folder = str(config.find("CHECKPOINT.DIR", "."))
     frequency = config.find("HOOKS.PERF_STATS.PERF_STAT_FREQUENCY")
     hooks: list[Any] = []
 
+    # The defaults are those of VISSL's own config, which a user's config need not repeat.
     def add(flag: str, default: bool, make: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         if config.find(flag, default):
             hooks.append(make(*args, **kwargs))

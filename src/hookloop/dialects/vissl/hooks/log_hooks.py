@@ -1,4 +1,4 @@
-"""VISSL's hooks that log: losses and rates, metrics with checkpoints, times, GPU memory."""
+"""VISSL's logging hooks: losses and rates, metrics with checkpoints, times, GPU memory."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _log = logging.getLogger("vissl")
 
 
 class LogLossLrEtaHook(QuietHook):
-    """Write loss, learning rate, times and what other hooks add to the log and ``stdout.json``.
+    """Write loss, learning rate, times and other hooks' data to the log and ``stdout.json``.
 
-    It does so at the iterations 0, 1, every fifth up to 100 and every ``LOG_FREQUENCY``-th (10 by
-    default), counted from 0.
+    It writes at iterations 0 and 1, at every fifth up to 100, and at every ``LOG_FREQUENCY``-th
+    (10 by default), counted from 0.
 
     Args:
-        checkpoint_folder: Where ``stdout.json`` is.
-        btime_freq: Over how many of the last batches the time is averaged; None for all.
+        checkpoint_folder: Directory of ``stdout.json``.
+        btime_freq: Number of last batches to average the time over; None for all.
     """
 
     def __init__(self, checkpoint_folder: str, btime_freq: int | None = None) -> None:
@@ -45,7 +45,7 @@ class LogLossLrEtaHook(QuietHook):
     def on_update(self, task: Task) -> None:
         if not task.train or not task.run.world.is_main:
             return
-        iteration = task.iteration
+        iteration = task.iteration  # From 0: VISSL increments it after on_update.
         frequency = cast("int", task.config.find("LOG_FREQUENCY", 10))
         if (
             iteration == 1
@@ -55,9 +55,10 @@ class LogLossLrEtaHook(QuietHook):
             line = self._line(task)
             _log.info("; ".join(f"{name}: {value}" for name, value in line.items()))
             append(self.checkpoint_folder / "stdout.json", to_json(line) + "\n")
-        task.additional_log_data = {}
+        task.additional_log_data = {}  # Also without a line: the data is of this iteration.
 
     def _line(self, task: Task) -> dict[str, object]:
+        # [-0:] is the whole list. Before the first batch has ended there is none.
         times = task.batch_time[-(self.btime_freq or 0) :] or [0.0]
         mean = sum(times) / len(times)
         left = max(0, task.max_iteration - task.iteration)
@@ -84,14 +85,15 @@ def _peak_memory(task: Task) -> int:
 
 
 class LogLossMetricsCheckpointHook(QuietHook):
-    """Write ``metrics.json`` and checkpoints, and what led to an output that is not finite.
+    """Write ``metrics.json`` and checkpoints, and the batch of an output that is not finite.
 
     Checkpoints are ``model_phase<n>.torch`` after every ``CHECKPOINT_FREQUENCY``-th train phase (1
     by default), ``model_final_checkpoint_phase<n>.torch`` after the last, and, with
-    ``CHECKPOINT_ITER_FREQUENCY``, ``model_iteration<n>.torch``; ``checkpoint.torch`` is the newest.
+    ``CHECKPOINT_ITER_FREQUENCY``, ``model_iteration<n>.torch``. The newest is also
+    ``checkpoint.torch``.
 
     Args:
-        world_size: Not needed.
+        world_size: Not used.
     """
 
     def __init__(self, world_size: int = 1) -> None:
@@ -99,7 +101,7 @@ class LogLossMetricsCheckpointHook(QuietHook):
         self.world_size = world_size
 
     def on_forward(self, task: Task) -> None:
-        keep_output_that_is_not_finite(task)
+        save_non_finite_output(task)
 
     def on_step(self, task: Task) -> None:
         frequency = cast("int", task.config.find("CHECKPOINT.CHECKPOINT_ITER_FREQUENCY", -1))
@@ -118,18 +120,20 @@ class LogLossMetricsCheckpointHook(QuietHook):
             path = Path(task.checkpoint_folder) / "metrics.json"
             append(path, to_json(line) + "\n")
         frequency = cast("int", task.config.find("CHECKPOINT.CHECKPOINT_FREQUENCY", 1))
+        # Counted from 0, so a frequency of 2 saves the first, third, ... phase.
         is_last = task.train_phase_idx == task.num_train_phases - 1
         if task.train and (is_last or task.train_phase_idx % frequency == 0):
             kind = "model_final_checkpoint_phase" if is_last else "model_phase"
             save_as(task, f"{kind}{task.train_phase_idx}.torch", NAME)
 
 
-def keep_output_that_is_not_finite(task: Task) -> None:
-    """Save checkpoint, batch and output when the output holds NaN or infinity; then go on."""
+def save_non_finite_output(task: Task) -> None:
+    """Save checkpoint, batch and output if the output contains NaN or infinity."""
     output, rank = task.last_batch.model_output, task.run.world.rank
     tensors = output if isinstance(output, list | tuple) else [output]
-    if all(bool(one.isfinite().all()) for one in tensors if isinstance(one, torch.Tensor)):
+    if all(bool(values.isfinite().all()) for values in tensors if isinstance(values, torch.Tensor)):
         return
+    # The run continues, as in VISSL: only CheckNanLossHook stops it.
     _log.warning("The model's output is not finite in iteration %d.", task.iteration)
     folder = Path(task.checkpoint_folder)
     write_portable(folder / f"rank{rank}_model_output.pth", {"output": output})
@@ -138,10 +142,10 @@ def keep_output_that_is_not_finite(task: Task) -> None:
 
 
 class LogPerfTimeMetricsHook(QuietHook):
-    """Log the mean time of a batch every so many batches and at the end of each phase.
+    """Log the mean time of a batch within phases and at the end of each phase.
 
     Args:
-        log_freq: Batches from one line to the next; None for none.
+        log_freq: Batches between two lines; None for no lines within a phase.
     """
 
     def __init__(self, log_freq: int | None = None) -> None:
@@ -170,7 +174,7 @@ class LogPerfTimeMetricsHook(QuietHook):
 
 
 class LogGpuStatsHook(QuietHook):
-    """Log what ``nvidia-smi`` says at the beginning and after 50 batches; without CUDA nothing."""
+    """Log the output of ``nvidia-smi`` at the start and after 50 batches; nothing without CUDA."""
 
     def on_start(self, task: Task) -> None:
         self._log(task)
@@ -181,15 +185,15 @@ class LogGpuStatsHook(QuietHook):
 
     def _log(self, task: Task) -> None:
         if task.use_gpu and task.run.world.is_main:
-            said = subprocess.run(["nvidia-smi"], capture_output=True, text=True, check=False)
-            _log.info(said.stdout)
+            done = subprocess.run(["nvidia-smi"], capture_output=True, text=True, check=False)
+            _log.info(done.stdout)
 
 
 class LogGpuMemoryHook(QuietHook):
-    """Log CUDA's memory summary during one batch; without CUDA nothing.
+    """Log CUDA's memory summary during one batch; nothing without CUDA.
 
     Args:
-        log_iteration_num: Which batch, counted over all phases.
+        log_iteration_num: Number of that batch, counted over all phases.
     """
 
     def __init__(self, log_iteration_num: int = 1) -> None:
@@ -208,5 +212,6 @@ class DumpMemoryOnException(QuietHook):
 
     def on_exception(self, task: Task) -> None:
         summary = torch.cuda.memory_summary() if task.use_gpu else "There is no CUDA device.\n"
+        # In the run directory. VISSL writes to the current one, where two runs would collide.
         name = f"memory_rank_{task.run.world.rank}_dump_{task.iteration}.txt"
         write_text(Path(task.checkpoint_folder) / name, summary)

@@ -1,4 +1,4 @@
-"""VISSL's hooks that act on the training: clipping, freezing, averages, checks, masks."""
+"""VISSL's hooks that change or check the training: clipping, freezing, averages, NaN, masks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hookloop import hooks as native
 from hookloop.core.hook import Hook
 from hookloop.dialects.adapter import Catalogued
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import ClassyHook, QuietHook
-from hookloop.dialects.vissl.hooks.log_hooks import keep_output_that_is_not_finite
+from hookloop.dialects.vissl.hooks.log_hooks import save_non_finite_output
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ class GradClipHook(Catalogued):
     """Clip the norm of the gradients.
 
     Args:
-        norm_type: Which norm.
-        max_norm: Its limit.
+        norm_type: The order of the norm.
+        max_norm: The limit.
     """
 
     dialect = "vissl"
@@ -35,7 +35,7 @@ class GradClipHook(Catalogued):
         self.max_norm = max_norm
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the clipping hook."""
+        """Return the native hook."""
         return [native.ClipGradients(self.max_norm, norm_type=float(self.norm_type))]
 
 
@@ -45,15 +45,16 @@ class CheckNanLossHook(Catalogued):
     dialect = "vissl"
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the checking hook."""
+        """Return the native hook."""
+        # every=1, although it makes the CPU wait for the GPU: VISSL checks every batch.
         return [native.StopOnNaN(every=1, phases=("train", "val", "test"))]
 
 
 class CheckNanModelOutputHook(QuietHook):
-    """Save what led to an output that is not finite, and go on.
+    """Save the batch of an output that is not finite, and continue.
 
     Args:
-        world_size: Not needed.
+        world_size: Not used.
     """
 
     def __init__(self, world_size: int = 1) -> None:
@@ -61,16 +62,16 @@ class CheckNanModelOutputHook(QuietHook):
         self.world_size = world_size
 
     def on_forward(self, task: Task) -> None:
-        keep_output_that_is_not_finite(task)
+        save_non_finite_output(task)
 
 
 class CudaSynchronizeHook(Catalogued):
-    """Synchronise after every module."""
+    """Synchronize CUDA after every module."""
 
     dialect = "vissl"
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the synchronising hook."""
+        """Return the native hook."""
         return [native.SynchronizeCuda()]
 
 
@@ -82,14 +83,14 @@ class SSLModelComplexityHook(QuietHook):
         counting = native.CountComplexity(cast("Sequence[int] | None", shape))
         if shape is None:
             raise HookError(
-                "SSLModelComplexityHook: the config has no MODEL.MODEL_COMPLEXITY.INPUT_SHAPE: "
-                "give it, or use hookloop.hooks.CountComplexity()."
+                "SSLModelComplexityHook: the config has no MODEL.MODEL_COMPLEXITY.INPUT_SHAPE. "
+                "Set it, or use hookloop.hooks.CountComplexity()."
             )
         counting.before_train(task.run)
 
 
 class ProfilingHook(Catalogued):
-    """Profile some iterations; the traces are in ``profile/`` of the run directory.
+    """Profile some iterations and write traces to ``profile/`` in the run directory.
 
     Args:
         profiling_config: VISSL's ``PROFILING``: ``START_ITERATION``, ``WARMUP_ITERATIONS``,
@@ -102,7 +103,7 @@ class ProfilingHook(Catalogued):
         self.profiling_config = dict(profiling_config or {})
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the profiling hook."""
+        """Return the native hook."""
         config = self.profiling_config
         return [
             native.ProfileOperators(
@@ -114,10 +115,10 @@ class ProfilingHook(Catalogued):
 
 
 class FreezeParametersHook(QuietHook):
-    """Keep parameters as they are for their first iterations.
+    """Freeze parameters for their first iterations.
 
     The config's ``MODEL.TEMP_FROZEN_PARAMS_ITER_MAP`` lists pairs of a name and a number of
-    iterations; a name may begin with ``module.``, as VISSL demands.
+    iterations. A name may begin with ``module.``, which VISSL requires.
     """
 
     takes_part_in_training = True
@@ -132,11 +133,12 @@ class FreezeParametersHook(QuietHook):
         assert found == set(wanted), f"no parameter is named {sorted(set(wanted) - found)}"
         for name, parameter in task.model.named_parameters():
             if task.iteration < wanted.get(name, 0):
+                # None, not zero: with momentum or weight decay, zero still changes a parameter.
                 parameter.grad = None
 
 
 class SetDataSamplerEpochHook(QuietHook):
-    """Tell the sampler of the phase which phase it is."""
+    """Set the epoch of the phase's sampler to the index of the phase."""
 
     takes_part_in_training = True
 
@@ -152,8 +154,8 @@ class EmaHook(QuietHook):
 
     Args:
         enable_ema_meters: Not offered; the native `AverageWeights` validates with the average.
-        update_iter: Iterations from one update to the next.
-        warmup: Share of the training in which the average is a copy.
+        update_iter: Iterations between two updates.
+        warmup: Share of the training in which the average is a copy of the weights.
         decay: Share of the old average in an update.
     """
 
@@ -170,8 +172,8 @@ class EmaHook(QuietHook):
         super().__init__()
         if enable_ema_meters:
             raise HookError(
-                "EmaHook: meters of the average are not offered; hookloop.hooks.AverageWeights() "
-                "makes every validation with the averaged weights."
+                "EmaHook: meters of the average are not offered. Use "
+                "hookloop.hooks.AverageWeights(), which validates with the averaged weights."
             )
         self.update_iter = update_iter
         self.warmup = warmup
@@ -183,6 +185,7 @@ class EmaHook(QuietHook):
         if saved is not None:
             average.load_state_dict(saved)
         task.ema_model = average
+        # state_dict shares the tensors, so the state follows every update.
         self.state.ema_model = average.state_dict()  # type: ignore[attr-defined]
 
     @torch.no_grad()
@@ -191,6 +194,7 @@ class EmaHook(QuietHook):
             return
         own = cast("torch.nn.Module", task.ema_model).state_dict()
         for name, value in task.model.state_dict().items():
+            # As in VISSL: counters of batch norm, and half precision, are copied.
             if task.where >= self.warmup and value.dtype == torch.float32:
                 own[name].lerp_(value, 1 - self.decay)
             else:
@@ -198,7 +202,7 @@ class EmaHook(QuietHook):
 
 
 class ModelOutputMaskHook(QuietHook):
-    """In test phases, mask the scores of classes that the data has no label of."""
+    """In test phases, mask the scores of classes that no sample of the data has."""
 
     takes_part_in_training = True
 
@@ -214,6 +218,7 @@ class ModelOutputMaskHook(QuietHook):
             self._labels = torch.tensor(sorted(set(_labels_of(task.datasets["test"]).tolist())))
         mask = torch.ones(output.shape[-1], dtype=torch.bool, device=output.device)
         mask[self._labels.to(output.device)] = False
+        # In place, as in VISSL, so that the loss and the metrics use the masked scores.
         output.masked_fill_(mask, float("-inf"))
 
 
@@ -222,7 +227,7 @@ def _labels_of(dataset: object) -> Tensor:
     found = getattr(dataset, "targets", tensors[1] if tensors else None)
     if found is None:
         raise HookError(
-            f"ModelOutputMaskHook: {type(dataset).__name__} has no 'targets' to tell the labels: "
-            "use hookloop.hooks.MaskOutputs(keep=[...])."
+            f"ModelOutputMaskHook: {type(dataset).__name__} has no 'targets' with the labels. "
+            "Use hookloop.hooks.MaskOutputs(keep=[...])."
         )
     return torch.as_tensor(found)

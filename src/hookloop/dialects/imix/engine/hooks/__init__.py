@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase, PriorityStatus
 from hookloop.dialects.imix.engine.hooks.builder import HOOKS, build_hook, build_hooks
+from hookloop.dialects.lazy import lazy_names
 
 MODULES = {
     "AutogradAnomalyDetectHook": "rows",
@@ -25,7 +24,7 @@ MODULES = {
     "TensorboardLoggerHook": "log_writers",
     "TextLoggerHook": "rows",
 }
-"""Where each hook is."""
+"""The module of each hook."""
 
 __all__ = [
     "HOOKS",
@@ -37,11 +36,6 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name not in MODULES:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(
+    __name__, {name: f"{__name__}.{module}" for name, module in MODULES.items()}, __all__
+)

@@ -13,7 +13,7 @@ _log = logging.getLogger("imix")
 
 
 class PriorityStatus(Enum):
-    """The levels; a lower number acts earlier."""
+    """The levels; hooks with a lower number act earlier."""
 
     HIGHEST = 0
     HIGHER = 10
@@ -25,14 +25,14 @@ class PriorityStatus(Enum):
 
 
 class HookBase:
-    """A hook; a subclass overrides the stages that it needs and finds the engine in ``trainer``."""
+    """A hook; a subclass overrides the stages that it needs. ``trainer`` is the engine."""
 
     trainer: EngineFacade
     _level = PriorityStatus.NORMAL
 
     @property
     def level(self) -> PriorityStatus:
-        """When the hook acts among the others of a stage."""
+        """The hook's position among the others of a stage."""
         return self._level
 
     @level.setter
@@ -52,26 +52,29 @@ class HookBase:
         """Act after an epoch."""
 
     def before_train_iter(self) -> None:
-        """Act before an iteration; its batch is there."""
+        """Act before an iteration; its batch is read already."""
 
     def after_train_iter(self) -> None:
         """Act after an iteration."""
 
 
 def read_level(level: PriorityStatus | int | str) -> PriorityStatus:
-    """Read a level: one of the enum, its number or its name; anything else is NORMAL.
+    """Return a level given as a member of the enum, its number or its name; NORMAL otherwise.
 
     >>> read_level(40), read_level("high")
     (<PriorityStatus.LOW: 40>, <PriorityStatus.HIGH: 20>)
     """
     if isinstance(level, PriorityStatus):
         return level
+    # iMIX documents names as well, but raises on them.
     if isinstance(level, str) and level.strip().upper() in PriorityStatus.__members__:
         return PriorityStatus[level.strip().upper()]
+    # False equals 0, which would be HIGHEST.
     if isinstance(level, int) and not isinstance(level, bool):
         for status in PriorityStatus:
             if status.value == level:
                 return status
-    known = ", ".join(f"{status.name} {status.value}" for status in PriorityStatus)
-    _log.warning("%r is no level, so the hook gets NORMAL; there are: %s.", level, known)
+    levels = ", ".join(f"{status.name} {status.value}" for status in PriorityStatus)
+    # A warning, as in iMIX; an error would break configs that run there.
+    _log.warning("%r is not a level, so the hook gets NORMAL. Levels: %s.", level, levels)
     return PriorityStatus.NORMAL

@@ -1,4 +1,4 @@
-"""`CheckPointHook`: iMIX's checkpoints."""
+"""`CheckPointHook`: save checkpoints under iMIX's names."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class CheckPointHook(HookBase):
     is ``<prefix>_model_final.pth``. Epochs count from 0.
 
     Args:
-        checkpointer: Not needed: the engine writes.
-        prefix: Begin of the names.
-        iter_period: Iterations from one file to the next.
-        epoch_period: Epochs from one file to the next.
+        checkpointer: Not used, because the engine writes.
+        prefix: Prefix of the names.
+        iter_period: Iterations between two files; None for none.
+        epoch_period: Epochs between two files.
         max_iter: Iterations of the run; by default the run's own.
-        max_epoch: The same for epochs.
-        max_num_checkpoints: How many of the newest to keep, besides the last of all.
+        max_epoch: Epochs of the run; by default the run's own.
+        max_num_checkpoints: Number of newest files to keep, not counting the final one.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class CheckPointHook(HookBase):
     def after_train_iter(self) -> None:
         trainer, period = self.trainer, self.iter_period
         if period is not None and (trainer.iter + 1) % period == 0:
+            # iMIX counts from 1 in the first kind of name and from 0 in the second.
             if trainer.by_epoch:
                 self._save(f"epoch{trainer.epoch}_iter{trainer.iter + 1}_model")
             else:
@@ -66,5 +67,6 @@ class CheckPointHook(HookBase):
         )
 
     def _save_last(self, done: int, limit: int | None) -> None:
+        # Without `keep`, so that it does not count among the newest and is never removed.
         if limit is not None and done >= limit:
             self.trainer.run.save(Save(f"{self.prefix}_model_final.pth", owner=self.trainer.hook))

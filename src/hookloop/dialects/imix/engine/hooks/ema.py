@@ -1,4 +1,4 @@
-"""`EMAIterHook` and `EMAEpochHook`: for models that keep an average of themselves."""
+"""`EMAIterHook` and `EMAEpochHook`: update models that keep an average of themselves."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from hookloop.dialects.imix.engine.hooks.base_hook import HookBase
 from hookloop.errors import HookError
 
 
-def _averaging(hook: HookBase, method: str) -> Any:  # noqa: ANN401 - the model's own
-    """Find a method of the model, within a wrapper if there is one."""
+def _model_method(hook: HookBase, method: str) -> Any:  # noqa: ANN401 - the model's own
+    """Return a method of the model."""
+    # DistributedDataParallel hides the methods of the model that it wraps.
     model = getattr(hook.trainer.model, "module", hook.trainer.model)
     found = getattr(model, method, None)
     if found is None:
         raise HookError(
-            f"{type(hook).__name__} calls model.{method}(), which {type(model).__name__} lacks: "
-            "hookloop.hooks.AverageWeights() averages the weights of any model."
+            f"{type(hook).__name__} calls model.{method}(), which {type(model).__name__} lacks. "
+            "Use hookloop.hooks.AverageWeights() to average the weights of any model."
         )
     return found
 
@@ -26,23 +27,24 @@ class EMAIterHook(HookBase):
     takes_part_in_training = True
 
     def before_train(self) -> None:
-        _averaging(self, "init_ema")()
+        _model_method(self, "init_ema")()
 
     def after_train_iter(self) -> None:
-        _averaging(self, "update_ema")()
+        _model_method(self, "update_ema")()
 
 
 class EMAEpochHook(HookBase):
-    """Call the model's ``save_checkpoint_ema(path, epoch)`` after epochs, and go on without it.
+    """Call the model's ``save_checkpoint_ema(path, epoch)`` after each epoch.
 
-    ``load_bkp_state_dict`` gives the model its own weights back before the next epoch.
+    ``load_bkp_state_dict`` restores the model's own weights before the next epoch.
     """
 
     takes_part_in_training = True
 
     def before_train_epoch(self) -> None:
+        # In the first epoch nothing has replaced the weights yet.
         if self.trainer.epoch > self.trainer.start_epoch:
-            _averaging(self, "load_bkp_state_dict")()
+            _model_method(self, "load_bkp_state_dict")()
 
     def after_train_epoch(self) -> None:
-        _averaging(self, "save_checkpoint_ema")(self.trainer.work_dir, self.trainer.epoch)
+        _model_method(self, "save_checkpoint_ema")(self.trainer.work_dir, self.trainer.epoch)

@@ -1,4 +1,4 @@
-"""`EvaluateHook`: evaluations, and the best of them."""
+"""`EvaluateHook`: evaluate the model and keep the best checkpoint."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hookloop.runs.records import to_json
 
 
 class EvaluateHook(HookBase):
-    """Call a function that evaluates, write what it returns, and keep the best checkpoint.
+    """Call an evaluation function, write the metrics, and keep the best checkpoint.
 
-    It is called after each epoch and, with a period, within them; by iteration with a period only,
-    and then at the end too. Larger is better, by all metrics in order. The best is saved as
-    ``best_result.pth``, its weights alone as ``model_best.pth``.
+    It evaluates after each epoch and, with a period, within epochs. A training by iteration is
+    evaluated at the period and at its end. Larger is better; ties are decided by the next metric.
+    The best is saved as ``best_result.pth``, its weights alone as ``model_best.pth``.
 
     Args:
         eval_function: Returns the metrics.
-        eval_iter_period: Iterations from one evaluation to the next.
+        eval_iter_period: Iterations between two evaluations; None for none within an epoch.
         is_run_eval: Whether to evaluate at all.
-        eval_json_file: Where each evaluation adds a line.
+        eval_json_file: File to which each evaluation appends a line.
     """
 
     def __init__(
@@ -55,7 +55,8 @@ class EvaluateHook(HookBase):
         if not self._is_run_eval or not self._period:
             return
         done = trainer.iter + 1
-        # The end of an epoch has its own evaluation, the end of the run needs one.
+        # The end of an epoch has its own evaluation. By iteration there are no epochs, so the end
+        # of the run needs one.
         is_epoch_end = (
             trainer.by_epoch and trainer.inner_iter + 1 == trainer.run.progress.epoch_iters
         )
@@ -65,6 +66,7 @@ class EvaluateHook(HookBase):
 
     def _evaluate(self) -> None:
         trainer = self.trainer
+        # The function usually switches the model to evaluation and may not switch it back.
         training = trainer.model.training
         metrics = dict(self._function() or {})
         trainer.model.train(training)
@@ -88,5 +90,7 @@ class EvaluateHook(HookBase):
     def _keep(self) -> None:
         run, owner = self.trainer.run, self.trainer.hook
         run.save(Save("best_result.pth", kind="best", owner=owner))
+        # iMIX pickles the model of the last epoch here, which is not the best and runs code when
+        # it is loaded.
         others = ("optimizers", "schedules", "scaler", "data", "metrics", "hooks", "rng")
         run.save(Save("model_best.pth", kind="best", owner=owner, leave_out=others))

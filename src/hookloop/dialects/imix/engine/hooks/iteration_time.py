@@ -1,4 +1,4 @@
-"""`IterationTimerHook`: how long iterations take."""
+"""`IterationTimerHook`: measure iterations and epochs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class IterationTimerHook(HookBase):
     """Put ``iter_time`` and ``epoch_time`` into the log buffer, and log a summary at the end.
 
     Args:
-        warmup_iter: Iterations at the start that do not count.
+        warmup_iter: Iterations at the start that are not counted.
     """
 
     def __init__(self, warmup_iter: int = 0) -> None:
@@ -34,6 +34,7 @@ class IterationTimerHook(HookBase):
         self._iter_began = perf_counter()
 
     def after_train_iter(self) -> None:
+        # Relative to this training: a resumed run warms up again.
         if self.trainer.iter - self.trainer.start_iter >= self._warmup_iter:
             seconds = perf_counter() - self._iter_began
             self._total += seconds

@@ -1,7 +1,7 @@
 """iMIX's loggers: text, JSON and TensorBoard.
 
-In iMIX they are writers, which `PeriodicLogger` calls, though its document lists them as hooks.
-Here they are both: by itself, each writes every ``log_config.period`` iterations.
+In iMIX they are writers that `PeriodicLogger` calls, though its document lists them as hooks. Here
+they are both: used as a hook, each writes every ``log_config.period`` iterations.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from hookloop.writers.base import require
 
 _log = logging.getLogger("imix")
 
-PERIOD = 20
+PERIOD = 20  # iMIX's default.
 
 
 class LogBufferWriter(HookBase):
-    """Writes what is in the log buffer; a subclass says where."""
+    """The base of loggers that write the content of the log buffer."""
 
     def write(self, trainer: EngineFacade) -> None:
-        """Write the numbers of the iteration at hand."""
+        """Write the numbers of the current iteration."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Let go of what was opened."""
+        """Close files."""
 
     def after_train_iter(self) -> None:
         if is_due(self.trainer, period_of(self.trainer)):
@@ -45,13 +45,14 @@ class LogBufferWriter(HookBase):
 
 
 def period_of(trainer: EngineFacade, default: int = PERIOD) -> int:
-    """Return how often loggers write: ``log_config.period`` of the config comes first."""
+    """Return the iterations between two writes: ``log_config.period`` if the config has it."""
     found = trainer.cfg.find("log_config.period", default)
     return int(found) if isinstance(found, int | float) else default
 
 
 def is_due(trainer: EngineFacade, period: int) -> bool:
-    """Tell whether loggers write: by the place in the epoch, or by iteration and at the last."""
+    """Return whether loggers write in this iteration."""
+    # iMIX counts within the epoch if there are epochs. By iteration, it adds the last one.
     if trainer.by_epoch:
         return (trainer.inner_iter + 1) % period == 0
     done = trainer.iter + 1
@@ -59,11 +60,11 @@ def is_due(trainer: EngineFacade, period: int) -> bool:
 
 
 class CommonMetricLoggerHook(LogBufferWriter):
-    """Log a line with losses, learning rate, times, memory and the time that is left.
+    """Log a line with losses, learning rate, times, memory and the time left.
 
     Args:
         max_iter: Iterations of the run; by default the run's own.
-        max_epoch: The same for epochs.
+        max_epoch: Epochs of the run; by default the run's own.
     """
 
     def __init__(self, max_iter: int | None = None, max_epoch: int | None = None) -> None:
@@ -78,7 +79,7 @@ class CommonMetricLoggerHook(LogBufferWriter):
             where = f"epoch: {trainer.epoch}  {where}"
         losses = [f"{n}: {v:.4g}" for n, v in buffer.latest.items() if "loss" in n]
         parts = [where, *losses, f"lr: {trainer.run.optimizer.param_groups[0]['lr']:.6g}"]
-        if "iter_time" in histories:
+        if "iter_time" in histories:  # Only with an IterationTimerHook.
             parts.append(f"time: {histories['iter_time'].global_mean():.4f}")
             total = self._max_iter or trainer.max_iter
             if total is not None:
@@ -93,8 +94,8 @@ class JSONLoggerHook(LogBufferWriter):
     """Write a JSON object per line, its keys sorted; numbers that may be smoothed are medians.
 
     Args:
-        json_file: The file; ``training_status.json`` in the run directory when not given.
-        window_size: Of how many iterations the medians are.
+        json_file: The file; by default ``training_status.json`` in the run directory.
+        window_size: Number of iterations in a median.
     """
 
     def __init__(self, json_file: str | None = None, window_size: int = 20) -> None:
@@ -106,10 +107,12 @@ class JSONLoggerHook(LogBufferWriter):
     def write(self, trainer: EngineFacade) -> None:
         line: dict[str, object] = {"iteration": trainer.iter}
         if trainer.by_epoch:
+            # The global iteration, in spite of the name: so it is in iMIX's files.
             line = {"epoch": trainer.epoch, "inner-iteration": trainer.iter}
         line |= trainer.log_buffer.latest_with_smoothing_hint(self._window_size)
         if self._file is None:
             path = Path(self._json_file or Path(trainer.work_dir) / "training_status.json")
+            # A new training empties the file, as iMIX does; a resumed one continues it.
             if not trainer.start_iter:
                 write_text(path, "")
             self._file = open_to_append(path)
@@ -127,9 +130,9 @@ class TensorboardLoggerHook(LogBufferWriter):
     """Write scalars, pictures and histograms for TensorBoard.
 
     Args:
-        log_dir: The directory; ``runs`` in the run directory when not given.
-        window_size: Of how many iterations the medians are.
-        kwargs: Given to torch's SummaryWriter.
+        log_dir: The directory; by default ``runs`` in the run directory.
+        window_size: Number of iterations in a median.
+        kwargs: Passed to torch's SummaryWriter.
     """
 
     def __init__(self, log_dir: str | None = None, window_size: int = 20, **kwargs: Any) -> None:  # noqa: ANN401
@@ -144,8 +147,8 @@ class TensorboardLoggerHook(LogBufferWriter):
         if self._writer is None:
             from torch.utils.tensorboard import SummaryWriter
 
-            place = self._log_dir or f"{trainer.work_dir}/runs"
-            self._writer = SummaryWriter(place, **self._kwargs)
+            directory = self._log_dir or f"{trainer.work_dir}/runs"
+            self._writer = SummaryWriter(directory, **self._kwargs)
         buffer = trainer.log_buffer
         for name, value in buffer.latest_with_smoothing_hint(self._window_size).items():
             self._writer.add_scalar(name, value, trainer.iter)

@@ -1,4 +1,4 @@
-"""`LRSchedulerHook`: steps a scheduler."""
+"""`LRSchedulerHook`: step a scheduler."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class LRSchedulerHook(HookBase):
     """Log the learning rate that was used, then step the scheduler, after each update.
 
     Args:
-        optimizer: Whose rate.
-        scheduler: One of torch's.
+        optimizer: The optimizer whose rate is logged.
+        scheduler: A scheduler of torch.
     """
 
     _level = PriorityStatus.HIGH
@@ -39,9 +39,11 @@ class LRSchedulerHook(HookBase):
         self._scheduler.load_state_dict(dict(state))
 
     def before_train(self) -> None:
-        if any(one.scheduler is self._scheduler for one in self.trainer.run.schedules.values()):
+        schedules = self.trainer.run.schedules.values()
+        if any(schedule.scheduler is self._scheduler for schedule in schedules):
             raise HookError(
-                "LRSchedulerHook: the Trainer steps this scheduler already: give it to one of them."
+                "LRSchedulerHook: the Trainer steps this scheduler already. Pass it to either the "
+                "hook or the Trainer, not to both."
             )
 
     def after_train_iter(self) -> None:
@@ -51,7 +53,8 @@ class LRSchedulerHook(HookBase):
 
 
 def _largest(optimizer: torch.optim.Optimizer) -> int:
-    """Choose the group whose rate is logged: the largest, or one with the commonest rate."""
+    """Return the index of the group whose rate is logged."""
+    # As in iMIX: the largest group, or one with the most common rate if each has one parameter.
     sizes = [len(group["params"]) for group in optimizer.param_groups]
     if max(sizes) > 1:
         return sizes.index(max(sizes))

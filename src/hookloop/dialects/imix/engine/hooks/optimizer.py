@@ -1,4 +1,4 @@
-"""`OptimizerHook` and `Fp16OptimizerHook`: the loop makes the update, so they only set it up."""
+"""`OptimizerHook` and `Fp16OptimizerHook`: configure the update, which the loop makes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hookloop.errors import HookError
 
 
 class OptimizerHook(HookBase, Catalogued):
-    """Clip the gradients before each update; backward and update are the loop's.
+    """Clip the gradients before each update; the loop makes backward and update.
 
-    A subclass that makes them itself is refused.
+    A subclass that makes them itself is rejected.
 
     Args:
         grad_clip: Arguments of torch's ``clip_grad_norm_``, or an object with
             ``max_grad_l2_norm``.
     """
 
-    _level = PriorityStatus.HIGH
+    _level = PriorityStatus.HIGH  # As in iMIX, where this decides when the update is made.
     dialect = "imix"
 
     def __init__(self, grad_clip: Any = None) -> None:  # noqa: ANN401 - a mapping or an object
@@ -35,13 +35,14 @@ class OptimizerHook(HookBase, Catalogued):
             if getattr(type(self), stage) is not getattr(HookBase, stage):
                 raise HookError(
                     f"{type(self).__name__}.{stage}: an optimizer hook of iMIX makes backward and "
-                    "update itself, here the loop makes them: set accumulation, clipping and "
+                    "update itself, but here the loop does. Set accumulation, clipping and "
                     "precision with Trainer(accumulate=, clip_norm=, precision=), and change "
-                    "gradients in a native hook's before_update."
+                    "gradients in before_update of a native hook."
                 )
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the clipping hook, if there is something to clip."""
+        """Return the clipping hook, or one that does nothing."""
+        # Not an empty list, so that the timetable shows the hook.
         if self.grad_clip is None:
             return [_Nothing().named("optimizer_hook")]
         if isinstance(self.grad_clip, Mapping):
@@ -52,11 +53,11 @@ class OptimizerHook(HookBase, Catalogued):
 
 
 class Fp16OptimizerHook(OptimizerHook):
-    """Clip, and make sure that the run has half precision: ``Trainer(precision="fp16")``.
+    """Clip, and require half precision: ``Trainer(precision="fp16")``.
 
     Args:
         grad_clip: See `OptimizerHook`.
-        grad_scaler_config: Not needed: the engine scales the loss.
+        grad_scaler_config: Not used, because the engine scales the loss.
     """
 
     def __init__(
@@ -68,24 +69,25 @@ class Fp16OptimizerHook(OptimizerHook):
         self.grad_scaler_config = grad_scaler_config
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the clipping hook and the one that looks."""
+        """Return the clipping hook and the one that checks the precision."""
         return [*super().native_hooks(), _RequireHalf()]
 
 
 class _Nothing(Hook):
-    """Stands for an optimizer hook that sets nothing up."""
+    """Stand for an optimizer hook without settings."""
 
     def before_run(self, run: Run) -> None:
-        """Nothing: the loop updates."""
+        """Do nothing: the loop makes the update."""
 
 
 class _RequireHalf(Hook):
-    """Refuses a run in full precision, at its first iteration."""
+    """Reject a run in full precision at its first iteration."""
 
     name = "fp16_optimizer_hook"
 
     def after_forward(self, run: Run) -> None:
+        # Autocast is active only around a forward pass, so this cannot be checked earlier.
         if run.phase == "train" and not torch.is_autocast_enabled(run.device.type):
             raise HookError(
-                "Fp16OptimizerHook: the run has full precision: give Trainer(precision='fp16')."
+                "Fp16OptimizerHook: the run has full precision. Set Trainer(precision='fp16')."
             )

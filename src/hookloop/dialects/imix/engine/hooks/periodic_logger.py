@@ -1,4 +1,4 @@
-"""`PeriodicLogger`: calls loggers every so many iterations."""
+"""`PeriodicLogger`: call loggers at a fixed interval."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hookloop.dialects.imix.engine.hooks.log_writers import (
 
 
 class PeriodicLogger(HookBase):
-    """Let loggers write, by the place in the epoch, or by iteration and at the last.
+    """Let loggers write, counted within the epoch, or by iteration and at the last one.
 
     Args:
-        loggers: They; the one for the terminal when not given.
-        log_config_period: Iterations from one time to the next, unless the config has
+        loggers: The loggers; by default the one for the terminal.
+        log_config_period: Iterations between two writes, unless the config has
             ``log_config.period``.
     """
 
@@ -40,6 +40,7 @@ class PeriodicLogger(HookBase):
                 logger.write(self.trainer)
 
     def after_train_epoch(self) -> None:
+        # As in iMIX: epoch_time is put after the last iteration, and TensorBoard shall have it.
         for logger in self._loggers:
             if isinstance(logger, TensorboardLoggerHook):
                 logger.write(self.trainer)

@@ -1,4 +1,4 @@
-"""iMIX's hooks that native ones stand for, and its two small ones."""
+"""The hooks of iMIX that are built from native ones, and two small ones."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _log = logging.getLogger("imix")
 
 
 class AutogradAnomalyDetectHook(HookBase, Catalogued):
-    """Find the operation behind a NaN in backward; in iMIX it is documented and not there."""
+    """Find the operation behind a NaN in backward; iMIX documents it and does not have it."""
 
     dialect = "imix"
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the finding hook."""
+        """Return the native hook."""
         return [native.DetectAnomaly()]
 
 
 class AutogradProfilerHook(HookBase, Catalogued):
-    """Profile some iterations; in iMIX it is documented and not there.
+    """Profile some iterations; iMIX documents it and does not have it.
 
     Args:
-        wait: Iterations that are left alone before.
-        active: Iterations that are profiled.
+        wait: Iterations before the profile starts.
+        active: Iterations to profile.
     """
 
     dialect = "imix"
@@ -44,14 +44,14 @@ class AutogradProfilerHook(HookBase, Catalogued):
 
 
 class MomentumSchedulerHook(HookBase):
-    """Nothing, in iMIX too; `hookloop.hooks.ScheduleParameter` schedules a momentum."""
+    """Do nothing, as in iMIX; `hookloop.hooks.ScheduleParameter` schedules a momentum."""
 
     def before_train(self) -> None:
         _log.warning("MomentumSchedulerHook does nothing: use hookloop.hooks.ScheduleParameter.")
 
 
 class TextLoggerHook(HookBase):
-    """Log a text before the training, to try hooks out.
+    """Log a text before the training, for experiments with hooks.
 
     Args:
         text: The text.

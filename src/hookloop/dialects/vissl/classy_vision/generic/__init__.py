@@ -1,1 +1,1 @@
-"""Stands in for ``classy_vision.generic``."""
+"""The stand-in for ``classy_vision.generic``."""

@@ -1,4 +1,4 @@
-"""What hook files ask about the processes of a run."""
+"""``classy_vision.generic.distributed_util``: functions about the processes of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from hookloop.parallel.world import World
 
 
 def get_rank() -> int:
-    """Return the number of this process."""
+    """Return the rank of this process."""
+    # From the environment: hook files call these functions without a task.
     return World.from_environment().rank
 
 
@@ -18,15 +19,15 @@ def get_world_size() -> int:
 
 
 def is_primary() -> bool:
-    """Tell whether this is the process that writes."""
+    """Return whether this is the process that writes."""
     return get_rank() == 0
 
 
-is_master = is_primary
+is_master = is_primary  # The older name.
 
 
 def is_distributed_training_run() -> bool:
-    """Tell whether there are several processes."""
+    """Return whether there are several processes."""
     return get_world_size() > 1
 
 
@@ -37,7 +38,8 @@ def barrier() -> None:
 
 
 def all_reduce_max(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the greatest value over all processes."""
+    """Replace the tensor by its maximum over all processes, and return it."""
+    # In a single process there is no group to talk to, and the tensor is the maximum already.
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.all_reduce(tensor, torch.distributed.ReduceOp.MAX)
     return tensor

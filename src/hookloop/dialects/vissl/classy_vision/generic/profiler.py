@@ -1,4 +1,4 @@
-"""``classy_vision.generic.profiler``: how large a model is."""
+"""``classy_vision.generic.profiler``: the size and cost of a model."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose2d)
 
 
 class ClassyProfilerNotImplementedError(NotImplementedError):
-    """A layer whose cost cannot be told; nothing here raises it."""
+    """A layer whose cost is unknown; hook files catch it, and nothing here raises it."""
 
 
 def count_params(model: nn.Module) -> int:
-    """Count the parameters that are trained."""
-    return sum(one.numel() for one in model.parameters() if one.requires_grad)
+    """Return the number of parameters that are trained."""
+    return sum(value.numel() for value in model.parameters() if value.requires_grad)
 
 
 def compute_flops(model: nn.Module, input_shape: Sequence[int] = (3, 224, 224)) -> int:
-    """Count the multiplications of a forward pass of one sample, each with its addition."""
+    """Return the multiply-adds of a forward pass of one sample."""
     counter = FlopCounterMode(display=False)
     with counter:
         _forward(model, input_shape)
+    # torch counts a multiplication and its addition as two; ClassyVision counts them as one.
     return counter.get_total_flops() // 2
 
 
 def compute_activations(model: nn.Module, input_shape: Sequence[int] = (3, 224, 224)) -> int:
-    """Count the numbers that the convolutions put out for one sample."""
+    """Return how many numbers the convolutions compute for one sample."""
     count = 0
 
     def add(module: nn.Module, inputs: object, output: Tensor) -> None:
@@ -44,7 +45,9 @@ def compute_activations(model: nn.Module, input_shape: Sequence[int] = (3, 224, 
         count += output.numel()
 
     handles = [
-        one.register_forward_hook(add) for one in model.modules() if isinstance(one, _CONVOLUTIONS)
+        module.register_forward_hook(add)
+        for module in model.modules()
+        if isinstance(module, _CONVOLUTIONS)
     ]
     try:
         _forward(model, input_shape)
@@ -56,6 +59,7 @@ def compute_activations(model: nn.Module, input_shape: Sequence[int] = (3, 224, 
 
 @torch.no_grad()
 def _forward(model: nn.Module, input_shape: Sequence[int]) -> None:
+    # In evaluation mode, so that batch norm statistics and random numbers are left alone.
     was_training = model.training
     first = next(model.parameters(), torch.empty(0))
     model.eval()

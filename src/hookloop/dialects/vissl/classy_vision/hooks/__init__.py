@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from hookloop.dialects.lazy import lazy_names
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import (
     ClassyHook,
     ClassyHookFunctions,
@@ -17,7 +16,7 @@ from hookloop.dialects.vissl.classy_vision.hooks.registry import (
 )
 
 MODULES = {path.split(":")[1]: path.split(":")[0] for path in BUILT_IN.values()}
-"""Where each hook is."""
+"""The module of each hook, by its full path."""
 
 __all__ = [
     "ClassyHook",
@@ -30,11 +29,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name not in MODULES:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return getattr(import_module(MODULES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(__name__, MODULES, __all__)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def make_writer(config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a SummaryWriter
-    """Make the writer that a config describes as ``summary_writer``."""
+    """Make the writer that a config describes under ``summary_writer``."""
     require("tensorboard", extra="tensorboard", who="TensorboardPlotHook")
     from torch.utils.tensorboard import SummaryWriter
 
@@ -27,7 +27,7 @@ def make_writer(config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a SummaryWr
 
 
 class ModelTensorboardHook(QuietHook):
-    """Draw the model's graph, with the first batch.
+    """Draw the model's graph with the first batch.
 
     Args:
         tb_writer: A SummaryWriter.
@@ -43,15 +43,16 @@ class ModelTensorboardHook(QuietHook):
         """Make the hook and its writer."""
         return cls(tb_writer=make_writer(config))
 
+    # ClassyVision draws in on_start. The first batch is the example input here, so it waits.
     def on_step(self, task: Task) -> None:
         sample = task.last_batch.sample
         if self._is_drawn or not task.run.world.is_main or not isinstance(sample, Mapping):
             return
         self._is_drawn = True
-        # In a copy and without randomness, since looking at a model must not change its training.
+        # On a copy, and with the random state restored: drawing must not change the training.
         model = copy.deepcopy(task.model).eval()
         with torch.random.fork_rng(), torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Tracing warns of every branch in a model.
+            warnings.simplefilter("ignore")  # Tracing warns about every branch in a model.
             self.tb_writer.add_graph(model, sample["input"])
         self.tb_writer.flush()
 
@@ -61,7 +62,7 @@ class TensorboardPlotHook(QuietHook):
 
     Args:
         tb_writer: A SummaryWriter.
-        log_period: Batches from one point of a curve to the next.
+        log_period: Batches between two points of a curve.
     """
 
     def __init__(self, tb_writer: Any, log_period: int = 10) -> None:  # noqa: ANN401 - as above
@@ -83,7 +84,7 @@ class TensorboardPlotHook(QuietHook):
         self._rates = []
         self._began = perf_counter()
         if task.run.world.is_main and task.phase_idx == 0:
-            self._plot_parameters(task, -1)
+            self._plot_parameters(task, -1)  # Before the training, as in ClassyVision.
 
     def on_step(self, task: Task) -> None:
         counts = self.state.step_count  # type: ignore[attr-defined]
@@ -96,9 +97,11 @@ class TensorboardPlotHook(QuietHook):
             return
         phase, write = task.phase_type, self.tb_writer.add_scalar
         index = task.train_phase_idx if task.train else task.eval_phase_idx
+        # Kept until now, because ClassyVision writes only at the end of a phase.
         for step, rate in self._rates:
             write(f"Learning Rate/{phase}", rate, global_step=step)
         losses = task.losses
+        # ClassyVision's formula, in which a smaller last batch counts like a full one.
         samples = max(1, len(losses) * task.get_batchsize_per_replica())
         write(f"Losses/{phase}", sum(losses) / samples, global_step=index)
         for meter in task.meters:
@@ -119,10 +122,10 @@ class VisdomHook(QuietHook):
     """Draw the curves of loss and meters on a Visdom server, after each test phase.
 
     Args:
-        server: Its address.
-        port: Its port.
+        server: Address of the server.
+        port: Port of the server.
         env: The environment there.
-        title_suffix: End of the titles.
+        title_suffix: Suffix of the titles.
     """
 
     def __init__(self, server: str, port: str, env: str = "main", title_suffix: str = "") -> None:

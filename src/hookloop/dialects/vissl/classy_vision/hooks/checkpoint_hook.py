@@ -1,4 +1,4 @@
-"""`CheckpointHook`: ClassyVision's checkpoints."""
+"""`CheckpointHook`: save checkpoints under ClassyVision's names."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class CheckpointHook(QuietHook):
     """Write ``model_phase-<n>_end.torch`` and ``checkpoint.torch`` at the end of phases.
 
     Args:
-        checkpoint_folder: Where to; it has to exist.
-        input_args: Not needed: the engine keeps the config itself.
-        phase_types: Of which phases.
-        checkpoint_period: Of every how many-th of these.
+        checkpoint_folder: An existing directory.
+        input_args: Not used, because the engine keeps the config itself.
+        phase_types: The types of phases after which to save.
+        checkpoint_period: Save after every n-th of these phases.
     """
 
     def __init__(
@@ -37,11 +37,13 @@ class CheckpointHook(QuietHook):
         self.input_args = input_args
         self.phase_types = list(phase_types or ["train"])
         self.checkpoint_period = checkpoint_period
+        # In the state, so that a resumed run continues to count; ClassyVision starts again.
         self.state.phase_counter = 0  # type: ignore[attr-defined]
 
     def on_start(self, task: Task) -> None:
+        # Not created, as in ClassyVision: the path may be misspelled.
         if not task.test_only and not Path(self.checkpoint_folder).is_dir():
-            raise FileNotFoundError(f"There is no folder '{self.checkpoint_folder}' to save to.")
+            raise FileNotFoundError(f"There is no directory '{self.checkpoint_folder}' to save to.")
 
     def on_phase_end(self, task: Task) -> None:
         if task.test_only or task.phase_type not in self.phase_types:
@@ -53,8 +55,9 @@ class CheckpointHook(QuietHook):
 
 
 def save_as(task: Task, name: str, latest: str, folder: str | None = None) -> None:
-    """Ask for a checkpoint, and for the same under the name of the newest."""
+    """Request a checkpoint, and a second name of it for the newest."""
     owner = task.hook
-    place = None if folder is None or Path(folder) == task.run.dir else folder
-    task.run.save(Save(name, place, owner=owner))
-    task.run.save(Save(latest, place, owner=owner, of=name))
+    directory = None if folder is None or Path(folder) == task.run.dir else folder
+    task.run.save(Save(name, directory, owner=owner))
+    # `of` makes it the same file under two names: it is written once.
+    task.run.save(Save(latest, directory, owner=owner, of=name))

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class ClassyHookState:
-    """A bag of attributes that a checkpoint keeps: numbers, text, containers and tensors."""
+    """Attributes that a checkpoint keeps: numbers, text, containers and tensors."""
 
     def get_classy_state(self) -> dict[str, Any]:
-        """Return the attributes, as they are."""
+        """Return the attributes themselves, not a copy."""
         return self.__dict__
 
     def set_classy_state(self, state_dict: Mapping[str, Any]) -> None:
-        """Set attributes; those that are not named stay."""
+        """Set attributes; the others stay, for hooks that are newer than their checkpoint."""
         self.__dict__.update(state_dict)
 
 
@@ -38,8 +38,8 @@ class ClassyHookFunctions(Enum):
 class ClassyHook(ABC):
     """A hook; a subclass defines five events, or sets those it does not need to ``_noop``.
 
-    The other events, ``on_forward``, ``on_loss_and_meter``, ``on_backward``, ``on_update`` and
-    ``on_exception``, need not be there.
+    The other events are optional: ``on_forward``, ``on_loss_and_meter``, ``on_backward``,
+    ``on_update`` and ``on_exception``.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class ClassyHook(ABC):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Make the hook of its settings."""
+        """Make the hook from its settings."""
         return cls(**config)
 
     @classmethod
@@ -60,7 +60,7 @@ class ClassyHook(ABC):
 
     @abstractmethod
     def on_start(self, task: Task) -> None:
-        """Act before everything else."""
+        """Act before anything else."""
 
     @abstractmethod
     def on_phase_start(self, task: Task) -> None:
@@ -72,23 +72,23 @@ class ClassyHook(ABC):
 
     @abstractmethod
     def on_phase_end(self, task: Task) -> None:
-        """Act when a phase is over."""
+        """Act when a phase ends."""
 
     @abstractmethod
     def on_end(self, task: Task) -> None:
-        """Act when the training is over."""
+        """Act when the training ends."""
 
     def get_classy_state(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps of the hook."""
+        """Return the state that a checkpoint keeps."""
         return self.state.get_classy_state()
 
     def set_classy_state(self, state_dict: Mapping[str, Any]) -> None:
-        """Take it back."""
+        """Restore the state."""
         self.state.set_classy_state(state_dict)
 
 
 class QuietHook(ClassyHook):
-    """A hook that does nothing yet: the base of those that need one or two events."""
+    """A hook that does nothing: the base of those that need only one or two events."""
 
     on_start = ClassyHook._noop
     on_phase_start = ClassyHook._noop

@@ -1,4 +1,4 @@
-"""`LossLrMeterLoggingHook` and `OutputCSVHook`: ClassyVision's logs."""
+"""`LossLrMeterLoggingHook` and `OutputCSVHook`: log numbers and predictions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _log = logging.getLogger("classy_vision")
 
 
 class LossLrMeterLoggingHook(QuietHook):
-    """Log loss, meters and learning rate every so many batches and at the end of each phase.
+    """Log loss, meters and learning rate within train phases and at the end of each phase.
 
     Args:
-        log_freq: Batches of a train phase from one line to the next; None for none.
+        log_freq: Batches of a train phase between two lines; None for no lines within a phase.
     """
 
     def __init__(self, log_freq: int | None = None) -> None:
@@ -39,6 +39,7 @@ class LossLrMeterLoggingHook(QuietHook):
             return
         within = task.run.progress.iter_in_epoch
         if within and within % self.log_freq == 0:
+            # Within a phase, ClassyVision has not combined the meters of all processes.
             self._log(task, "Approximate meters")
 
     def on_phase_end(self, task: Task) -> None:
@@ -77,9 +78,9 @@ class OutputCSVHook(QuietHook):
     """Append each sample of a test phase to ``predictions.csv``: id, prediction, target.
 
     Args:
-        folder: Where the file is.
+        folder: Directory of the file.
         id_key: The entry of the batch that identifies a sample.
-        delimiter: Between the columns.
+        delimiter: Separator of the columns.
     """
 
     def __init__(self, folder: str, id_key: str = "id", delimiter: str = "\t") -> None:
@@ -97,9 +98,9 @@ class OutputCSVHook(QuietHook):
         sample, output = task.last_batch.sample, task.last_batch.model_output
         target = task.last_batch.target
         if not isinstance(sample, Mapping) or self.id_key not in sample:
-            raise KeyError(f"the batch has no '{self.id_key}': give id_key= its name.")
-        ids, said, true = _listed(sample[self.id_key]), _classes(output), _classes(target)
-        self._append(zip(ids, said, true, strict=True))
+            raise KeyError(f"the batch has no '{self.id_key}': set id_key= to the right name.")
+        ids = _to_list(sample[self.id_key])
+        self._append(zip(ids, _classes(output), _classes(target), strict=True))
 
     def _append(self, rows: Iterable[Iterable[object]]) -> None:
         text = io.StringIO(newline="")
@@ -107,11 +108,12 @@ class OutputCSVHook(QuietHook):
         append(self.output_path, text.getvalue())
 
 
-def _listed(values: object) -> list[object]:
+def _to_list(values: object) -> list[object]:
     return values.tolist() if isinstance(values, Tensor) else list(cast("Iterable[object]", values))
 
 
 def _classes(values: object) -> list[object]:
+    # Scores, or a one-hot target, which ClassyVision computes and then overwrites.
     if isinstance(values, Tensor) and values.ndim > 1:
         values = values.argmax(1)
-    return _listed(values)
+    return _to_list(values)

@@ -1,12 +1,12 @@
-"""`register_hook`: names for hooks in ClassyVision's configs."""
+"""`register_hook` and `build_hook`: hooks by their names in ClassyVision's configs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from importlib import import_module
 from typing import Any, TypeVar, cast
 
+from hookloop.dialects.lazy import load
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import ClassyHook
 from hookloop.errors import nearest
 
@@ -28,7 +28,7 @@ BUILT_IN = {
     "torchscript": f"{_HOME}.rows:TorchscriptHook",
     "visdom": f"{_HOME}.board_hooks:VisdomHook",
 }
-"""ClassyVision's own hooks by the names under which it registers them."""
+"""ClassyVision's own hooks by their registered names."""
 
 _registered: dict[str, type] = {}
 
@@ -37,16 +37,17 @@ def register_hook(name: str, bypass_checks: bool = False) -> Callable[[Kind], Ki
     """Register a hook class for configs.
 
     Args:
-        name: Its name there.
-        bypass_checks: Whether a name that is taken may be taken again.
+        name: The name in configs.
+        bypass_checks: Whether to replace an earlier class of that name.
     """
 
     def register(kind: Kind) -> Kind:
         if not bypass_checks:
+            # A file that is loaded twice registers its classes twice.
             if name in _registered and _registered[name].__qualname__ != kind.__qualname__:
                 raise ValueError(f"A hook is registered as '{name}' already.")
             if not issubclass(kind, ClassyHook):
-                raise ValueError(f"{kind.__name__} is no ClassyHook.")
+                raise ValueError(f"{kind.__name__} is not a ClassyHook.")
         _registered[name] = kind
         return kind
 
@@ -54,19 +55,20 @@ def register_hook(name: str, bypass_checks: bool = False) -> Callable[[Kind], Ki
 
 
 def build_hook(config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a hook of any kind
-    """Make a hook of ``{"name": "checkpoint", ...}``."""
+    """Make a hook from ``{"name": "checkpoint", ...}``."""
+    # A deep copy, so that a hook can change its settings without changing the config.
     settings = dict(deepcopy(config))
     name = settings.pop("name", None)
-    known = [*_registered, *BUILT_IN]
-    assert name in known, f"no hook is registered as '{name}'.{nearest(str(name), known)}"
+    names = [*_registered, *BUILT_IN]
+    assert name in names, f"no hook is registered as '{name}'.{nearest(str(name), names)}"
     kind = _registered.get(name)
     if kind is None:
-        module, found = BUILT_IN[name].split(":")
-        kind = cast("type", getattr(import_module(module), found))
+        kind = cast("type", load(BUILT_IN[name]))
+    # The rows that native hooks stand for have no from_config.
     make = getattr(kind, "from_config", None)
     return make(settings) if callable(make) else kind(**settings)
 
 
 def build_hooks(configs: Iterable[Mapping[str, Any]]) -> list[Any]:
-    """Make the hooks of a config."""
+    """Make the hooks that a config lists."""
     return [build_hook(config) for config in configs]

@@ -1,4 +1,4 @@
-"""ClassyVision's hooks that native ones stand for."""
+"""The hooks of ClassyVision that are built from native ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ExponentialMovingAverageModelHook(Catalogued):
     Args:
         decay: Share of the old average in an update.
         consider_bn_buffers: Whether buffers are averaged too.
-        device: ``gpu`` keeps the average beside the weights, ``cpu`` in memory.
+        device: ``gpu`` keeps the average on the model's device, ``cpu`` in main memory.
     """
 
     dialect = "vissl"
@@ -31,15 +31,17 @@ class ExponentialMovingAverageModelHook(Catalogued):
         consider_bn_buffers: bool = True,
         device: Literal["gpu", "cpu"] = "gpu",
     ) -> None:
-        assert 0 <= decay <= 1, f"decay must lie between 0 and 1, not {decay}"
+        assert 0 <= decay <= 1, f"decay must be between 0 and 1, not {decay}"
         assert device in ("gpu", "cpu"), f"device is gpu or cpu, not {device}"
         self.decay = decay
         self.consider_bn_buffers = consider_bn_buffers
         self.device = device
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the averaging hook, which begins with the weights before the first update."""
+        """Return the averaging hook, which starts from the weights before the first update."""
         share = 1 - self.decay
+        # The native hook rejects a momentum of exactly 0 or 1, which ClassyVision allows. So it
+        # is moved inside the limits here and set exactly below.
         hook = native.AverageWeights(
             momentum=min(max(share, 1e-12), 1 - 1e-12),
             warmup=False,
@@ -56,7 +58,7 @@ class ModelComplexityHook(Catalogued):
     dialect = "vissl"
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the counting hook."""
+        """Return the native hook."""
         return [native.CountComplexity()]
 
 
@@ -64,8 +66,8 @@ class PreciseBatchNormHook(Catalogued):
     """Recompute the statistics of batch norm at the end of each train phase.
 
     Args:
-        num_samples: From how many samples.
-        cache_samples: Not needed: the last samples are kept anyway.
+        num_samples: Number of samples to use.
+        cache_samples: Not used, because the last samples are kept anyway.
     """
 
     dialect = "vissl"
@@ -75,7 +77,7 @@ class PreciseBatchNormHook(Catalogued):
         self.cache_samples = cache_samples
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the recomputing hook."""
+        """Return the native hook."""
         return [native.RecomputeBatchNorm(samples=self.num_samples)]
 
 
@@ -85,7 +87,7 @@ class ProfilerHook(Catalogued):
     dialect = "vissl"
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the profiling hook."""
+        """Return the native hook."""
         return [native.ProfileOperators(wait=0, warmup=0, active=1)]
 
 
@@ -95,18 +97,18 @@ class ProgressBarHook(Catalogued):
     dialect = "vissl"
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the showing hook."""
+        """Return the native hook."""
         return [native.ShowProgress()]
 
 
 class TorchscriptHook(Catalogued):
-    """Write ``torchscript.pt`` when the training is over, in evaluation mode.
+    """Write ``torchscript.pt`` at the end of the training, in evaluation mode.
 
     Args:
-        torchscript_folder: Where to.
-        use_trace: Whether to trace the model; anything else is not offered.
-        trace_strict: Not needed.
-        device: Where the model is then: on the CPU.
+        torchscript_folder: The directory.
+        use_trace: Whether to trace the model; False is not offered.
+        trace_strict: Not used.
+        device: The device to trace on; only the CPU is offered.
     """
 
     dialect = "vissl"
@@ -120,19 +122,20 @@ class TorchscriptHook(Catalogued):
     ) -> None:
         if not use_trace or device != "cpu":
             raise HookError(
-                "TorchscriptHook traces the model on the CPU: for anything else export it yourself "
-                "in on_end, or use hookloop.hooks.ExportModel('export')."
+                "TorchscriptHook can only trace the model on the CPU. Export it yourself in "
+                "on_end, or use hookloop.hooks.ExportModel('export')."
             )
         self.torchscript_folder = torchscript_folder
         self.trace_strict = trace_strict
 
     def native_hooks(self) -> Sequence[Hook]:
-        """Return the exporting hook."""
+        """Return the native hook."""
+        # Absolute: the native hook takes a relative path from the run directory.
         file = Path(self.torchscript_folder).resolve() / "torchscript.pt"
         return [native.ExportModel("torchscript", file=str(file), inputs=_inputs_of)]
 
 
 def _inputs_of(run: Run) -> object:
-    """Return what the model is shown of the last batch: its entry ``input``, where it has one."""
+    """Return the model's input from the last batch: its entry ``input``, or all of it."""
     sample = LastBatch(run).sample
     return sample["input"] if isinstance(sample, Mapping) and "input" in sample else sample

@@ -1,0 +1,11 @@
+"""The stand-in for ``emloop_tensorflow``."""
+
+from hookloop import dialects
+from hookloop.dialects.emloop.hooks import WriteTensorBoard
+
+
+def test_files_import_the_hook_under_both_spellings():
+    with dialects.alias("emloop"):
+        from emloop_tensorflow.hooks import WriteTensorBoard as real
+        from emloop_tensorflow.hooks import WriteTensorboard as tutorial
+    assert real is tutorial is WriteTensorBoard

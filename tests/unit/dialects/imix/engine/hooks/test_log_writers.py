@@ -1,0 +1,107 @@
+"""iMIX's loggers: text, JSON and TensorBoard."""
+
+import json
+import logging
+
+import pytest
+import torch
+from tests.readback import tensorboard_points
+from tests.tiny import make_trainer
+from tests.unit.dialects.imix.tracing import train
+
+from hookloop.dialects.imix import EngineFacade, HookBase, build_hook, engine
+from hookloop.dialects.imix.engine.hooks.log_writers import PERIOD, LogBufferWriter, period_of
+from hookloop.hooks import SaveCheckpoint
+
+
+def test_json_lines_come_at_the_period_within_epochs(tmp_path):
+    logger = engine.hooks.PeriodicLogger([engine.hooks.JSONLoggerHook()], 2)
+    train(tmp_path, engine.hooks.IterationTimerHook(), logger, max_epochs=2)
+    lines = (tmp_path / "run" / "training_status.json").read_text().splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [(line["epoch"], line["inner-iteration"]) for line in found] == [(0, 1), (1, 4)]
+    assert {"loss", "iter_time"} <= set(found[0])
+
+
+def test_a_logger_by_itself_writes_at_the_period_of_the_config(tmp_path):
+    config = {"log_config": {"period": 3}}
+    train(tmp_path, build_hook({"type": "JSONLoggerHook"}), max_iters=5, config=config)
+    lines = (tmp_path / "run" / "training_status.json").read_text().splitlines()
+    assert [json.loads(line)["iteration"] for line in lines] == [2, 4]
+
+
+def test_the_line_on_the_terminal_tells_losses_and_the_time_left(tmp_path, caplog):
+    hooks = [engine.hooks.IterationTimerHook(), engine.hooks.PeriodicLogger(None, 3)]
+    with caplog.at_level(logging.INFO, "imix"):
+        train(tmp_path, *hooks)
+    assert caplog.messages[0].startswith("epoch: 0  iter: 3  loss: ")
+    assert "eta: 0:00:00" in caplog.messages[0]
+    assert caplog.messages[-1].startswith("3 iterations in ")
+
+
+def json_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("config", "period"),
+    [({}, PERIOD), ({"log_config": {"period": 3}}, 3), ({"log_config": {"period": "x"}}, PERIOD)],
+)
+def test_the_period_is_the_configs_or_the_default(config, period):
+    assert period_of(EngineFacade(make_trainer(config=config).run)) == period
+
+
+def test_json_numbers_are_medians_with_sorted_keys(tmp_path):
+    class Put(HookBase):
+        def after_train_iter(self):
+            self.trainer.log_buffer.put_scalar("zebra", [1, 9, 2][self.trainer.iter])
+            self.trainer.log_buffer.put_scalar("ape", self.trainer.iter, smoothing_hint=False)
+
+    file = tmp_path / "mine.json"
+    logger = engine.hooks.PeriodicLogger([engine.hooks.JSONLoggerHook(str(file), window_size=3)], 3)
+    train(tmp_path, Put(), logger)
+    (line,) = json_lines(file)
+    assert (line["zebra"], line["ape"]) == (2, 2)
+    assert list(line) == sorted(line)
+
+
+def test_a_resumed_run_continues_the_file_and_a_new_one_empties_it(tmp_path):
+    def run(epochs, **options):
+        logger = engine.hooks.PeriodicLogger([engine.hooks.JSONLoggerHook()], 3)
+        train(tmp_path, logger, SaveCheckpoint(), max_epochs=epochs, **options)
+        lines = json_lines(tmp_path / "run" / "training_status.json")
+        return [line["epoch"] for line in lines]
+
+    assert run(1) == [0]
+    assert run(2, resume=True) == [0, 1]
+
+
+def test_tensorboard_gets_scalars_pictures_and_distributions(tmp_path):
+    class Put(HookBase):
+        def after_train_iter(self):
+            self.trainer.log_buffer.put_scalar("score", self.trainer.iter, smoothing_hint=False)
+            self.trainer.log_buffer.put_image("picture", torch.zeros(3, 4, 4))
+            self.trainer.log_buffer.put_histogram("weights", torch.ones(5))
+
+        def after_train(self):
+            left.append((self.trainer.log_buffer.images, self.trainer.log_buffer.histograms))
+
+    left = []
+    logger = engine.hooks.PeriodicLogger([engine.hooks.TensorboardLoggerHook()], 1)
+    train(tmp_path, Put(), logger)
+    points = tensorboard_points(tmp_path / "run" / "runs", "score")
+    assert points == [(0, 0), (1, 1), (2, 2)]
+    assert left == [([], [])]  # What was written is forgotten.
+
+
+def test_a_logger_has_to_write():
+    with pytest.raises(NotImplementedError):
+        LogBufferWriter().write(None)
+    LogBufferWriter().close()
+
+
+def test_nothing_is_opened_before_the_first_line(tmp_path):
+    hooks = [engine.hooks.JSONLoggerHook(), engine.hooks.TensorboardLoggerHook()]
+    train(tmp_path, *hooks, config={"log_config": {"period": 50}})
+    assert not (tmp_path / "run" / "training_status.json").exists()
+    assert not (tmp_path / "run" / "runs").exists()

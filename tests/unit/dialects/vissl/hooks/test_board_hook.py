@@ -1,0 +1,54 @@
+"""VISSL's curves."""
+
+import pytest
+from tests.readback import tensorboard_points
+from tests.unit.dialects.vissl.phases import train
+
+from hookloop.dialects.vissl.hooks import SSLTensorboardHook
+from hookloop.errors import HookError
+
+
+@pytest.fixture
+def board(tmp_path):
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(tmp_path / "board"))
+
+
+def size(output, targets):
+    return output.abs().mean()
+
+
+def test_loss_and_rate_are_written_at_the_frequency(tmp_path, board):
+    hook = SSLTensorboardHook(board)
+    train(tmp_path, hook, max_epochs=2, config={"LOG_FREQUENCY": 2}, metrics={"size": size})
+    folder = tmp_path / "board"
+    assert [step for step, _ in tensorboard_points(folder, "Training/Loss")] == [0, 2, 4]
+    rates = tensorboard_points(folder, "Training/Learning_rate")
+    assert [value for _, value in rates] == pytest.approx([0.05] * 3)
+    assert [step for step, _ in tensorboard_points(folder, "Testing/size_size_Output_0")] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "tags"),
+    [
+        ({}, set()),
+        ({"log_params": True}, {b"Parameters/"}),
+        ({"log_params_every_n_iterations": 2}, {b"Parameters/"}),
+        (
+            {"log_params_every_n_iterations": 2, "log_params_gradients": True},
+            {b"Parameters/", b"Gradients/"},
+        ),
+    ],
+)
+def test_parameters_are_plotted_on_request(options, tags, tmp_path, board):
+    train(tmp_path, SSLTensorboardHook(board, **options), max_epochs=1)
+    board.close()
+    (file,) = (tmp_path / "board").glob("events*")
+    content = file.read_bytes()
+    assert {tag for tag in (b"Parameters/", b"Gradients/") if tag in content} == tags
+
+
+def test_statistics_of_activations_are_rejected(board):
+    with pytest.raises(HookError, match="Register a forward hook"):
+        SSLTensorboardHook(board, log_activation_statistics=3)
