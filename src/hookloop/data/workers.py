@@ -22,7 +22,7 @@ from weakref import WeakSet, ref
 from torch._C import _remove_worker_pids
 
 from hookloop.errors import DataError
-from hookloop.parallel.signals import ENDING
+from hookloop.parallel.signals import STOP_SIGNALS
 
 WorkerInit = Callable[[int], object]
 
@@ -48,7 +48,7 @@ class Shielded:
 
     def __call__(self, worker: int) -> None:
         """Prepare the worker of this number."""
-        for name in ENDING:
+        for name in STOP_SIGNALS:
             signal.signal(signal.Signals[name], signal.SIG_IGN)
         threading.Thread(target=_die_with_parent, name="hookloop-parent", daemon=True).start()
         if self.init is not None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, get_args
 
-from hookloop.checkpoint.newest import places_of
 from hookloop.checkpoint.publish import Format, publish
+from hookloop.checkpoint.search import search_locations
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
@@ -82,7 +82,7 @@ class PublishCheckpoint(Hook):
             return
         if run.world.is_main:
             stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
-            for place, last in places_of(str(run.dir), stores):
+            for place, last in search_locations(str(run.dir), stores):
                 store = CheckpointStore(place)
                 for names in self._chosen(store, last):
                     about = _metadata(store.index.entries.get(names[0]), names)

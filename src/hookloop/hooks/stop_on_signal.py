@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
-from hookloop.parallel.signals import ENDING
+from hookloop.parallel.signals import STOP_SIGNALS
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -56,7 +56,7 @@ class StopOnSignal(Hook):
         for name in signals or ():
             if name not in known:
                 raise HookError(f"StopOnSignal: no signal '{name}'.{nearest(name, known)}")
-        self.signals = tuple(known[name] for name in (ENDING if signals is None else signals))
+        self.signals = tuple(known[name] for name in (STOP_SIGNALS if signals is None else signals))
         self._is_usual = signals is None
         self._before: dict[int, object] = {}
         self._run: Run | None = None

@@ -6,7 +6,7 @@ import signal
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGXCPU")
 
-ENDING = tuple(name for name in _NAMES if name in signal.Signals.__members__)
+STOP_SIGNALS = tuple(name for name in _NAMES if name in signal.Signals.__members__)
 """The names of those that this system has: Windows lacks most of them.
 
 Ctrl-C; the end that a system or an orchestrator asks for; a lost connection; Ctrl-backslash; the

@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from hookloop.data.source import Source
-from hookloop.parallel.signals import ENDING
+from hookloop.parallel.signals import STOP_SIGNALS
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def test_a_worker_outlives_the_signal_that_ends_a_run(data):
 
 
 def test_a_worker_outlives_every_such_signal_however_often_it_comes():
-    signals = [getattr(signal, name) for name in (*ENDING, *ENDING)]
+    signals = [getattr(signal, name) for name in (*STOP_SIGNALS, *STOP_SIGNALS)]
     source = Source(DataLoader(Signalled(*signals), num_workers=1), "train_data")
     assert [int(batch) for batch in source] == [0, 1, 2, 3]
 
