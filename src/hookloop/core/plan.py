@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from hookloop.core.checks import check_contract, check_hook, check_names
 from hookloop.core.hook import Call, Hook, acts_at, interval_at, kind_of, method_of, priority_of
 from hookloop.core.points import Point, PointTable
-from hookloop.data.side_randomness import Place
+from hookloop.data.side_randomness import Observers
 from hookloop.errors import HookError
 from hookloop.every import Every
 
@@ -69,14 +69,14 @@ def _apart(point: Point, *entries: tuple[Call, Hook]) -> Call:
         return entries[0][0]
     calls = Calls.of(point, entries, apart=False)
     each = [(one.owners[0].name, partial(fire, one)) for one in calls.singly(apart=False)]
-    place = Place(point.name, point.is_busy, partial(fire, calls), each)
+    observers = Observers(point.name, point.is_busy, partial(fire, calls), each)
     begins_run, begins_epoch = point.name == "before_train", point.ahead and point.clock == "epochs"
 
     def call(run: Run, *args: object) -> None:
         at = run.progress.iter  # Or, where a resume fires again, when it was fired first.
         if begins_run or begins_epoch:
             at = 0 if begins_run else at - run.progress.iter_in_epoch
-        run.side_randomness.lend(place, (run.phase, at), run, *args)
+        run.side_randomness.call_observers(observers, (run.phase, at), run, *args)
 
     return call
 

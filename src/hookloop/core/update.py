@@ -20,9 +20,9 @@ from hookloop.data.batch import is_pair
 from hookloop.data.description import describe
 from hookloop.data.microbatches import (
     Microbatches,
-    counting_loss,
     is_scalar,
     is_sum,
+    loss_or_zero,
     weight_in,
 )
 from hookloop.errors import DataError, ModelError
@@ -272,7 +272,7 @@ def _loss_in_output(run: Run) -> Tensor | None:
     if isinstance(output, Mapping):
         if "loss" in output:
             given = cast("Tensor", output["loss"])
-            return counting_loss(given, output["weight"]) if "weight" in output else given
+            return loss_or_zero(given, output["weight"]) if "weight" in output else given
         if run.phase != "train":
             return None
         raise ModelError(

@@ -205,7 +205,7 @@ class Session:
         sources = _sources(self.run)
         self.run.side_randomness.watch_loaders(g for one in sources for g in one.generators())
         for source in sources:
-            source.when_replaced = self._keep_loaders
+            source.on_replaced = self._keep_loaders
 
     def _close_data(self) -> None:
         """End the processes that load data: none outlives the run, whatever holds on to it."""
