@@ -50,7 +50,7 @@ class Result:
     error: str = ""
 
 
-class Lane(threading.Thread):
+class StoreQueue(threading.Thread):
     """One training that runs only when it is its turn."""
 
     def __init__(self, name: str, train: Train, case: Case, rounds: int, folder: Path) -> None:
@@ -102,7 +102,7 @@ def race(case: Case, engines: dict[str, Train], rounds: int) -> list[Result]:
     """Let engines train in turns; the others are compared with the first."""
     with TemporaryDirectory() as folder:
         lanes = [
-            Lane(name, train, case, rounds, Path(folder) / str(number))
+            StoreQueue(name, train, case, rounds, Path(folder) / str(number))
             for number, (name, train) in enumerate(engines.items())
         ]
         for lane in lanes:

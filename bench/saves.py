@@ -250,7 +250,7 @@ def train_while(is_busy: Callable[[], bool], least: float) -> float:
 
 
 def _write(store: CheckpointStore, state: State, nbytes: int) -> None:
-    store.write(state, Saved("written.pth", store.place, 1, 0), nbytes)
+    store.write(state, Saved("written.pth", store.location, 1, 0), nbytes)
 
 
 def _process(folder: str, state: State, nbytes: int, go: Any, done: Any) -> None:  # noqa: ANN401

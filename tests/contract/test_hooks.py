@@ -17,7 +17,7 @@ from hookloop import Trainer
 from hookloop.core.hook import acts_at
 from hookloop.core.plan import Plan
 from hookloop.core.points import PointTable
-from hookloop.data.kept_generators import process_generators
+from hookloop.data.generators import process_generators
 from hookloop.parallel.world import World
 from hookloop.testing import assert_hook_contract
 from hookloop.writers.jsonl import JsonLines

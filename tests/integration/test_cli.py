@@ -230,7 +230,7 @@ def test_a_resume_that_is_not_exact_is_told_with_the_part_and_the_reason(project
     assert done.returncode == 1, done.stdout + done.stderr
     assert "error: the resumed run is not the same as the undisturbed one." in done.stderr
     assert "  model.body.weight: " in done.stderr
-    assert "its data set keeps a random generator of its own ('rng')" in done.stderr
+    assert "its data set has a random generator of its own ('rng')" in done.stderr
 
 
 def test_hooks_that_change_the_training_are_found(project: Path) -> None:

@@ -48,7 +48,7 @@ print("last line", flush=True)
 
 
 def run_script(tmp_path, ending="pass", *, last="pass", persistent=True):
-    """Run a script in a group of its own; its output ends when its last process does."""
+    """Run a script in a process group of its own; its output ends with its last process."""
     script = SCRIPT.format(ending=ending, last=last, persistent=persistent, run_dir=str(tmp_path))
     return subprocess.run(
         [sys.executable, "-c", script],
@@ -104,9 +104,9 @@ def test_a_script_whose_terminal_is_closed_saves_and_ends(tmp_path):
     process, terminal = pty.fork()
     if process == 0:
         os.execv(sys.executable, [sys.executable, "-c", script])
-    said = b""
-    while b"now" not in said:
-        said += os.read(terminal, 1000)
+    output = b""
+    while b"now" not in output:
+        output += os.read(terminal, 1000)
     os.close(terminal)  # From here on, nothing can be printed.
     _, status = os.waitpid(process, 0)
     assert os.waitstatus_to_exitcode(status) == 129
@@ -138,7 +138,7 @@ def act(run):
 
 
 class Notebook:
-    """A kernel, as a notebook has it."""
+    """The kernel of a notebook."""
 
     def __init__(self, folder):
         from jupyter_client.manager import start_new_kernel
@@ -147,7 +147,7 @@ class Notebook:
         self.manager, self.client = start_new_kernel(startup_timeout=LIMIT, env=env, cwd=folder)
 
     def run(self, code):
-        """Run a cell; return how it ended, and what it printed."""
+        """Run a cell; return its reply and what it printed."""
         printed = []
 
         def take(message):
@@ -214,7 +214,7 @@ Trainer(
 """
 
 
-def test_a_script_that_its_workers_import_is_told_to_guard_its_main_part(tmp_path):
+def test_a_script_that_its_workers_import_must_guard_its_main_part(tmp_path):
     (tmp_path / "script.py").write_text(SPAWNING)
     done = subprocess.run(
         [sys.executable, "script.py"],

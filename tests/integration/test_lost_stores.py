@@ -1,4 +1,4 @@
-"""A store that goes away, a disk without room, a directory that disappears: training goes on."""
+"""A store that goes away, a full disk, a directory that disappears: training continues."""
 
 import errno
 import json
@@ -47,12 +47,12 @@ def train(run_dir, save, *hooks, iters=50, **options):
     return trainer, outcome, time.monotonic() - began
 
 
-def names(place):
-    return {name for name in CheckpointStore(place).storage.names() if name.endswith(".pth")}
+def names(location):
+    return {name for name in CheckpointStore(location).storage.names() if name.endswith(".pth")}
 
 
 @pytest.mark.parametrize("best", [None, "val/accuracy"])
-def test_a_store_that_hangs_is_waited_for_once_and_the_run_ends(tmp_path, url, caplog, best):
+def test_training_waits_once_for_a_store_that_hangs_and_the_run_ends(tmp_path, url, caplog, best):
     save = SaveCheckpoint(1, directory=url, max_wait=0.5, best=best)
     goes = At(iter_5=lambda: Unreliable.become("hangs"))
     trainer, outcome, seconds = train(tmp_path / "run", save, goes)
@@ -101,7 +101,7 @@ def test_a_store_that_hangs_does_not_keep_checkpoints_from_another(tmp_path, url
     assert names(tmp_path / "run") == {"iter_48.pth", "iter_49.pth", "iter_50.pth"}
 
 
-def test_a_run_whose_directory_is_removed_reports_it_and_writes_on(tmp_path, caplog):
+def test_a_run_whose_directory_is_removed_reports_it_and_continues_to_write(tmp_path, caplog):
     run_dir = tmp_path / "run"
     removes = At(iter_20=lambda: shutil.rmtree(run_dir, ignore_errors=True))
     _, outcome, _ = train(run_dir, SaveCheckpoint(10), removes, iters=45, config={"name": "mine"})
@@ -117,7 +117,7 @@ def test_a_run_whose_directory_is_removed_reports_it_and_writes_on(tmp_path, cap
     assert train(run_dir, SaveCheckpoint(10), iters=50, resume=True)[1].status == "completed"
 
 
-def test_a_run_whose_directory_is_moved_writes_on_where_it_should(tmp_path, capsys):
+def test_a_run_whose_directory_is_moved_writes_where_it_should(tmp_path, capsys):
     run_dir = tmp_path / "run"
     moves = At(iter_20=lambda: run_dir.rename(tmp_path / "moved"))
     _, outcome, _ = train(run_dir, SaveCheckpoint(10), moves, iters=45)
@@ -159,7 +159,7 @@ def train(run_dir, at_end):
 home = pathlib.Path(sys.argv[1])
 trainer, outcome = train(home / "well", lambda: None)
 assert outcome.exit_code == 0, outcome
-if os.geteuid() == 0:  # Whom permissions do not concern.
+if os.geteuid() == 0:  # Permissions do not stop root.
     os.chown(home, 65534, 65534)
     os.setuid(65534)
 trainer, outcome = train(home / "run", lambda: (home / "run").chmod(0o555))
@@ -171,7 +171,7 @@ print(outcome.problem)
 
 @pytest.mark.slow
 def test_a_read_only_directory_at_the_end_loses_no_weights():
-    with tempfile.TemporaryDirectory() as home:  # Which another user may enter as well.
+    with tempfile.TemporaryDirectory() as home:  # Unlike tmp_path, another user may enter it.
         done = subprocess.run(
             [sys.executable, "-c", READ_ONLY, home],
             capture_output=True,
@@ -186,7 +186,7 @@ def test_a_read_only_directory_at_the_end_loses_no_weights():
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EIO, errno.ENOSPC])
-def test_a_hook_that_cannot_write_at_the_end_takes_no_weights_from_the_script(tmp_path, code):
+def test_a_hook_that_cannot_write_at_the_end_does_not_lose_the_weights(tmp_path, code):
     class Writes(Hook):
         def after_run(self, run):
             raise OSError(code, os.strerror(code), str(run.dir / "mine.txt"))
@@ -208,7 +208,7 @@ def test_any_other_failure_at_the_end_is_raised(tmp_path, error):
     assert json.loads((tmp_path / "summary.json").read_text())["status"] == "completed"
 
 
-def test_a_summary_that_cannot_be_written_at_once_is_written_all_the_same(tmp_path, monkeypatch):
+def test_a_summary_whose_first_write_fails_is_written_again(tmp_path, monkeypatch):
     """One error of the disk, at the worst moment."""
     from hookloop.runs import files
 
@@ -231,7 +231,7 @@ def test_a_summary_that_cannot_be_written_at_once_is_written_all_the_same(tmp_pa
 
 @contextmanager
 def room_for(store, count):
-    """Let a directory hold so many checkpoints and no more."""
+    """Let a directory have space for this many checkpoints and no more."""
     size = max(path.stat().st_size for path in store.glob("*.pth"))
     usage = shutil.disk_usage
 
@@ -252,10 +252,10 @@ def room_for(store, count):
     [
         (2, 2, {"iter_8.pth", "iter_9.pth"}, False),
         (3, 2, {"iter_8.pth", "iter_9.pth"}, False),
-        (1, 1, {"iter_3.pth"}, True),  # The only good one is not given up for one that may fail.
+        (1, 1, {"iter_3.pth"}, True),  # The only good one is not deleted for one that may fail.
     ],
 )
-def test_on_a_disk_without_room_the_oldest_is_given_up(tmp_path, keep, room, left, problem):
+def test_on_a_full_disk_the_oldest_is_deleted(tmp_path, keep, room, left, problem):
     train(tmp_path / "run", SaveCheckpoint(1, keep=keep), iters=3)
     save = SaveCheckpoint(1, keep=keep)
     with room_for(tmp_path / "run", room):
@@ -264,7 +264,7 @@ def test_on_a_disk_without_room_the_oldest_is_given_up(tmp_path, keep, room, lef
     assert bool(outcome.problem) == problem
 
 
-def test_the_best_and_those_kept_for_ever_are_never_given_up(tmp_path):
+def test_the_best_and_those_kept_forever_are_never_deleted(tmp_path):
     class Falling(Hook):
         """Lets the first validation be the best."""
 
@@ -286,7 +286,7 @@ def test_the_best_and_those_kept_for_ever_are_never_given_up(tmp_path):
     assert CheckpointStore(run_dir).newest() is not None
 
 
-def test_whoever_does_not_wait_for_a_store_finds_that_in_the_summary(tmp_path, url):
+def test_an_interrupted_wait_for_a_store_is_in_the_summary(tmp_path, url):
     def go_away():
         Unreliable.become("hangs")
         threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()

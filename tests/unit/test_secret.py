@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hookloop.checkpoint.snapshot import Snapshot
-from hookloop.data.portable import portable
+from hookloop.data.portable import to_portable
 from hookloop.errors import HookloopError
 from hookloop.runs import plain_yaml
 from hookloop.runs.records import to_json
@@ -42,7 +42,7 @@ def test_no_way_to_disk_lets_it_through(token: Secret) -> None:
     assert to_json(nested) == to_json(shown)
     assert TOKEN not in plain_yaml.dump({"a": [token]})
     assert Snapshot().take(nested) == shown
-    assert portable(nested) == shown
+    assert to_portable(nested) == shown
     assert Text("a", f"{token}!").text == "${secret:UNIT}!"
     assert str(HookloopError(f"bad {token}")) == "bad ${secret:UNIT}"
     trainer = Trainer(torch.nn.Linear(1, 1), config=nested)

@@ -1,13 +1,13 @@
-"""Saving beside the training: one checkpoint at a time per store, and no failure that ends the run.
+"""Save in the background: one checkpoint at a time per store, and no failure ends the run.
 
-A write that fails (a full disk, a lost directory) is reported once and tried again, until it
-succeeds, a newer checkpoint takes its place, or the run ends; the end waits for what can be saved.
-A store that does not answer is waited for as long as its jobs allow, and no longer.
+A write that fails (a full disk, a lost directory) is reported once and tried again until it
+succeeds, a newer checkpoint replaces it, or the run ends; the end waits for what can be saved.
+Training waits for a store that does not answer as long as its jobs allow, and no longer.
 
 Threads write, not processes: torch and the system do nearly all of it without the interpreter's
 lock. While 600 MB are written, a training of small iterations (160 us) is slower by 5 % with a
-thread and by 2 % with a process (bench/saves.py --writer), which would need all buffers in shared
-memory, and care about its own end.
+thread and by 2 % with a process (bench/saves.py --writer). A process would need all buffers in
+shared memory, and code to make sure that it ends.
 """
 
 from __future__ import annotations
@@ -17,108 +17,115 @@ from collections.abc import Callable
 from time import monotonic
 
 from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.lane import MAX_WAIT, Job, Lane
+from hookloop.checkpoint.store_queue import MAX_WAIT, Job, StoreQueue
 
 __all__ = ["MAX_WAIT", "BackgroundSaver", "Job"]
 
 
 class BackgroundSaver:
-    """Does jobs in threads, one for each store.
+    """Runs jobs in threads, one for each store.
 
     Args:
-        announce: Called in a thread when something was saved, to wake whoever wants to know.
+        announce: Called in a thread when a job has finished or was given up.
     """
 
     def __init__(self, announce: Callable[[], None]) -> None:
         self._announce = announce
+        # One condition for all queues, because training waits for all of them at once.
         self._changed = threading.Condition()
-        self._lanes: dict[str, Lane] = {}
-        self._in_a_hurry = False
+        self._queues: dict[str, StoreQueue] = {}
+        self._is_closing = False
 
     @property
     def problem(self) -> str | None:
-        """Why the newest checkpoint of some place is not saved, or None if all are."""
+        """Why the newest checkpoint of some store is not saved, or None if all are."""
         with self._changed:
-            problems = [lane.problem for lane in self._lanes.values() if lane.problem is not None]
+            queues = self._queues.values()
+            problems = [queue.problem for queue in queues if queue.problem is not None]
             return " ".join(problems) or None
 
-    def wait_for_room(self, memory: object) -> bool:
-        """Wait until no checkpoint is being written, so that memory can be used again.
+    def wait_until_free(self, memory: object) -> bool:
+        """Wait until no checkpoint is being written, so that its memory can be used again.
 
-        One that failed and waits to be tried again is given up: a newer one is to come. So is one
-        that waits behind another which takes too long.
+        A checkpoint that failed and waits to be tried again is given up, since a newer one is
+        coming. So is one that waits behind another that takes too long.
 
         Returns:
             Whether the memory can be used; it cannot while a slow store still reads it.
         """
-        lanes = self._lanes.values()
+        queues = self._queues.values()
         with self._changed:
-            for lane in lanes:
-                lane.begin_waiting()
-            while patience := {one: left for one in lanes if (left := one.patience()) > 0}:
+            for queue in queues:
+                queue.reset_waited()
+            while patience := {q: seconds for q in queues if (seconds := q.patience()) > 0}:
                 began = monotonic()
+                # A job that finishes or fails wakes this, and the patience is asked for again.
                 self._changed.wait(min(patience.values()))
-                for lane in patience:
-                    lane.was_waited_for(monotonic() - began)
-            for lane in lanes:
-                lane.make_room()
-            is_free = not any(lane.uses(memory) for lane in lanes)
-        self._tell_losers()
+                for queue in patience:
+                    queue.add_waited(monotonic() - began)
+            for queue in queues:
+                queue.drop_replaced()
+            is_free = not any(queue.is_writing(memory) for queue in queues)
+        self._report_lost()
         return is_free
 
     def submit(self, job: Job) -> None:
         """Queue a job."""
         with self._changed:
-            self._in_a_hurry = False
-            if job.place not in self._lanes:
-                self._lanes[job.place] = Lane(job.place, self._changed, self._announce)
-            self._lanes[job.place].add(job)
+            self._is_closing = False
+            if job.location not in self._queues:
+                self._queues[job.location] = StoreQueue(self._changed, self._announce)
+            self._queues[job.location].add(job)
             self._changed.notify_all()
 
-    def awaits(self, label: str) -> bool:
-        """Tell whether a job of this label is yet to be done."""
+    def has_job(self, label: str) -> bool:
+        """Return whether a job of this label is still to be done."""
         with self._changed:
-            return any(job.label == label for lane in self._lanes.values() for job in lane.jobs)
+            return any(job.label == label for queue in self._queues.values() for job in queue.jobs)
 
-    def news(self) -> list[Saved]:
-        """Return what became durable since the last call; tell the losers that they lost."""
-        self._tell_losers()
+    def take_finished(self) -> list[Saved]:
+        """Return what became durable since the last call; report jobs that were given up."""
+        self._report_lost()
         finished: list[Saved] = []
         with self._changed:
-            for lane in self._lanes.values():
-                finished += lane.finished
-                lane.finished = []
+            for queue in self._queues.values():
+                finished += queue.finished
+                queue.finished = []
         return finished
 
     def close(self) -> None:
         """Wait until everything is durable, has failed for good, or has taken too long.
 
-        Whoever interrupts the wait does not want to wait again.
+        If the wait was interrupted by an exception, the next call does not wait again.
         """
         with self._changed:
             now = monotonic()
-            until = {one: now + one.begin_closing() for one in self._lanes.values()}
+            deadlines = {queue: now + queue.begin_closing() for queue in self._queues.values()}
             self._changed.notify_all()
-            hurried, self._in_a_hurry = self._in_a_hurry, True
-            while not hurried and (left := self._time_left(until)):
+            # The flag stays set if the wait below is left by an exception, such as Ctrl-C.
+            was_interrupted, self._is_closing = self._is_closing, True
+            while not was_interrupted and (left := self._time_left(deadlines)):
                 self._changed.wait(min(left))
-            self._in_a_hurry = False
-            for lane in until:
-                lane.abandon(is_hurried=hurried)
-            done = [lane for lane in until if not lane.jobs]
-        for lane in done:
-            lane.join()
+            self._is_closing = False
+            for queue in deadlines:
+                queue.abandon(was_interrupted=was_interrupted)
+            done = [queue for queue in deadlines if not queue.jobs]
+        # Outside of the condition, which the threads need to end. A queue that still has a job is
+        # stuck in its store and cannot be joined.
+        for queue in done:
+            queue.join()
 
-    def _time_left(self, until: dict[Lane, float]) -> list[float]:
+    def _time_left(self, deadlines: dict[StoreQueue, float]) -> list[float]:
         now = monotonic()
-        return [end - now for lane, end in until.items() if lane.jobs and end > now]
+        return [end - now for queue, end in deadlines.items() if queue.jobs and end > now]
 
-    def _tell_losers(self) -> None:
+    def _report_lost(self) -> None:
+        """Call back for the jobs that were given up, in the thread that asks."""
         lost: list[Job] = []
         with self._changed:
-            for lane in self._lanes.values():
-                lost += lane.lost
-                lane.lost = []
+            for queue in self._queues.values():
+                lost += queue.lost
+                queue.lost = []
         for job in lost:
-            if job.lost is not None:
-                job.lost()
+            if job.on_lost is not None:
+                job.on_lost()

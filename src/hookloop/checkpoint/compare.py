@@ -1,4 +1,4 @@
-"""Two checkpoints held against each other, bit by bit: the proof that a resume was exact."""
+"""Compare two checkpoints bit by bit, to prove that a resume was exact."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 NOT_COMPARED = ("config", "environment", "versions")
-"""Parts that say how a run was made, not how it stands."""
+"""Parts that describe how a run was made, not its state."""
 
 CLOCKS = ("seconds", "started", "begun", "run_id")
-"""Entries of a state that tell the time or name a process, and so differ between two runs."""
+"""Entries of a state that measure time or name a process, and so differ between two runs."""
 
 MEASURED = ("_time", "time_per_sample", "samples_per_second")
 """Endings of metrics that measure the machine; so does everything under ``memory/``."""
@@ -25,9 +25,9 @@ class Difference:
 
     Attributes:
         part: ``model``, ``optimizers``, ``rng``, ...
-        key: The way to the first entry that differs.
+        key: The path to the first entry that differs.
         what: How it differs.
-        count: How many entries of the part do.
+        count: How many entries of the part differ.
     """
 
     part: str
@@ -41,7 +41,7 @@ class Difference:
 
 
 def compare(one: Mapping[str, object], other: Mapping[str, object]) -> list[Difference]:
-    """Compare every tensor and counter; values that measure time are passed over.
+    """Compare every tensor and counter; values that measure time are skipped.
 
     >>> compare({"progress": {"iter": 3}}, {"progress": {"iter": 4}})
     [Difference(part='progress', key='progress.iter', what='3 is not 4', count=1)]
@@ -65,15 +65,15 @@ def _walk(one: object, other: object, key: str) -> Iterator[tuple[str, str]]:
             yield key, what
     elif isinstance(one, Mapping) and isinstance(other, Mapping):
         for name in dict.fromkeys([*one, *other]):
-            if not is_clock(str(name)):
+            if not is_measurement(str(name)):
                 pair = one.get(name, _NOTHING), other.get(name, _NOTHING)
                 yield from _walk(*pair, f"{key}.{name}")
     elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
         if len(one) != len(other):
             yield key, f"{len(one)} entries are not {len(other)}"
         else:
-            for place, pair in enumerate(zip(one, other, strict=True)):
-                yield from _walk(*pair, f"{key}[{place}]")
+            for index, pair in enumerate(zip(one, other, strict=True)):
+                yield from _walk(*pair, f"{key}[{index}]")
     elif not _is_same(one, other):
         yield key, f"{one!r} is not {other!r}"
 
@@ -81,7 +81,7 @@ def _walk(one: object, other: object, key: str) -> Iterator[tuple[str, str]]:
 def _tensors_differ(one: Tensor, other: Tensor) -> str | None:
     if one.dtype != other.dtype or one.shape != other.shape:
         return f"{one.dtype} {tuple(one.shape)} is not {other.dtype} {tuple(other.shape)}"
-    # As bytes, so that NaN equals itself and -0.0 is not 0.0.
+    # Compared as bytes, so that NaN equals itself and -0.0 differs from 0.0.
     bits = [value.contiguous().view(-1).view(torch.uint8) for value in (one, other)]
     if torch.equal(*bits):
         return None
@@ -93,12 +93,13 @@ def _tensors_differ(one: Tensor, other: Tensor) -> str | None:
 
 def _is_same(one: object, other: object) -> bool:
     if isinstance(one, float) and isinstance(other, float):
-        return struct.pack("d", one) == struct.pack("d", other)
+        return struct.pack("d", one) == struct.pack("d", other)  # As bytes, as with tensors.
+    # The type as well: 1, 1.0 and True are equal to Python.
     return type(one) is type(other) and one == other
 
 
-def is_clock(name: str) -> bool:
-    """Return whether an entry of that name measures time or memory, and so differs between runs."""
+def is_measurement(name: str) -> bool:
+    """Return whether an entry of that name measures time or memory, which differ between runs."""
     return name in CLOCKS or name.endswith(MEASURED) or "memory/" in name or "_time/" in name
 
 

@@ -1,9 +1,9 @@
-"""Gradients that wait for an update: state, where an update is spread over several iterations.
+"""Gradients that wait for an update, which are state if an update spans several iterations.
 
-An ordinary iteration leaves none that matter: its gradients were used by the optimizer's step. So
-what belongs to a checkpoint is told by the optimizers: each gradient is marked when a step has used
-it, and one that was added to since then, or is new, is kept. Of a used one only is kept that it was
-there, and it comes back as zeros, which is all that a loop may rely on that clears its gradients.
+After an ordinary iteration no gradient matters any more, because the optimizer's step has used it.
+So each gradient is marked when a step uses it. A gradient that is new, or that was added to since
+then, is saved. Of a used one only its existence is saved. It is restored as zeros: a loop that
+clears its gradients cannot rely on more than that.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from torch.optim import Optimizer
 
 from hookloop.errors import CheckpointError
 
-_USED = "_hookloop_used_at"  # The version of a gradient's numbers when a step used them.
+# An attribute of a gradient: its version when a step used it. torch increments the version at each
+# change in place, so an equal version means that nothing was added since.
+_USED = "_hookloop_used_at"
 
 
 @contextmanager
-def watching_steps(optimizers: Mapping[str, Optimizer]) -> Iterator[None]:
+def marking_used_gradients(optimizers: Mapping[str, Optimizer]) -> Iterator[None]:
     """Mark gradients when their optimizer steps."""
     with ExitStack() as handles:
         for optimizer in set(optimizers.values()):
@@ -30,12 +32,13 @@ def watching_steps(optimizers: Mapping[str, Optimizer]) -> Iterator[None]:
         yield
 
 
-def waiting_gradients(optimizers: Mapping[str, Optimizer]) -> dict[str, object]:
-    """Return the gradients by optimizer and place; None for one that a step has used."""
+def pending_gradients(optimizers: Mapping[str, Optimizer]) -> dict[str, object]:
+    """Return the gradients by optimizer and index; None for one that a step has used."""
     return {
         name: {
-            place: None if _is_used(grad) else _portable(grad)
-            for place, parameter in enumerate(_parameters(optimizer))
+            index: None if _is_used(grad) else _to_state(grad)
+            for index, parameter in enumerate(_parameters(optimizer))
+            # A used one would come back as dense zeros, which cannot be added to a sparse one.
             if (grad := parameter.grad) is not None and not (grad.is_sparse and _is_used(grad))
         }
         for name, optimizer in optimizers.items()
@@ -43,20 +46,20 @@ def waiting_gradients(optimizers: Mapping[str, Optimizer]) -> dict[str, object]:
 
 
 def restore_gradients(optimizers: Mapping[str, Optimizer], state: object, label: str) -> None:
-    """Give parameters back the gradients that waited.
+    """Give parameters back the gradients that waited for an update.
 
     Raises:
         CheckpointError: If they are not those of these parameters.
     """
     for name, grads in (state if isinstance(state, Mapping) else {}).items():
         parameters = _parameters(optimizers[name]) if name in optimizers else []
-        for place, grad in (grads if isinstance(grads, Mapping) else {}).items():
-            if not isinstance(place, int) or not 0 <= place < len(parameters):
+        for index, grad in (grads if isinstance(grads, Mapping) else {}).items():
+            if not isinstance(index, int) or not 0 <= index < len(parameters):
                 raise CheckpointError(
-                    f"'{label}' has a gradient at the place {place!r} of the optimizer '{name}', "
-                    f"which has {len(parameters)} parameters."
+                    f"'{label}' has a gradient with the index {index!r} for the optimizer "
+                    f"'{name}', which has {len(parameters)} parameters."
                 )
-            _restore(parameters[place], grad, f"'{label}': gradient {place} of '{name}'")
+            _restore(parameters[index], grad, f"'{label}': gradient {index} of '{name}'")
 
 
 def _restore(parameter: Tensor, grad: object, where: str) -> None:
@@ -77,12 +80,14 @@ def _restore(parameter: Tensor, grad: object, where: str) -> None:
     if not isinstance(grad, Tensor) or grad.shape != parameter.shape:
         found = tuple(grad.shape) if isinstance(grad, Tensor) else type(grad).__name__
         raise CheckpointError(f"{where} is {found}, its parameter {tuple(parameter.shape)}.")
+    # A copy, because the checkpoint may be loaded again, and backward adds to gradients in place.
     parameter.grad = grad.to(parameter.device, parameter.dtype, copy=True)
 
 
-def _portable(grad: Tensor) -> object:
+def _to_state(grad: Tensor) -> object:
     if not grad.is_sparse:
         return grad.detach()
+    # Indices and values of a sparse tensor can be read only when they are coalesced.
     grad = grad.coalesce()
     return {"indices": grad.indices(), "values": grad.values()}
 

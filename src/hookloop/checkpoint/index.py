@@ -1,4 +1,4 @@
-"""The list of a store's checkpoints: what each holds, how large it is, and its checksum."""
+"""The index of a store: what each checkpoint holds, how large it is, and its checksum."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from hookloop.checkpoint.shape import (
     is_text,
     one_of,
 )
-from hookloop.checkpoint.storage import Storage, is_file_name, put
+from hookloop.checkpoint.storage import Storage, is_file_name, write_all
 from hookloop.runs.records import to_json, to_number
 
 Kind = Literal["periodic", "best", "exception", "other"]
 INDEX = "checkpoints.json"
 
 LARGEST_INDEX = 1 << 26
-"""Bytes of it that are read."""
+"""Bytes of the file that are read at most."""
 
 ENTRY = {
     "name": is_text,
@@ -43,7 +43,7 @@ ENTRY = {
     "validated?": is_flag,
     "time?": is_number,
 }
-"""What an entry has to be: whoever made the directory wrote it."""
+"""What an entry must look like: a stranger may have written the file."""
 
 _log = logging.getLogger("hookloop")
 
@@ -54,27 +54,27 @@ class Saved:
 
     Attributes:
         name: The file's name.
-        place: Directory or URL of the store.
+        location: Directory or URL of the store.
         iter: Iterations completed in it.
         epoch: Epochs completed in it.
         size: Bytes of the file.
-        crc32: Checksum of the file: `hookloop.checkpoint.sums`.
+        crc32: Checksum of the file, see `hookloop.checkpoint.checksum`.
         kind: Why it was saved.
-        owners: The hooks that asked for it; it goes when none of them wants it any more.
-        forever: Whether retention passes it over.
+        owners: The hooks that asked for it; it is deleted when none of them keeps it any more.
+        forever: Whether it is never deleted to make room for newer ones.
         left_out: Parts that it does not hold; if there are any, it cannot be resumed from.
         metrics: The metrics of its own iteration, by their full names; those of the validation
-            are added once it is done.
-        validated: Whether the validation of its own iteration is among them.
+            are added after the validation.
+        validated: Whether the metrics include the validation of its own iteration.
         time: When it was saved.
     """
 
     name: str
-    place: str
+    location: str
     iter: int
     epoch: int
     size: int = 0
-    # SHA-256 of 600 MB would take 0.43 s, and CRC-32 finds a damaged file as well; a published
+    # SHA-256 of 600 MB would take 0.43 s, and CRC-32 detects a damaged file as well. A published
     # file has its SHA-256 in its name.
     crc32: int = 0
     kind: Kind = "other"
@@ -88,29 +88,30 @@ class Saved:
     @property
     def path(self) -> Path:
         """The file, in a local store."""
-        return Path(self.place) / self.name
+        return Path(self.location) / self.name
 
     @property
     def is_resumable(self) -> bool:
-        """Whether a resume may choose it by itself."""
+        """Whether a resume may choose it without being told to."""
+        # A failed run saved the state that led to the failure.
         return self.kind != "exception" and not self.left_out
 
-    def amended(self, validation: Mapping[str, float]) -> Saved:
+    def with_validation(self, validation: Mapping[str, float]) -> Saved:
         """Return the entry with the results of its own validation."""
         return replace(self, metrics={**self.metrics, **validation}, validated=True)
 
 
 class Index:
-    """What a store says it holds, in the order of saving; the file is rewritten at each change.
+    """The entries of a store, in the order of saving; the file is rewritten at each change.
 
     Args:
         storage: Where the files are.
-        place: Directory or URL of the store.
+        location: Directory or URL of the store.
     """
 
-    def __init__(self, storage: Storage, place: str) -> None:
+    def __init__(self, storage: Storage, location: str) -> None:
         self._storage = storage
-        self._place = place
+        self._location = location
         self._entries: dict[str, Saved] | None = None
 
     @property
@@ -119,18 +120,18 @@ class Index:
         return self.load()
 
     @property
-    def known(self) -> dict[str, Saved]:
-        """The same, as far as it was read or written already: the store is not asked."""
+    def loaded_entries(self) -> dict[str, Saved]:
+        """The entries that were already read or written: the store is not asked."""
         return self._entries or {}
 
     def load(self) -> dict[str, Saved]:
-        """Read the list, unless that was done already."""
+        """Read the file on the first call; return the entries."""
         if self._entries is None:
             self._entries = self._read()
         return self._entries
 
     def add(self, saved: Saved) -> Saved:
-        """List a checkpoint; one that two hooks asked for belongs to both."""
+        """Add a checkpoint; one that two hooks asked for belongs to both."""
         others = dict(self.entries)
         same = others.pop(saved.name, None)
         if same is not None and (same.iter, same.kind) == (saved.iter, saved.kind):
@@ -139,19 +140,20 @@ class Index:
         self._write({**others, saved.name: saved})
         return saved
 
-    def change(self, change: Callable[[Saved], Saved | None]) -> None:
-        """Replace entries by what ``change`` returns, None to drop one."""
-        changed = {name: change(one) for name, one in self.entries.items()}
-        self._write({name: one for name, one in changed.items() if one is not None})
+    def update(self, change: Callable[[Saved], Saved | None]) -> None:
+        """Replace each entry by what ``change`` returns; None removes it."""
+        changed = {name: change(entry) for name, entry in self.entries.items()}
+        self._write({name: entry for name, entry in changed.items() if entry is not None})
 
     def _write(self, entries: dict[str, Saved]) -> None:
-        there = set(self._storage.names())  # What somebody deleted is not listed any more.
-        kept = {name: one for name, one in entries.items() if name in there}
-        listed = [asdict(one) for one in kept.values()]
+        existing = set(self._storage.names())  # The user may have deleted some files.
+        kept = {name: entry for name, entry in entries.items() if name in existing}
+        listed = [asdict(entry) for entry in kept.values()]
         for entry in listed:
-            entry.pop("place")  # The directory may be moved.
+            entry.pop("location")  # The directory may be moved.
         text = to_json({"checkpoints": listed}, indent=1) + "\n"
-        self._storage.write(INDEX, lambda file: put(file, text.encode()))
+        self._storage.write(INDEX, lambda file: write_all(file, text.encode()))
+        # Only now: if the write fails and is tried again, it starts from what the file holds.
         self._entries = kept
 
     def _read(self) -> dict[str, Saved]:
@@ -162,20 +164,22 @@ class Index:
         try:
             listed = json.loads(text)
             check_state(listed, {"checkpoints": Each(ENTRY)})
-            entries = [self._entry(one) for one in listed["checkpoints"]]
+            entries = [self._entry(entry) for entry in listed["checkpoints"]]
         except (ValueError, RecursionError) as error:
-            _log.warning("'%s/%s' cannot be read and is made anew: %s", self._place, INDEX, error)
+            # Not fatal: checkpoints that are not listed are found by looking through the files.
+            _log.warning("'%s/%s' cannot be read and is rebuilt: %s", self._location, INDEX, error)
             return {}
-        return {one.name: one for one in entries}
+        return {entry.name: entry for entry in entries}
 
     def _entry(self, entry: Mapping[str, object]) -> Saved:
-        known = {field.name for field in fields(Saved)}  # A later version may write more.
-        values = {name: value for name, value in entry.items() if name in known}
+        # A later version may write fields that this one does not have.
+        field_names = {field.name for field in fields(Saved)} - {"location"}
+        values = {name: value for name, value in entry.items() if name in field_names}
         for name in ("owners", "left_out"):
             values[name] = tuple(values.get(name) or ())  # type: ignore[arg-type]
         if not is_file_name(str(values["name"])):
-            # A name that leads elsewhere would let retention delete any file.
+            # A name that leads out of the directory would let `prune` delete any file.
             raise ValueError(f"{values['name']!r} is not the name of a file in it")
         metrics = values.get("metrics") or {}
         values["metrics"] = {n: to_number(v) for n, v in metrics.items()}  # type: ignore[attr-defined]
-        return Saved(place=self._place, **values)  # type: ignore[arg-type]
+        return Saved(location=self._location, **values)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A checkpoint for others: only what is wanted of it, named after its own checksum."""
+"""Publish a checkpoint: only the wanted parts, in a file named after its own checksum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from hookloop.checkpoint.storage import put
+from hookloop.checkpoint.storage import write_all
 from hookloop.checkpoint.store import CheckpointStore, load
 from hookloop.errors import CheckpointError, nearest
 
@@ -22,7 +22,7 @@ Format = Literal["pth", "safetensors"]
 
 DIGITS = 8
 METADATA = "hookloop"
-"""Under which key of a safetensors file's header the metadata stand."""
+"""Key of the metadata in the header of a safetensors file."""
 
 
 def publish(
@@ -32,55 +32,55 @@ def publish(
     formats: Sequence[Format],
     metadata: Mapping[str, object] = MappingProxyType({}),
 ) -> list[str]:
-    """Write what ``keys`` name of a checkpoint beside it, and return the names of the files.
+    """Write some parts of a checkpoint next to it; return the names of the files.
 
-    Each is named after the checkpoint and the first digits of the SHA-256 of the very file:
+    Each is named after the checkpoint and the first digits of its own SHA-256:
     ``epoch_5-1a2b3c4d.pth``. A single part is written as it is, so that ``load_state_dict`` takes
-    what ``torch.load`` returns. A safetensors file holds the tensors alone.
+    what ``torch.load`` returns. A safetensors file holds only the tensors.
 
     Args:
         store: Where the checkpoint is.
         name: Its name.
         keys: The parts to publish.
         formats: The kinds of file.
-        metadata: What is to be known of it, in plain values; `read_metadata` returns it.
+        metadata: Plain values that describe it; `read_metadata` returns them.
     """
     checkpoint = store.load(name)
     for key in keys:
         if key not in checkpoint:
-            known = ", ".join(checkpoint)
             raise CheckpointError(
-                f"'{store.place}/{name}' has no '{key}' to publish.{nearest(key, checkpoint)} "
-                f"There are: {known}."
+                f"'{store.location}/{name}' has no '{key}' to publish.{nearest(key, checkpoint)} "
+                f"There are: {', '.join(checkpoint)}."
             )
     parts = {key: checkpoint[key] for key in keys}
-    made = {"pth": _as_torch, "safetensors": _as_safetensors}
+    encoders = {"pth": _as_torch, "safetensors": _as_safetensors}
     written = []
-    for form in formats:
-        data = made[form](parts, metadata)
+    for suffix in formats:
+        # In memory first: the name of the file depends on its contents.
+        data = encoders[suffix](parts, metadata)
         digits = hashlib.sha256(data).hexdigest()[:DIGITS]
-        published = f"{Path(name).stem}-{digits}.{form}"
-        store.storage.write(published, lambda file, data=data: put(file, data))  # type: ignore[misc]
+        published = f"{Path(name).stem}-{digits}.{suffix}"
+        store.storage.write(published, lambda file, data=data: write_all(file, data))  # type: ignore[misc]
         written.append(published)
     return written
 
 
 def read_metadata(path: str | Path) -> dict[str, object]:
-    """Return what is known of a published file; nothing if it has none."""
+    """Return the metadata of a published file; empty if it has none."""
     if str(path).endswith(".safetensors"):
         from safetensors import safe_open
 
         with safe_open(path, "pt") as file:
-            said: object = json.loads((file.metadata() or {}).get(METADATA, "{}"))
+            metadata: object = json.loads((file.metadata() or {}).get(METADATA, "{}"))
     else:
-        said = getattr(load(path), "metadata", {})
-    return dict(said) if isinstance(said, Mapping) else {}
+        metadata = getattr(load(path), "metadata", {})
+    return dict(metadata) if isinstance(metadata, Mapping) else {}
 
 
 def _as_torch(parts: Mapping[str, object], metadata: Mapping[str, object]) -> bytes:
     only = next(iter(parts.values()))
     whole = only if len(parts) == 1 and isinstance(only, Mapping) else parts
-    # An attribute, since an entry of its own would be unexpected to load_state_dict.
+    # An attribute, because load_state_dict would reject one more entry as unexpected.
     published: OrderedDict[str, object] = OrderedDict(whole)
     published.metadata = dict(metadata)  # type: ignore[attr-defined]
     file = io.BytesIO()
@@ -96,21 +96,19 @@ def _as_safetensors(parts: Mapping[str, object], metadata: Mapping[str, object])
         _collect(part, "" if len(parts) == 1 else key, tensors)
     seen: set[int] = set()
     for name, tensor in tensors.items():
-        # The format knows no tied weights: each name has numbers of its own.
+        # The format has no tied weights: each name needs its own numbers.
         tensors[name] = tensor.clone() if tensor.data_ptr() in seen else tensor.contiguous()
         seen.add(tensor.data_ptr())
     return _with_header(save(tensors), {"format": "pt", METADATA: json.dumps(dict(metadata))})
 
 
 def _with_header(data: bytes, metadata: Mapping[str, str]) -> bytes:
-    """Put metadata into a safetensors file.
-
-    The library writes them in any order, and the hash would not be the same again.
-    """
+    """Put metadata into a safetensors file."""
+    # The library writes metadata in random order, so the same contents would get another hash.
     length = int.from_bytes(data[:8], "little")
     header = {"__metadata__": dict(metadata)} | json.loads(data[8 : 8 + length])
     text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # The tensors begin at a multiple of 8.
+    text += b" " * (-len(text) % 8)  # The format aligns the tensors to 8 bytes.
     return len(text).to_bytes(8, "little") + text + data[8 + length :]
 
 

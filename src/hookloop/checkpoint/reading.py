@@ -1,4 +1,4 @@
-"""Reading a checkpoint file: checked for damage, and without running code from it."""
+"""Read a checkpoint file: check it for damage, and run no code from it."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ import re
 
 import torch
 
+from hookloop.checkpoint.checksum import find_damage
 from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.limits import check_archive, check_contents
 from hookloop.checkpoint.storage import Storage
-from hookloop.checkpoint.sums import damage
 from hookloop.errors import CheckpointError
 
 
-def read(storage: Storage, name: str, listed: Saved | None) -> dict[str, object]:
+def read_checkpoint(storage: Storage, name: str, listed: Saved | None) -> dict[str, object]:
     """Read a checkpoint; only tensors and plain containers are accepted, so no code can run.
 
     Args:
-        storage: Where it is.
-        name: The file.
-        listed: What the index says of it, if it does.
+        storage: Where the file is.
+        name: Its name.
+        listed: Its entry in the index, if it has one.
 
     Raises:
-        CheckpointError: If it is missing, damaged, or no checkpoint at all.
+        CheckpointError: If it is missing, damaged, or not a checkpoint at all.
     """
     label = f"{storage.url}/{name}"
     try:
         if name not in storage.names():
             raise CheckpointError(f"'{label}' is missing.")
+        # Before torch opens it: a crafted archive could fill the memory while it is unpacked.
         _verify(storage, name, listed)
         with storage.open(name) as file:
             checkpoint = torch.load(file, map_location="cpu", weights_only=True)
         check_contents(checkpoint, storage.size(name))
     except CheckpointError:
         raise
-    except Exception as error:  # torch raises nearly anything over a damaged file.
+    except Exception as error:  # torch raises errors of nearly any type for a damaged file.
         raise CheckpointError(f"'{label}' cannot be loaded: {_reason(error)}") from error
     if not isinstance(checkpoint, dict):
         raise CheckpointError(f"'{label}' holds a {type(checkpoint).__name__}, not a checkpoint.")
@@ -43,7 +44,7 @@ def read(storage: Storage, name: str, listed: Saved | None) -> dict[str, object]
 
 
 def _verify(storage: Storage, name: str, listed: Saved | None) -> None:
-    """Refuse a file whose bytes are not those that were written."""
+    """Reject a file whose bytes are not those that were written."""
     label, size = f"{storage.url}/{name}", storage.size(name)
     if size == 0:
         raise CheckpointError(f"'{label}' is empty.")
@@ -53,13 +54,14 @@ def _verify(storage: Storage, name: str, listed: Saved | None) -> None:
         )
     with storage.open(name) as file:
         check_archive(file, size)
-        if what := damage(file, listed.crc32 if listed is not None else None):
-            raise CheckpointError(f"'{label}' is damaged: {what}.")
+        if damage := find_damage(file, listed.crc32 if listed is not None else None):
+            raise CheckpointError(f"'{label}' is damaged: {damage}.")
 
 
 def _reason(error: Exception) -> str:
-    """Say what is wrong; torch's own words advise to load it all the same, and run its code."""
+    """Return what is wrong with a file, in a line."""
     text = str(error).strip()
+    # The message of torch advises to load the file with weights_only=False, which runs its code.
     if isinstance(error, pickle.UnpicklingError):
         foreign = re.search(r"GLOBAL ([\w.]+)", text)
         what = f" ({foreign[1]})" if foreign else ""

@@ -1,7 +1,7 @@
-"""The place in a schedule, apart from its shape.
+"""The state of a learning-rate schedule: its position, apart from its shape.
 
-A checkpoint holds what has moved since the schedule was built. Given to a schedule that was built
-longer, for a run that is to go on for longer, it leads to the same place on the longer curve.
+A checkpoint holds what has changed since the schedule was built. Loaded into a schedule that was
+built for a longer run, it leads to the same position on the longer curve.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from torch import Tensor
 
-from hookloop.checkpoint.shape import is_alike
+from hookloop.checkpoint.shape import has_same_form
 
 if TYPE_CHECKING:
     from torch.optim.lr_scheduler import LRScheduler
@@ -24,7 +24,7 @@ State = dict[str, object]
 
 
 class ScheduleState:
-    """Remembers how a scheduler was built, to tell its place from its shape.
+    """Remembers how a scheduler was built, to separate its position from its shape.
 
     Args:
         scheduler: One that has not stepped yet.
@@ -32,48 +32,52 @@ class ScheduleState:
 
     def __init__(self, scheduler: LRScheduler) -> None:
         self._scheduler = scheduler
+        # A copy, because the state_dict of a scheduler shares its lists with the scheduler.
         self._built: State = copy.deepcopy(scheduler.state_dict())
 
     def state_dict(self) -> State:
-        """Return what moved, and the shape it moved on."""
-        moved = _moved(self._built, self._scheduler.state_dict())
-        return {"place": moved, "shape": _shape(self._built)}
+        """Return what has changed, and the shape that it belongs to."""
+        changed = _changed(self._built, self._scheduler.state_dict())
+        return {"place": changed, "shape": _shape(self._built)}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Go to the place; on another shape, the learning rate becomes what it is there."""
-        place = cast("State", state["place"])
-        _check(self._scheduler, self._built, place)
-        self._scheduler.load_state_dict(_placed(self._built, place))
+        """Go to the position; on another shape, set the learning rate of that position."""
+        position = cast("State", state["place"])
+        _check(self._scheduler, self._built, position)
+        self._scheduler.load_state_dict(_merged(self._built, position))
         if _shape(self._built) != state["shape"]:
             _join_curve(self._scheduler)
 
 
-def _check(scheduler: object, built: Mapping[str, object], place: Mapping[str, object]) -> None:
-    """Reject a place that the schedule cannot be at: torch sets whatever it is given."""
-    if not is_alike(place, built) or any(hasattr(type(scheduler), str(name)) for name in place):
-        raise ValueError("it is not a place in this schedule")
-    inner, saved = built.get(INNER), place.get(INNER)
+def _check(scheduler: object, built: Mapping[str, object], position: Mapping[str, object]) -> None:
+    """Reject a position that the schedule cannot have."""
+    # torch sets an attribute for every entry, so an entry named like a method would replace it.
+    is_method = any(hasattr(type(scheduler), str(name)) for name in position)
+    if not has_same_form(position, built) or is_method:
+        raise ValueError("it is not a position in this schedule")
+    inner, saved = built.get(INNER), position.get(INNER)
     if isinstance(inner, list) and isinstance(saved, list):
-        for one, theirs, ours in zip(getattr(scheduler, INNER), saved, inner, strict=True):
-            _check(one, ours, theirs)
+        for part, theirs, ours in zip(getattr(scheduler, INNER), saved, inner, strict=True):
+            _check(part, ours, theirs)
 
 
-def _moved(built: Mapping[str, object], now: Mapping[str, object]) -> State:
-    moved: State = {}
+def _changed(built: Mapping[str, object], now: Mapping[str, object]) -> State:
+    changed: State = {}
     for key, value in now.items():
         if key == INNER and isinstance(value, list):
             inner = cast("list[State]", built[key])
-            moved[key] = [_moved(*pair) for pair in zip(inner, value, strict=True)]
+            changed[key] = [_changed(*pair) for pair in zip(inner, value, strict=True)]
+        # A comparison of tensors is a tensor and not a bool, so they are always kept.
         elif key not in built or isinstance(value, Tensor) or built[key] != value:
-            moved[key] = value
-    return moved
+            changed[key] = value
+    return changed
 
 
-def _placed(built: Mapping[str, object], place: Mapping[str, object]) -> State:
-    combined = {**built, **place}
-    inner, saved = built.get(INNER), place.get(INNER)
+def _merged(built: Mapping[str, object], position: Mapping[str, object]) -> State:
+    combined = {**built, **position}
+    inner, saved = built.get(INNER), position.get(INNER)
     if isinstance(inner, list) and isinstance(saved, list):
-        combined[INNER] = [_placed(*pair) for pair in zip(inner, saved, strict=True)]
+        combined[INNER] = [_merged(*pair) for pair in zip(inner, saved, strict=True)]
     return combined
 
 
@@ -82,23 +86,24 @@ def _shape(built: Mapping[str, object]) -> State:
     shape: State = {}
     for key, value in built.items():
         if key == INNER and isinstance(value, list):
-            shape[key] = [_shape(one) for one in value]
+            shape[key] = [_shape(inner) for inner in value]
         elif isinstance(value, int | float | str) or (
-            isinstance(value, list) and all(isinstance(one, int | float) for one in value)
+            isinstance(value, list) and all(isinstance(number, int | float) for number in value)
         ):
             shape[key] = value
     return shape
 
 
 def _join_curve(scheduler: LRScheduler) -> None:
-    """Set the learning rates to where the curve is now.
+    """Set the learning rates to the current point of the curve.
 
     Some schedulers compute a step from the one before. Continued on another curve they would keep
-    the old one's height: a cosine that had come down to zero would stay there for ever.
+    the height of the old one: a cosine that had reached zero would stay there forever.
     """
     inner = getattr(scheduler, INNER, None)
     milestones = getattr(scheduler, "_milestones", None)
     if inner and milestones is not None:
+        # Only the active part of a sequence sets the rate.
         _join_curve(inner[bisect_right(milestones, scheduler.last_epoch)])
         return
     closed_form = getattr(scheduler, "_get_closed_form_lr", None)

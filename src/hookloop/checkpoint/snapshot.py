@@ -15,12 +15,12 @@ from hookloop.secret import redact
 
 Path = tuple[object, ...]
 
-# What `torch.load(weights_only=True)` takes; anything else could be written but never read again.
+# Types that `torch.load(weights_only=True)` accepts. Others could be written but never read again.
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device)
 
 
 class Snapshot:
-    """Copies the tensors of a checkpoint into memory that is kept from one save to the next.
+    """Copies the tensors of a checkpoint into memory that every save uses again.
 
     >>> snapshot, weights = Snapshot(), torch.ones(2)
     >>> taken = snapshot.take({"model": {"w": weights}})
@@ -42,14 +42,15 @@ class Snapshot:
         """
         copying = _Copying(self._buffers)
         copied = cast("dict[str, object]", copying.walk(checkpoint, ()))
+        # Nothing is overwritten before the walk has accepted everything.
         copying.copy()
-        self._buffers = copying.used  # What is not part of the state any more is given back.
+        self._buffers = copying.used  # Buffers of tensors that are gone are released.
         self.nbytes = sum(buffer.nbytes for buffer in self._buffers.values())
         return copied
 
 
 class _Copying:
-    """One copy under way: the buffers it may use again, and the pairs that wait to be copied."""
+    """One copy in progress: the buffers it may use again, and the tensors still to be copied."""
 
     def __init__(self, buffers: Mapping[Path, Tensor]) -> None:
         self._old = buffers
@@ -67,33 +68,35 @@ class _Copying:
             where = ".".join(str(step) for step in path[:3])
             raise CheckpointError(
                 f"The state '{where}' has containers more than {DEEPEST} deep, which no resume "
-                "would accept: keep it flatter."
+                "would accept: make it flatter."
             )
         if isinstance(value, Mapping):
             return self._mapping(value, path)
         if isinstance(value, list | tuple):
-            parts = [self.walk(part, (*path, place)) for place, part in enumerate(value)]
+            parts = [self.walk(part, (*path, index)) for index, part in enumerate(value)]
             return parts if isinstance(value, list) else tuple(parts)
         if isinstance(value, set):
             return {self.walk(part, path) for part in value}
         return _number_or_text(value, path)
 
     def copy(self) -> None:
-        """Fill the buffers; those of a GPU all at once."""
+        """Fill the buffers."""
         with torch.no_grad():
             for buffer, source in self._pairs:
                 buffer.copy_(source, non_blocking=True)
+        # One wait for all copies from a GPU, instead of one for each.
         if any(source.is_cuda for _, source in self._pairs):
             torch.cuda.synchronize()
 
     def _mapping(self, value: Mapping[object, object], path: Path) -> dict[object, object]:
         is_module = hasattr(value, "_metadata")
         copied: dict[object, object] = {
-            # Names of parameters are code: no secret is replaced in them.
+            # Names of parameters come from the code. If one happens to equal a secret, replacing
+            # it would make the checkpoint unusable.
             key if is_module else self.walk(key, path): self.walk(part, (*path, key))
             for key, part in value.items()
         }
-        if is_module:  # The versions of its parts go along.
+        if is_module:  # load_state_dict reads the versions of the modules from here.
             copied = OrderedDict(copied)
             vars(copied)["_metadata"] = value._metadata  # type: ignore[attr-defined]
         return copied
@@ -101,24 +104,25 @@ class _Copying:
     def _tensor(self, value: Tensor, path: Path) -> Tensor:
         if value.layout is not torch.strided or value.is_quantized:
             return value.to("cpu", copy=True)
-        # Tied weights share their memory, and go on to share it in the file.
-        same = (value.data_ptr(), value.dtype, value.shape, value.stride())
-        if value.numel() and same in self._seen:
-            return self._seen[same]
+        # Tied weights share memory, and must share it in the file as well. Empty tensors all have
+        # the address 0, so they say nothing about sharing.
+        identity = (value.data_ptr(), value.dtype, value.shape, value.stride())
+        if value.numel() and identity in self._seen:
+            return self._seen[identity]
         buffer = self._buffer(value, path)
-        self.used[path] = self._seen[same] = buffer
+        self.used[path] = self._seen[identity] = buffer
         self._pairs.append((buffer, value))
         return buffer
 
     def _buffer(self, like: Tensor, path: Path) -> Tensor:
         kept = self._old.get(path)
-        if kept is not None and _is_alike(kept, like):
+        if kept is not None and _fits(kept, like):
             return kept
-        pinned = like.is_cuda  # Only into pinned memory does a copy from the GPU not block.
+        pinned = like.is_cuda  # A copy from the GPU is asynchronous only into pinned memory.
         return torch.empty_like(like, device="cpu", pin_memory=pinned)
 
 
-def _is_alike(kept: Tensor, like: Tensor) -> bool:
+def _fits(kept: Tensor, like: Tensor) -> bool:
     return kept.shape == like.shape and kept.dtype == like.dtype and kept.stride() == like.stride()
 
 
@@ -127,7 +131,7 @@ def _base_of(value: int | float | complex) -> type[int] | type[float] | type[com
 
 
 def _number_or_text(value: object, path: Path) -> object:
-    """Turn a number of NumPy, or of an enumeration, into a plain one; refuse everything else."""
+    """Turn a number of NumPy or of an enum into a plain one; reject everything else."""
     if isinstance(value, str):
         return str.__str__(redact(value))
     if isinstance(value, int | float | complex):
@@ -137,6 +141,6 @@ def _number_or_text(value: object, path: Path) -> object:
         return item()
     where = ".".join(str(step) for step in path)
     raise CheckpointError(
-        f"The state '{where}' holds a {type(value).__name__}, which a checkpoint cannot give back: "
-        "keep tensors, numbers, text and plain containers in it."
+        f"The state '{where}' holds a {type(value).__name__}, which cannot be loaded from a "
+        "checkpoint: use tensors, numbers, text and plain containers."
     )

@@ -1,4 +1,4 @@
-"""Places that can hold checkpoints: a local directory, or anything that fsspec reaches."""
+"""Storage for checkpoints: a local directory, or any file system that fsspec reaches."""
 
 from __future__ import annotations
 
@@ -20,59 +20,59 @@ PROTOCOLS = frozenset(
         *("http", "https", "box", "gdrive", "dbfs", "wandb"),
     }
 )
-"""What a place may begin with: file systems that hold files and nothing else.
+"""Protocols that a URL may have: file systems that hold files and nothing else.
 
-fsspec knows others that compute what they show, or chain one system over another with ``::``; some
-of its versions run code that is written in such a URL.
+fsspec has others that compute their contents, or chain one system over another with ``::``. Some
+versions of fsspec run code that such a URL contains.
 """
 
 
 class Storage(Protocol):
-    """Files by name; a file that can be seen is whole."""
+    """Files by name; a file that is listed is whole."""
 
     url: str
 
     def write(self, name: str, write: Write) -> None:
-        """Make a file, or leave no trace of it: an older one of its name stays as it was."""
+        """Write a file, or leave no trace: on failure an older file of this name stays."""
 
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
 
-    def copy(self, name: str, other: str) -> None:
-        """Make a file available under another name, or leave no trace of that."""
+    def copy(self, name: str, new_name: str) -> None:
+        """Make a file available under another name, or leave no trace."""
 
     def remove(self, name: str) -> None:
-        """Delete a file; one that is gone already is no fault."""
+        """Delete a file; it is not an error if it is already gone."""
 
     def names(self) -> list[str]:
         """List the files."""
 
     def size(self, name: str) -> int:
-        """Tell the size of a file in bytes."""
+        """Return the size of a file in bytes."""
 
     def free_bytes(self) -> int | None:
-        """Tell how much more fits, if the place can tell."""
+        """Return the free space in bytes, or None if it is unknown."""
 
     def clean(self) -> list[str]:
         """Delete what a killed process left half written; return the names."""
 
 
-def open_storage(place: str | Path) -> Storage:
+def open_storage(location: str | Path) -> Storage:
     """Open a directory, or a URL such as ``s3://bucket/runs``.
 
     >>> open_storage("checkpoints").url
     'checkpoints'
     """
-    return RemoteStorage(str(place)) if is_url(place) else LocalStorage(Path(place))
+    return RemoteStorage(str(location)) if is_url(location) else LocalStorage(Path(location))
 
 
-def is_url(place: str | Path) -> bool:
-    """Tell whether a place is reached through fsspec."""
-    return "://" in str(place)
+def is_url(location: str | Path) -> bool:
+    """Return whether a location is a URL, which is reached through fsspec."""
+    return "://" in str(location)
 
 
 def is_file_name(name: str) -> bool:
-    """Return whether a text names a file of a store, and nothing beside, above or hidden in it.
+    """Return whether a text is the name of a visible file, and not a path.
 
     >>> is_file_name("epoch_1.pth"), is_file_name("../epoch_1.pth"), is_file_name(".lock")
     (True, False, False)
@@ -80,22 +80,23 @@ def is_file_name(name: str) -> bool:
     return bool(name) and name[0] != "." and not set(name) & set("/\\\0")
 
 
-def put(file: BinaryIO, data: bytes | bytearray | memoryview) -> None:
-    """Write all of the data: an unbuffered file may take a part at a time."""
+def write_all(file: BinaryIO, data: bytes | bytearray | memoryview) -> None:
+    """Write all of the data, however many calls that takes."""
     rest = memoryview(data)
+    # An unbuffered file may accept only a part of what it is given.
     while rest:
         rest = rest[file.write(rest) :]
 
 
 class LocalStorage:
-    """A local directory. What was written survives a crash of the machine."""
+    """A local directory. A file that was written survives a crash of the machine."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.url = str(directory)
 
     def write(self, name: str, write: Write) -> None:
-        """Write beside the final place, then move there; both are flushed to the disk."""
+        """Write a hidden file, then rename it; both steps are flushed to the disk."""
 
         def write_path(path: Path) -> None:
             with path.open("wb", buffering=0) as file:
@@ -104,29 +105,32 @@ class LocalStorage:
         self.write_path(name, write_path)
 
     def write_path(self, name: str, write: Callable[[Path], None]) -> None:
-        """Do the same with somebody who makes a file of a path."""
+        """Do the same with a function that writes to a path instead of an open file."""
         self.directory.mkdir(parents=True, exist_ok=True)
         staged = self._staged(name)
         try:
-            # Not made in advance: ext4 writes a file that was emptied at once when it is closed,
-            # which takes two to three times as long.
+            # An old file is deleted instead of truncated: ext4 flushes a truncated file at once
+            # when it is closed, which takes two to three times as long.
             staged.unlink(missing_ok=True)
             write(staged)
+            # The contents must reach the disk before the name does: after a crash of the machine
+            # the name could otherwise lead to an empty file.
             _sync(staged)
             os.replace(staged, self.directory / name)
         except BaseException:
             staged.unlink(missing_ok=True)
             raise
+        # The rename itself is durable only once the directory is flushed.
         _sync(self.directory)
 
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
         return (self.directory / name).open("rb")
 
-    def copy(self, name: str, other: str) -> None:
-        """Link the file, which takes no space; copy it where links are not to be had."""
-        source, staged = self.directory / name, self._staged(other)
-        if name == other:
+    def copy(self, name: str, new_name: str) -> None:
+        """Link the file, which takes no space; copy it where links are not supported."""
+        source, staged = self.directory / name, self._staged(new_name)
+        if name == new_name:
             return
         staged.unlink(missing_ok=True)
         try:
@@ -135,10 +139,11 @@ class LocalStorage:
             raise
         except OSError:
             with source.open("rb") as file:
-                self.write(other, lambda target: shutil.copyfileobj(file, target, 1 << 22))
+                self.write(new_name, lambda target: shutil.copyfileobj(file, target, 1 << 22))
             return
-        os.replace(staged, self.directory / other)
-        staged.unlink(missing_ok=True)  # Where both are one file already, renaming does nothing.
+        # Linked under a hidden name first, because os.link does not replace an existing file.
+        os.replace(staged, self.directory / new_name)
+        staged.unlink(missing_ok=True)  # If both are already the same file, rename does nothing.
         _sync(self.directory)
 
     def remove(self, name: str) -> None:
@@ -152,16 +157,16 @@ class LocalStorage:
         return sorted(p.name for p in self.directory.iterdir() if p.is_file() and p.name[0] != ".")
 
     def size(self, name: str) -> int:
-        """Tell the size of a file."""
+        """Return the size of a file."""
         return (self.directory / name).stat().st_size
 
     def free_bytes(self) -> int | None:
-        """Tell how much more fits on the disk."""
+        """Return the free space on the disk."""
         self.directory.mkdir(parents=True, exist_ok=True)
         return shutil.disk_usage(self.directory).free
 
     def frees(self, name: str) -> bool:
-        """Return whether deleting a file makes room: not if it is there under two names."""
+        """Return whether deleting a file frees space: not if it has a second name."""
         return (self.directory / name).stat().st_nlink == 1
 
     def clean(self) -> list[str]:
@@ -177,14 +182,14 @@ class LocalStorage:
 
 
 NOT_FOR_DIRECTORIES = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EACCES)
-"""What systems and network drives answer that cannot flush a directory."""
+"""Errors of systems and network drives that cannot flush a directory."""
 
 
 def _sync(path: Path) -> None:
     """Flush a file, or the names in a directory, to the disk."""
     is_directory = path.is_dir()
     try:
-        # Windows flushes only what may be written to, and opens no directory.
+        # Windows flushes only files that are open for writing, and cannot open a directory.
         descriptor = os.open(path, os.O_RDONLY if is_directory else os.O_RDWR)
     except PermissionError:
         if is_directory:
@@ -206,20 +211,20 @@ def _check_protocol(url: str) -> None:
     protocol = url.partition("://")[0]
     if "::" in url:
         raise CheckpointError(
-            f"'{url}' cannot be opened: chained URLs, with '::', are not accepted. Name the store "
-            "itself."
+            f"'{url}' cannot be opened: chained URLs, with '::', are not accepted. Use the URL of "
+            "the store itself."
         )
-    # What the program has registered with fsspec by itself is the user's own choice.
+    # A protocol that the program itself has registered with fsspec is the user's own choice.
     if protocol not in PROTOCOLS and protocol not in registry:
         raise CheckpointError(
-            f"'{url}' cannot be opened: '{protocol}' is not among the protocols that are accepted."
+            f"'{url}' cannot be opened: '{protocol}' is not one of the accepted protocols."
             f"{nearest(protocol, PROTOCOLS)} If you trust it, call "
             f"fsspec.get_filesystem_class('{protocol}') first."
         )
 
 
 class RemoteStorage:
-    """A directory of any file system of fsspec, whose files appear when they are complete."""
+    """A directory in a file system of fsspec; a file appears when it is complete."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -232,47 +237,47 @@ class RemoteStorage:
         self.url = url.rstrip("/")
         try:
             self._files, self._path = url_to_fs(url)
-        except (ImportError, ValueError) as error:  # No such protocol, or its package is missing.
+        except (ImportError, ValueError) as error:  # Unknown protocol, or its package is missing.
             raise CheckpointError(f"'{url}' cannot be opened: {error}.") from error
 
     def write(self, name: str, write: Write) -> None:
-        """Write a file; in a transaction it appears when it is complete, or not at all."""
+        """Write a file; because of the transaction it appears complete or not at all."""
         self._files.makedirs(self._path, exist_ok=True)
-        with self._files.transaction, self._files.open(self._at(name), "wb") as file:
+        with self._files.transaction, self._files.open(self._path_of(name), "wb") as file:
             write(file)
 
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
-        return cast("BinaryIO", self._files.open(self._at(name), "rb"))
+        return cast("BinaryIO", self._files.open(self._path_of(name), "rb"))
 
-    def copy(self, name: str, other: str) -> None:
+    def copy(self, name: str, new_name: str) -> None:
         """Copy a file within the store."""
-        if name != other:
-            self._files.copy(self._at(name), self._at(other))
+        if name != new_name:
+            self._files.copy(self._path_of(name), self._path_of(new_name))
 
     def remove(self, name: str) -> None:
         """Delete a file."""
-        if self._files.exists(self._at(name)):
-            self._files.rm(self._at(name))
+        if self._files.exists(self._path_of(name)):
+            self._files.rm(self._path_of(name))
 
     def names(self) -> list[str]:
-        """List the files, as they are now and not as they were when last looked at."""
-        self._files.invalidate_cache()
+        """List the files as they are now."""
+        self._files.invalidate_cache()  # fsspec would return the listing of the last call.
         if not self._files.exists(self._path):
             return []
         return sorted(str(p).rsplit("/", 1)[-1] for p in self._files.ls(self._path, detail=False))
 
     def size(self, name: str) -> int:
-        """Tell the size of a file."""
-        return int(self._files.size(self._at(name)))
+        """Return the size of a file."""
+        return int(self._files.size(self._path_of(name)))
 
     def free_bytes(self) -> int | None:
-        """A store does not tell."""
+        """Return None: remote stores do not report it."""
         return None
 
     def clean(self) -> list[str]:
-        """Nothing: a file that was not completed never appeared."""
+        """Return nothing: a file that was not completed never appeared."""
         return []
 
-    def _at(self, name: str) -> str:
+    def _path_of(self, name: str) -> str:
         return f"{self._path.rstrip('/')}/{name}"

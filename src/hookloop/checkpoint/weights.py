@@ -1,4 +1,4 @@
-"""Pre-trained weights: those of a checkpoint, renamed and chosen as the new model needs them."""
+"""Pre-trained weights: those of a file, renamed and selected to fit the new model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = logging.getLogger("hookloop")
 
 @dataclass(frozen=True)
 class Report:
-    """What became of each name when weights were loaded."""
+    """What happened to each name when weights were loaded."""
 
     loaded: list[str]
     missing: list[str]
@@ -39,15 +39,15 @@ class Report:
 
 @dataclass(frozen=True)
 class Pretrained:
-    r"""Weights to begin with.
+    r"""Weights to start from.
 
     Args:
         path: A checkpoint (ours, a plain state dict, one with ``state_dict`` or ``model``), or a
             safetensors file.
-        rename: Regular expressions and what to put in their place, applied to the file's names.
-        strip_prefix: Prefixes to take off, for example ``module.``.
+        rename: Regular expressions and their replacements, applied to the names in the file.
+        strip_prefix: Prefixes to remove, for example ``module.``.
         partial: Whether names may be missing, unexpected or of another shape; they are reported.
-        averaged: Whether to take the averaged weights, where the checkpoint has them.
+        averaged: Whether to take the averaged weights of the checkpoint.
 
     Example:
         >>> Pretrained("resnet.pth", rename={r"^fc\.": "head."}).name_of("fc.weight")
@@ -61,7 +61,7 @@ class Pretrained:
     averaged: bool = False
 
     def name_of(self, name: str) -> str:
-        """Return the name that a weight of the file has in the model."""
+        """Return the name in the model of a weight in the file."""
         for prefix in self.strip_prefix:
             name = name.removeprefix(prefix)
         for pattern, new in self.rename.items():
@@ -69,7 +69,7 @@ class Pretrained:
         return name
 
     def load_into(self, model: torch.nn.Module) -> Report:
-        """Copy the weights into a model; without ``partial`` every name has to fit."""
+        """Copy the weights into a model; without ``partial`` every name must fit."""
         weights = {self.name_of(name): value for name, value in self._read().items()}
         own = cast("dict[str, Tensor]", model.state_dict())
         wrong = [
@@ -84,6 +84,8 @@ class Pretrained:
             unexpected=[name for name in weights if name not in own],
             mismatched=wrong,
         )
+        # Not a single fitting name is an error even with partial=True: the model would silently
+        # train from its random weights.
         if not fitting or not (self.partial or len(fitting) == len(own) == len(weights)):
             raise CheckpointError(
                 f"load_from '{self.path}' does not fit the model: {report}. Rename with rename=, "
@@ -110,7 +112,7 @@ class Pretrained:
         if not self.averaged and all(isinstance(value, Tensor) for value in checkpoint.values()):
             return self._named(cast("Mapping[object, Tensor]", checkpoint))
         raise CheckpointError(
-            f"'{self.path}' holds no weights under {' or '.join(keys)}: it has "
+            f"'{self.path}' has no weights under {' or '.join(keys)}: it has "
             f"{', '.join(map(str, checkpoint)) or 'nothing'}."
         )
 
@@ -123,5 +125,6 @@ class Pretrained:
 
 
 def _shape(value: object) -> object:
-    """Return the shape of a tensor; what else a model may keep has its type instead."""
+    """Return the shape of a tensor, or the type of an entry that is not a tensor."""
+    # A module can put anything into its state_dict through get_extra_state().
     return tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__

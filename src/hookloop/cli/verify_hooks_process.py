@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from hookloop import dialects
-from hookloop.checkpoint.compare import is_clock
+from hookloop.checkpoint.compare import is_measurement
 from hookloop.cli.verify_resume_process import make_trainer
 from hookloop.core.hook import Hook, Priority, kind_of
 
@@ -49,7 +49,7 @@ class RecordNumbers(Hook):
 
     def _record(self, run: Run, prefix: str) -> None:
         for name, value in run.metrics.all_latest().items():
-            if name.startswith(prefix) and not is_clock(name):
+            if name.startswith(prefix) and not is_measurement(name):
                 # Hexadecimal shows every bit, also where decimal digits would look the same.
                 self.numbers[f"iteration {run.progress.iter}, {name}"] = float(value).hex()
 

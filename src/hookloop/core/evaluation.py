@@ -16,8 +16,8 @@ from hookloop.core.run import Phase, Run
 from hookloop.core.update import Update, output_of, targets_of
 from hookloop.data.batch import size_of
 from hookloop.data.description import note_batch
-from hookloop.data.prefetch import mover_of
 from hookloop.data.source import Source
+from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError
 from hookloop.every import Every
 from hookloop.metrics.meters import Meters, Metric
@@ -115,7 +115,7 @@ class Evaluation:
     def _evaluate_stream(self, source: Source, span: Span) -> dict[str, Tensor | float]:
         run = self.run
         meters = Meters(self.metrics)
-        move = mover_of(run.device)
+        move = make_transfer(run.device)
         self.batch_number = 0
         for read in source.read():
             self.batch_number += 1

@@ -18,9 +18,9 @@ from hookloop.core.plan import fire
 from hookloop.core.run import Run
 from hookloop.core.update import Update
 from hookloop.data.microbatches import replace_batch
-from hookloop.data.prefetch import mover_of
 from hookloop.data.randomness import Randomness
 from hookloop.data.source import Source
+from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError
 from hookloop.metrics.meters import Metric
 from hookloop.metrics.results import Results
@@ -240,7 +240,7 @@ class Loop:
     def _groups(self) -> Iterator[list[object]]:
         """Read an epoch in groups of microbatches, on the device."""
         groups = self._source().epoch(self.accumulate, self._iters_left())
-        move = mover_of(self.run.device)
+        move = make_transfer(self.run.device)
         return groups if move is None else ([move(batch) for batch in group] for group in groups)
 
     def _iters_left(self) -> int | None:

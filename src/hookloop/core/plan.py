@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from hookloop.core.checks import check_hook, check_names, check_reads_and_writes
 from hookloop.core.hook import Call, Hook, acts_at, interval_at, kind_of, method_of, priority_of
 from hookloop.core.points import MountPoints, Point, PointTable
-from hookloop.data.side_randomness import Place
+from hookloop.data.side_randomness import Observers
 from hookloop.errors import HookError
 from hookloop.every import Every
 
@@ -238,7 +238,7 @@ def _apart(point: Point, *entries: tuple[Call, Hook]) -> Call:
         return entries[0][0]
     calls = Calls.of(point, entries, apart=False)
     each = [(one.hooks[0].name, partial(fire, one)) for one in calls.singly(apart=False)]
-    place = Place(point.name, point.is_busy, partial(fire, calls), each)
+    observers = Observers(point.name, point.is_busy, partial(fire, calls), each)
     begins_run, begins_epoch = point.name == "before_train", point.ahead and point.clock == "epochs"
 
     def call(run: Run, *args: object) -> None:
@@ -246,6 +246,6 @@ def _apart(point: Point, *entries: tuple[Call, Hook]) -> Call:
         at = run.progress.iter
         if begins_run or begins_epoch:
             at = 0 if begins_run else at - run.progress.iter_in_epoch
-        run.side_randomness.lend(place, (run.phase, at), run, *args)
+        run.side_randomness.call_observers(observers, (run.phase, at), run, *args)
 
     return call

@@ -29,7 +29,7 @@ from torch.optim import optimizer as torch_optimizer
 from hookloop.core.plan import fire
 from hookloop.data.batch import is_pair
 from hookloop.data.description import describe, note_batch
-from hookloop.data.microbatches import Microbatches, counting_loss, is_scalar, weight_in
+from hookloop.data.microbatches import Microbatches, is_scalar, loss_or_zero, weight_in
 from hookloop.errors import DataError, ModelError
 from hookloop.metrics.weighted import Weight
 
@@ -290,7 +290,7 @@ def loss_in_output(run: Run) -> Tensor | None:
     if isinstance(output, Mapping):
         if "loss" in output:
             loss = cast("Tensor", output["loss"])
-            return counting_loss(loss, output["weight"]) if "weight" in output else loss
+            return loss_or_zero(loss, output["weight"]) if "weight" in output else loss
         if run.phase != "train":
             return None
         raise ModelError(

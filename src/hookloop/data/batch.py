@@ -1,4 +1,4 @@
-"""One batch: its parts, its size, its way to the device."""
+"""One batch: its parts, its size, and how it moves to a device."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from torch import Tensor
 
 
 def is_pair(batch: object) -> bool:
-    """Tell whether a batch has the common form (inputs, targets)."""
-    return isinstance(batch, (tuple, list)) and len(batch) == 2  # A union would be made anew.
+    """Return whether a batch has the common form (inputs, targets)."""
+    # A tuple of types: `tuple | list` would build a new union at every call.
+    return isinstance(batch, (tuple, list)) and len(batch) == 2
 
 
 def size_of(batch: object) -> int:
-    """Count the samples of a batch: by a tensor or array in it, or a list of other things.
+    """Count the samples of a batch: by a tensor or array in it, or by a list of other values.
 
-    A tensor that stands by itself decides before those in lists, each of which may be a sample. An
-    object counts by ``num_graphs``, ``batch_size``, its attributes or its length, in this order.
+    A tensor outside of lists decides before those in lists, each of which may be a sample. For an
+    object, ``num_graphs``, ``batch_size``, its attributes or its length decide, in this order.
     What has nothing to count is one sample.
 
     >>> size_of({"image": torch.zeros(4, 2), "label": torch.zeros(4)})
@@ -35,7 +36,7 @@ def _size(value: object) -> int | None:
     if (length := _length(value)) is not None:
         return length
     if not _is_plain(value):
-        return _said(value)
+        return _size_of_object(value)
     parts = _parts(value)
     for count in (_length, _listed, _size):
         for part in parts:
@@ -55,13 +56,14 @@ def _length(value: object) -> int | None:
 
 
 def _listed(value: object) -> int | None:
-    """Return the length of a list of samples: of what is no tensor, and no list of any."""
+    """Return the length of a list of samples, or None if it is not such a list."""
     if not isinstance(value, (tuple, list)) or not value:
         return None
     first = value[0]
     if isinstance(first, _SINGLE):
         return len(value) if all(isinstance(one, _SINGLE) for one in value) else None
-    if isinstance(first, Mapping):  # Inputs and targets, which share no key, are no two samples.
+    if isinstance(first, Mapping):
+        # Two samples share keys. Two mappings without a common key are inputs and targets.
         alike = all(isinstance(one, Mapping) and one.keys() & first.keys() for one in value)
         return len(value) if alike else None
     if not all(isinstance(one, (tuple, list)) for one in value):
@@ -75,14 +77,14 @@ _SINGLE = (str, bytes, int, float)
 
 
 def _are_samples(rows: Sequence[Sequence[object]]) -> bool:
-    """Return whether lists are samples, as [(x0, y0), (x1, y1)], and not parts of a batch."""
+    """Return whether lists are samples, like [(x0, y0), (x1, y1)], and not parts of a batch."""
     if not rows:
         return False
     first, *others = rows
     kinds = [_kind(part) for part in first]
     if len(set(kinds)) < 2 or any([_kind(part) for part in row] != kinds for row in others):
         return False
-    # Parts of a batch have one length: (tokens, lengths) of inputs, and the same of targets.
+    # The parts of a batch have the same length, such as (tokens, lengths) of inputs and of targets.
     lengths = {_listed(part) if (n := _length(part)) is None else n for part in first}
     return None in lengths or len(lengths) > 1
 
@@ -91,15 +93,16 @@ def _kind(value: object) -> tuple[type, int]:
     return type(value), len(getattr(value, "shape", ()))
 
 
-def _said(value: object) -> int | None:
-    """Return what an object says of its own size; its attributes may lead anywhere."""
+def _size_of_object(value: object) -> int | None:
+    """Return the size of an object that is not a plain container."""
     for name in ("num_graphs", "batch_size"):
-        if isinstance(said := getattr(value, name, None), int):
-            return said
+        if isinstance(size := getattr(value, name, None), int):
+            return size
+    # One level only, without recursion: attributes may lead back to the object itself.
     for count in (_length, _listed):
         for part in getattr(value, "__dict__", {}).values():
-            if (size := count(part)) is not None:
-                return size
+            if (size_of_part := count(part)) is not None:
+                return size_of_part
     if isinstance(value, (Tensor, *_SINGLE)):
         return None
     return len(value) if isinstance(value, Sized) else None
@@ -115,33 +118,34 @@ def _parts(value: object) -> list[object]:
 
 def to_device(value: object, device: torch.device) -> object:
     """Move the tensors of a batch, whatever they are nested in; other parts stay as they are."""
-    # Only from pinned memory is this asynchronous; elsewhere torch ignores the wish.
+    # This is asynchronous only from pinned memory; otherwise torch ignores the flag.
     return move_tensors(value, device, lambda tensor: tensor.to(device, non_blocking=True))
 
 
 def move_tensors(value: object, device: torch.device, move: Callable[[Tensor], Tensor]) -> object:
-    """Move a batch with a function of one's own for tensors; parts that can do so move themselves.
+    """Move a batch to a device with a function for tensors.
 
     Args:
         value: The batch, or a part of it.
-        device: Where parts are sent that have a method ``to``.
+        device: The target for parts that have a method ``to`` of their own.
         move: Moves a tensor.
     """
 
-    def again(part: object) -> object:
+    def move_part(part: object) -> object:
         return move_tensors(part, device, move)
 
     if isinstance(value, Tensor):
         return move(value)
-    mover = getattr(value, "to", None)  # Tokenizers' batches and their kind move themselves.
-    if isinstance(value, Mapping) and not callable(mover):
-        return {key: again(part) for key, part in value.items()}
+    # The batches of tokenizers are mappings with a method `to`, and must stay of their own type.
+    own_move = getattr(value, "to", None)
+    if isinstance(value, Mapping) and not callable(own_move):
+        return {key: move_part(part) for key, part in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         make = cast("Callable[..., object]", type(value))
-        return make(*(again(part) for part in value))
+        return make(*(move_part(part) for part in value))
     if isinstance(value, tuple | list):
-        return type(value)(again(part) for part in value)
+        return type(value)(move_part(part) for part in value)
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {f.name: again(getattr(value, f.name)) for f in fields(value) if f.init}
+        parts = {f.name: move_part(getattr(value, f.name)) for f in fields(value) if f.init}
         return replace(value, **parts)
-    return mover(device) if callable(mover) else value
+    return own_move(device) if callable(own_move) else value

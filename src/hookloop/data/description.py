@@ -1,4 +1,4 @@
-"""Batches and outputs in words, for messages."""
+"""Describe batches and outputs in messages."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ from torch import Tensor
 
 from hookloop.errors import HookloopError
 
-NOTHING = object()
+NO_OUTPUT = object()
 
 
 def note_batch(
-    error: Exception, phase: str, iteration: int, batch: object, output: object = NOTHING
+    error: Exception, phase: str, iteration: int, batch: object, output: object = NO_OUTPUT
 ) -> None:
-    """Note phase, batch and shapes on an error that torch or the user's code raised.
+    """Add phase, batch and shapes as a note to an error of torch or of the user's code.
 
     Args:
         error: The error.
         phase: ``"train"``, ``"val"`` or ``"test"``.
         iteration: Iterations completed.
         batch: The batch with which it happened.
-        output: The output, if the model was through with it.
+        output: The output, if the model had already returned one.
     """
-    if isinstance(error, HookloopError):  # It explains itself.
+    if isinstance(error, HookloopError):  # Our own messages explain the problem.
         return
-    place = f"in training, iteration {iteration + 1}"
+    where = f"in training, iteration {iteration + 1}"
     if phase != "train":
-        place = f"in the phase {phase}, after iteration {iteration}"
-    note = f"{place}: the batch is {describe(batch)}"
-    if output is not NOTHING:
+        where = f"in the phase {phase}, after iteration {iteration}"
+    note = f"{where}: the batch is {describe(batch)}"
+    if output is not NO_OUTPUT:
         note += f", the output is {describe(output)}"
         if isinstance(output, tuple | list):
+            # Losses of torch fail on a tuple with an error about attributes of a tensor.
             note += (
-                f". The model returned a {type(output).__name__}: take the part that is needed, "
+                f". The model returned a {type(output).__name__}: take the part that you need, "
                 "such as output[0], in loss= and metrics=, or write step="
             )
     error.add_note(note)
@@ -56,7 +57,7 @@ def describe(value: object) -> str:
     if isinstance(value, tuple | list):
         inside = ", ".join([describe(part) for part in value[:_SHOWN]] + _rest(value))
         return f"[{inside}]" if isinstance(value, list) else f"({inside})"
-    shape = getattr(value, "shape", None)  # NumPy's arrays, for one.
+    shape = getattr(value, "shape", None)  # Such as an array of NumPy.
     return type(value).__name__ + (f"{list(shape)}" if isinstance(shape, tuple) else "")
 
 

@@ -1,15 +1,15 @@
-"""The indices of a pass, from its first batch or from the middle, in place of a loader's sampler.
+"""An index sampler that can start in the middle of a pass, in place of a loader's own.
 
-A sampler is an iterator somewhere in its own code, which no checkpoint can hold. It is brought to
-the same place by being asked as often again, from the generators and attributes with which its pass
-began. A sampler of a user's own may besides
+No checkpoint can hold the iterator of a sampler. To bring a new iterator to the same position, it
+is advanced as often as the old one, from the generators and attributes with which the pass began.
+A user's own sampler may also
 
-- draw as it goes: from the second batch on it does so from a random stream of its own, which the
-  model does not disturb, and which is the same when it is asked again;
-- react to the training, by attributes that change meanwhile: they are set to what they were when
-  the checkpoint was made, once it has been brought to its place;
-- be ahead of the training, as the workers' batches are ordered in advance: the indices of these are
-  in the checkpoint.
+- draw during the pass: from the second batch on it draws from a random stream of its own, which the
+  model does not disturb, and which is the same when the sampler is advanced again;
+- react to the training, through attributes that change meanwhile: once the sampler is at its
+  position, they are set to what they were when the checkpoint was made;
+- be ahead of the training, because workers receive indices in advance: the checkpoint holds the
+  indices of those batches.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import cast
 
 import numpy as np
 
-from hookloop.data.kept import NOTHING, is_same, keep
-from hookloop.data.samplers import OwnRandomness, SamplerStates, State
-from hookloop.data.seeding import Sent
+from hookloop.data.attribute_state import NO_STATE, is_equal, to_state
+from hookloop.data.samplers import RandomStream, SamplerStates, State
+from hookloop.data.seeding import GroupTuple
 
 _log = logging.getLogger("hookloop")
 
@@ -33,12 +33,12 @@ _END = object()
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a pass begins.
+class PassStart:
+    """Where a pass starts.
 
     Attributes:
-        skip: Batches that are not wanted.
-        key: What the randomness of samples loaded in workers follows from.
+        skip: Batches to skip.
+        key: The key from which the randomness of samples loaded in workers is derived.
         passes: The number of the pass, from 1.
         rewind: Sets the generators to where they were when the pass began.
     """
@@ -50,18 +50,15 @@ class Place:
 
 
 class SkippingIndices:
-    """An index sampler that can begin in the middle; used by a loader in place of its own.
-
-    The inner sampler is not advanced before the first index is asked for, because it draws its
-    random numbers then, after the loader has drawn its own: as without us.
+    """An index sampler that can start in the middle; a loader uses it in place of its own.
 
     Args:
         inner: The sampler.
-        samplers: What keeps a state in it, to be restored on the way to the place.
-        one_each: Whether it gives a batch of indices at a time.
-        seeds: Whether indices go along with what their samples' seeds follow from.
-        draws_alone: Whether random numbers that it draws later on come from a stream of their own.
-        ahead: Batches that may be ordered before the training wants them.
+        samplers: Those parts of it that have a state, which is restored at the position.
+        is_batched: Whether it returns a batch of indices at a time.
+        seeds: Whether each index is returned with the key of its random numbers.
+        has_own_stream: Whether it draws from a random stream of its own after the first batch.
+        ahead: How many batches may be requested before training needs them.
     """
 
     def __init__(
@@ -69,59 +66,61 @@ class SkippingIndices:
         inner: Iterable[object],
         samplers: SamplerStates,
         *,
-        one_each: bool,
+        is_batched: bool,
         seeds: bool,
-        draws_alone: bool = False,
+        has_own_stream: bool = False,
         ahead: int = 0,
     ) -> None:
         self._inner = inner
         self._samplers = samplers
-        self._one_each = one_each
+        self._is_batched = is_batched
         self._seeds = seeds
-        self._draws_alone = draws_alone
+        self._has_own_stream = has_own_stream
         self._ahead = ahead
-        self._place = Place()
+        self._start = PassStart()
         self._rewinds = False
-        self._left: Mapping[str, object] = {}
+        self._saved: Mapping[str, object] = {}
         self._current: _Pass | None = None
 
-    def prepare(self, place: Place, left: Mapping[str, object], *, rewinds: bool) -> None:
-        """Note where the next pass begins, and whether the generators go back before it does.
+    def prepare(self, start: PassStart, saved: Mapping[str, object], *, rewinds: bool) -> None:
+        """Set where the next pass starts.
 
         Args:
-            place: The place.
-            left: What `state` returned when the pass was left there; may be empty.
-            rewinds: Whether to rewind.
+            start: Where it starts.
+            saved: What `state` returned at this position; may be empty.
+            rewinds: Whether the generators are rewound before the sampler draws the order.
         """
-        self._place, self._left, self._rewinds = place, left, rewinds
+        self._start, self._saved, self._rewinds = start, saved, rewinds
 
     def prime(self) -> None:
-        """Do the skipping now, if the loader has not asked for an index yet."""
-        if self._place.skip and self._current is not None:
+        """Skip now, unless the loader has already asked for an index."""
+        if self._start.skip and self._current is not None:
             self._current.prime()
 
     def state(self, position: int) -> dict[str, object]:
-        """Return how far the sampler is, when that many batches have arrived; may be empty."""
+        """Return how far the sampler is after that many batches; may be empty."""
         return self._current.state(position) if self._current is not None and position else {}
 
     def __iter__(self) -> Iterator[object]:
-        place = self._place
-        own = OwnRandomness(place.key) if self._draws_alone else None
-        self._current = current = _Pass(iter(self._inner), place.skip, own, self._ahead)
+        start = self._start
+        stream = RandomStream(start.key) if self._has_own_stream else None
+        # The inner sampler is not advanced here, but when the first index is asked for: it draws
+        # its random numbers then, after the loader has drawn its own, as in a plain DataLoader.
+        self._current = current = _Pass(iter(self._inner), start.skip, stream, self._ahead)
         if self._rewinds:
-            current.rewind = place.rewind
-        if self._left:
-            current.take_up(self._left, self._samplers)
+            current.rewind = start.rewind
+        if self._saved:
+            current.resume_from(self._saved, self._samplers)
         return self._seeded(current) if self._seeds else current
 
     def __len__(self) -> int:
         return len(cast("Sequence[object]", self._inner))
 
-    def _seeded(self, indices: Iterator[object]) -> Iterator[Sent]:
-        """Give indices what the seeds of their samples follow from: pass and place."""
-        key = self._place.key
-        for batch, group in enumerate(indices, start=self._place.skip):
-            if self._one_each:
+    def _seeded(self, indices: Iterator[object]) -> Iterator[GroupTuple]:
+        """Add to indices the key and the number of their batch, for the seeds of their samples."""
+        key = self._start.key
+        for batch, group in enumerate(indices, start=self._start.skip):
+            if self._is_batched:
                 yield list(cast("Iterable[object]", group)), key, batch
             else:
                 yield [group], key, batch
@@ -131,57 +130,62 @@ class _Pass:
     """An iterator that skips once, at the latest when the first index is asked for.
 
     Args:
-        inner: The sampler's own.
-        skip: Batches that are not wanted.
-        own: The randomness of all batches but the first; None if it draws as it likes.
-        ahead: The newest batches to remember.
+        inner: The sampler's own iterator.
+        skip: Batches to skip.
+        stream: The random stream for all batches after the first; None if the sampler draws from
+            the global generators.
+        ahead: How many of the newest batches to remember.
     """
 
     def __init__(
-        self, inner: Iterator[object], skip: int, own: OwnRandomness | None, ahead: int
+        self, inner: Iterator[object], skip: int, stream: RandomStream | None, ahead: int
     ) -> None:
         self.rewind: Callable[[], None] | None = None
         self._skip = skip
-        self._own = own
+        self._stream = stream
         self._drawn = 0
         self._ended = False
         self._recent: deque[object] | None = None
-        if own is not None or ahead:
+        # torch's samplers without workers are never ahead, and need no record: they stay as fast
+        # as they are.
+        if stream is not None or ahead:
             self._recent = deque(maxlen=1 + ahead)
-            inner = self._noting(inner, self._recent)
+            inner = self._recorded(inner, self._recent)
         self._inner = inner
-        self._left: Mapping[str, object] = {}
+        self._saved: Mapping[str, object] = {}
         self._samplers: SamplerStates | None = None
 
-    def take_up(self, left: Mapping[str, object], samplers: SamplerStates) -> None:
-        """Continue the pass as it was left."""
-        self._left, self._samplers = left, samplers
-        self._skip = cast("int", left["drawn"])
+    def resume_from(self, saved: Mapping[str, object], samplers: SamplerStates) -> None:
+        """Continue the pass from what `state` returned."""
+        self._saved, self._samplers = saved, samplers
+        self._skip = cast("int", saved["drawn"])
 
     def prime(self) -> None:
+        """Skip, once."""
         rewind, self.rewind = self.rewind, None
         skip, self._skip = self._skip, 0
         if rewind is not None:
             rewind()
         next(islice(self._inner, skip, skip), None)
-        left, self._left = self._left, {}
-        if left:
-            self._arrive(left)
+        saved, self._saved = self._saved, {}
+        if saved:
+            self._restore(saved)
 
     def state(self, position: int) -> dict[str, object]:
-        """Return how far the sampler is, if that is more than the position."""
+        """Return how far the sampler is; empty if the position alone tells that."""
         if self._recent is None:
             return {}
         ahead = self._drawn - position
-        recent = [_portable(one) for one in self._recent]
-        if not 0 <= ahead <= len(recent) or NOTHING in recent:
+        recent = [_index_state(index) for index in self._recent]
+        # Indices of a type that no checkpoint can hold: the position has to do.
+        if not 0 <= ahead <= len(recent) or NO_STATE in recent:
             return {}
         return {
             "drawn": self._drawn,
             "ended": self._ended,
             "ahead": recent[len(recent) - ahead :],
             "last": recent[-1] if recent else None,
-            "inside": self._own.state_dict() if self._own is not None else None,
+            "inside": self._stream.state_dict() if self._stream is not None else None,
         }
 
     def __iter__(self) -> Iterator[object]:
@@ -192,18 +196,17 @@ class _Pass:
             self.prime()
         return next(self._inner)
 
-    def _noting(self, indices: Iterator[object], recent: deque[object]) -> Iterator[object]:
-        """Keep count; let a sampler draw undisturbed by the model, and the other way round.
-
-        The first time it draws as without us, since most samplers then draw for the whole pass.
-        """
-        own = self._own
-        for index in islice(indices, 1) if own is not None else indices:
+    def _recorded(self, indices: Iterator[object], recent: deque[object]) -> Iterator[object]:
+        """Count and remember the indices; give a sampler its own random stream."""
+        stream = self._stream
+        # The first batch is drawn from the global generators, as in a plain DataLoader: most
+        # samplers draw the whole order then.
+        for index in islice(indices, 1) if stream is not None else indices:
             self._drawn += 1
             recent.append(index)
             yield index
-        while own is not None:
-            with own:
+        while stream is not None:
+            with stream:
                 index = next(indices, _END)
             if index is _END:
                 break
@@ -212,31 +215,34 @@ class _Pass:
             yield index
         self._ended = True
 
-    def _arrive(self, left: Mapping[str, object]) -> None:
-        """Set what the sampler depends on to what it was, once it has been asked as often."""
+    def _restore(self, saved: Mapping[str, object]) -> None:
+        """Set what the sampler depends on to what it was, once it is at its position."""
         recent = self._recent
-        if left["ended"]:  # What it does at its end has been done, and is not to be done again.
+        # Code after the last yield has already run in the checkpointed run. It runs here, before
+        # the state is restored, so that its effects are not added to it.
+        if saved["ended"]:
             next(self._inner, None)
         if recent is None or self._samplers is None:
             return
-        now = cast("State", left["samplers"])
-        is_repeated = is_same(self._samplers.now(), now)
-        if not is_repeated:  # They follow the training.
-            self._samplers.restore(now)
-        elif recent and not is_same(_portable(recent[-1]), left["last"]):
+        states = cast("State", saved["samplers"])
+        is_repeated = is_equal(self._samplers.now(), states)
+        if not is_repeated:  # Their attributes also depend on the training.
+            self._samplers.restore(states)
+        elif recent and not is_equal(_index_state(recent[-1]), saved["last"]):
             _log.warning(
-                "The sampler does not repeat itself: asked again, it gave other samples than in "
-                "the run that is resumed. This resume is not exact; give the sampler a "
+                "The sampler does not repeat itself: advanced again, it returned other samples "
+                "than in the run that is resumed. This resume is not exact; give the sampler a "
                 "state_dict() and load_state_dict()."
             )
-        if self._own is not None and left["inside"] is not None:
-            self._own.load_state_dict(cast("Mapping[str, object]", left["inside"]))
-        ahead = cast("list[object]", left["ahead"])
+        if self._stream is not None and saved["inside"] is not None:
+            self._stream.load_state_dict(cast("Mapping[str, object]", saved["inside"]))
+        # Batches that workers had received in advance are sent again, as they were.
+        ahead = cast("list[object]", saved["ahead"])
         recent.clear()
-        recent.extend(ahead or [left["last"]])
+        recent.extend(ahead or [saved["last"]])
         self._inner = chain(ahead, self._inner)
 
 
-def _portable(index: object) -> object:
-    """Return an index, or a batch of them, as a checkpoint can hold it, or `NOTHING`."""
-    return index.tolist() if isinstance(index, np.ndarray) else keep(index)
+def _index_state(index: object) -> object:
+    """Return an index, or a batch of them, in a form for a checkpoint, or `NO_STATE`."""
+    return index.tolist() if isinstance(index, np.ndarray) else to_state(index)

@@ -1,9 +1,9 @@
-"""Microbatches that make one update together, each counted for what it is.
+"""The microbatches of one update, each with its proper weight.
 
-The gradient of a whole batch is the mean of its microbatches' gradients, weighted by what each
-counts for: its samples, or what a step returns as ``"weight"``. All weights are known after the
-last backward pass only. So each loss is divided by what is expected of their sum, and the gradients
-are corrected once if it came out differently.
+The gradient of a whole batch is the mean of the gradients of its microbatches, weighted by their
+samples, or by what a step returns as ``"weight"``. All weights are known only after the last
+backward pass. So each loss is divided by the expected sum of the weights, and the gradients are
+corrected once if the sum turns out differently.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Microbatches:
 
     Args:
         batches: All of them, as they were read.
-        sums: Whether losses are sums, which make up the whole batch's without any weight.
+        sums: Whether losses are sums, which add up to that of the whole batch without weights.
 
     >>> group = Microbatches([torch.zeros(8, 2), torch.zeros(8, 2), torch.zeros(4, 2)])
     >>> [group.share(torch.tensor(1.0), None, torch.zeros(n, 2), None).item() for n in (8, 8, 4)]
@@ -45,15 +45,15 @@ class Microbatches:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the step had no use for any of them."""
+        """Whether the step returned a loss for none of them."""
         return self._expected is None
 
     def share(self, loss: Tensor, counted: Weight | None, batch: object, output: object) -> Tensor:
         """Return a microbatch's share of the loss.
 
         Args:
-            loss: Its loss, a mean over what it counts for.
-            counted: What it counts for, as the step said; None for its samples.
+            loss: Its loss, a mean over its samples or over its weight.
+            counted: The weight that the step returned; None for the number of samples.
             batch: The microbatch, as hooks left it.
             output: What was returned with the loss.
         """
@@ -83,8 +83,9 @@ class Microbatches:
         return {**last, **{name: mean.mean() for name, mean in self._numbers.items()}}
 
     def correct(self, parameters: Iterable[Tensor]) -> None:
-        """Divide the sums of the gradients by what they still have to be, if by anything."""
+        """Divide the gradients by the ratio of the real to the expected weight, if it is not 1."""
         ratio = self._total / (1.0 if self._expected is None else self._expected)
+        # A weight on the device is not compared with 1 in Python, which would wait for the device.
         if isinstance(ratio, Tensor):
             ratio = torch.where(ratio == 0, 1.0, ratio)
         elif self._sums or ratio in (0.0, 1.0):
@@ -107,54 +108,56 @@ class Microbatches:
     def _expect(self, weight: Weight, counted: bool) -> Weight:
         if not counted:
             return float(sum(map(size_of, self._batches)) or 1)
-        # Close to the sum, so that half precision neither overflows nor underflows.
+        # The first weight stands for all: close enough to the sum that half precision neither
+        # overflows nor underflows.
         first = torch.where(weight == 0, 1.0, weight) if isinstance(weight, Tensor) else weight or 1
         return first * len(self._batches)
 
 
 def replace_batch(batches: list[object], batch: object) -> None:
-    """Train on another batch than the one that was read; with several it is not clear on which."""
+    """Train on another batch than the one that was read; reject this for several microbatches."""
     if len(batches) > 1:
         raise HookError(
-            "A hook replaced run.batch at before_train_iter, which comes once for "
+            "A hook replaced run.batch at before_train_iter, which fires once for "
             f"{len(batches)} microbatches: replace each at before_forward."
         )
     batches[0] = batch
 
 
 def is_sum(loss: object) -> bool:
-    """Return whether a loss says of itself that it adds up and does not average."""
+    """Return whether a loss function has ``reduction="sum"``."""
     if isinstance(loss, partial):
         return loss.keywords.get("reduction") == "sum" or is_sum(loss.func)
     return getattr(loss, "reduction", None) == "sum"
 
 
 def weight_in(output: object) -> Weight | None:
-    """Return what was returned as the weight of a batch, or None."""
+    """Return the weight of a batch in the output of a step, or None."""
     if isinstance(output, Mapping) and "weight" in output:
         return check_weight(output["weight"])
     return None
 
 
 def check_weight(weight: object) -> Weight:
-    """Reject what no batch can count for."""
+    """Return a weight as a number or a scalar tensor; reject anything else."""
+    # The value of a tensor is not checked, because reading it would wait for the device.
     if isinstance(weight, Tensor) and weight.numel() == 1:
         return weight.detach().reshape(())
     if not is_scalar(weight) or isinstance(weight, Tensor) or not 0 <= weight < inf:
         shown = f"a tensor of shape {tuple(weight.shape)}" if isinstance(weight, Tensor) else weight
         raise ModelError(
-            f"The 'weight' returned beside the loss is {shown}: it must be one number, such as the "
-            "tokens or pixels that the loss is a mean of. Return anything else by another name."
+            f"The 'weight' returned with the loss is {shown}: it must be one number, such as how "
+            "many tokens or pixels the loss is a mean of. Use another name for anything else."
         )
     return float(weight)
 
 
-def counting_loss(loss: Tensor, weight: object) -> Tensor:
-    """Return 0 in the place of a loss of weight 0: a mean over nothing is NaN."""
-    given = check_weight(weight)
-    if isinstance(given, Tensor):
-        return torch.where(given == 0, 0.0, loss)
-    return loss if given else torch.zeros_like(loss, requires_grad=True)
+def loss_or_zero(loss: Tensor, weight: object) -> Tensor:
+    """Return the loss, or 0 if its weight is 0: a mean over nothing is NaN."""
+    checked = check_weight(weight)
+    if isinstance(checked, Tensor):
+        return torch.where(checked == 0, 0.0, loss)
+    return loss if checked else torch.zeros_like(loss, requires_grad=True)
 
 
 def is_scalar(value: object) -> TypeGuard[Tensor | float]:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.data.seeding import key_of
+from hookloop.data.seeding import derive_key
 
 
 def seed_all(seed: int) -> None:
@@ -21,7 +21,7 @@ def seed_all(seed: int) -> None:
 
 
 class Randomness:
-    """The generators of the process at one moment, and some of a loader's own.
+    """The state of the process's generators at one moment, and of some generators of a loader.
 
     >>> now = Randomness.now()
     >>> first = torch.rand(1)
@@ -35,11 +35,12 @@ class Randomness:
 
     @classmethod
     def now(cls, generators: Sequence[torch.Generator] = (), *, gpus: bool = True) -> Self:
-        """Take the states of Python's, NumPy's, torch's, the GPUs' and the given generators."""
-        kind, keys, place, has_gauss, gauss = np.random.get_state()
+        """Read the states of Python's, NumPy's, torch's, the GPUs' and the given generators."""
+        kind, keys, position, has_gauss, gauss = np.random.get_state()
         state: dict[str, object] = {
             "python": random.getstate(),
-            "numpy": (kind, torch.from_numpy(np.array(keys)), place, has_gauss, gauss),
+            # As a tensor, because a checkpoint holds no arrays of NumPy.
+            "numpy": (kind, torch.from_numpy(np.array(keys)), position, has_gauss, gauss),
             "torch": torch.get_rng_state(),
             "generators": [generator.get_state() for generator in generators],
         }
@@ -53,20 +54,22 @@ class Randomness:
         """Let the generators continue from that moment."""
         version, internal, gauss_next = cast("tuple[int, list[int], float]", self.state["python"])
         random.setstate((version, tuple(internal), gauss_next))
-        kind, keys, place, has_gauss, gauss = cast(
+        kind, keys, position, has_gauss, gauss = cast(
             "tuple[str, Tensor, int, int, float]", self.state["numpy"]
         )
-        np.random.set_state((kind, keys.numpy(), place, has_gauss, gauss))
+        np.random.set_state((kind, keys.numpy(), position, has_gauss, gauss))
         torch.set_rng_state(cast("Tensor", self.state["torch"]))
         saved = cast("list[Tensor]", self.state["generators"])
-        for generator, one in zip(generators, saved, strict=False):
-            generator.set_state(one)
+        # Not strict: the resumed run may have another loader, with more or fewer generators.
+        for generator, state in zip(generators, saved, strict=False):
+            generator.set_state(state)
+        # A checkpoint of a GPU may be continued on a CPU, and the other way round.
         if "cuda" in self.state and torch.cuda.is_available():
             torch.cuda.set_rng_state_all(cast("list[Tensor]", self.state["cuda"]))
         if "mps" in self.state and torch.backends.mps.is_available():
             torch.mps.set_rng_state(cast("Tensor", self.state["mps"]))
 
     def key(self, count: int) -> int:
-        """Condense this moment and a number into a key from which seeds can follow."""
+        """Condense this moment and a number into a key from which seeds are derived."""
         own = cast("list[Tensor]", self.state["generators"])
-        return key_of([cast("Tensor", self.state["torch"]), *own], count)
+        return derive_key([cast("Tensor", self.state["torch"]), *own], count)

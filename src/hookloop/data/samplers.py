@@ -1,9 +1,9 @@
-"""The state of index samplers, and random numbers that are theirs alone.
+"""The state of index samplers, and a random stream for those that draw during a pass.
 
-A pass is continued by drawing its order again from where it began. For torch's own samplers the
-generators are enough. One that a user wrote may keep things of its own, such as a count of epochs
-or the losses of its samples, and may draw random numbers as it goes, between those that the model
-draws.
+A pass continues by drawing its order again, as at its start. For torch's own samplers the
+generators are enough for that. A user's own sampler may have attributes, such as a count of epochs
+or the losses of its samples, and may draw random numbers during the pass, in between those that the
+model draws.
 """
 
 from __future__ import annotations
@@ -14,8 +14,14 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch.utils.data import DataLoader
 
+from hookloop.data.attribute_state import (
+    GENERATOR_TYPES,
+    NO_STATE,
+    is_equal,
+    restore_state,
+    to_state,
+)
 from hookloop.data.generators import access_all
-from hookloop.data.kept import GENERATORS, NOTHING, give_back, is_same, keep
 from hookloop.data.randomness import Randomness
 from hookloop.data.seeding import seed_process
 
@@ -24,13 +30,13 @@ State = list[dict[str, object]]
 
 @runtime_checkable
 class Stateful(Protocol):
-    """What knows its own position: a loader, or a sampler."""
+    """A loader or sampler that keeps its own position."""
 
     def state_dict(self) -> dict[str, object]:
         """Return the position."""
 
     def load_state_dict(self, state: dict[str, object]) -> None:
-        """Go to a position; the next pass continues from there."""
+        """Go to a position; the next pass continues there."""
 
 
 def samplers_of(loader: DataLoader[object]) -> list[object]:
@@ -41,67 +47,68 @@ def samplers_of(loader: DataLoader[object]) -> list[object]:
 
 
 class SamplerStates:
-    """What samplers keep: their ``state_dict``, or those of their attributes that changed.
+    """The state of samplers: their ``state_dict``, or those of their attributes that changed.
 
     Args:
-        samplers: As they were built.
+        samplers: The samplers, as they were built.
     """
 
     def __init__(self, samplers: Sequence[object]) -> None:
-        self._samplers = [one for one in samplers if not is_of_torch(one)]
-        self._built = [{} if isinstance(one, Stateful) else _held(one) for one in self._samplers]
+        self._samplers = [sampler for sampler in samplers if not is_of_torch(sampler)]
+        self._built = [{} if isinstance(s, Stateful) else _attributes(s) for s in self._samplers]
 
     def now(self) -> State:
-        """Return what differs from how they were built; empty if no sampler is a user's own."""
+        """Return what differs from how they were built; empty if all samplers are torch's."""
+        # Only what changed: a sampler may hold an attribute for each of its samples.
         return [
-            one.state_dict() if isinstance(one, Stateful) else _moved(built, _held(one))
-            for one, built in zip(self._samplers, self._built, strict=True)
+            sampler.state_dict()
+            if isinstance(sampler, Stateful)
+            else _changed(built, _attributes(sampler))
+            for sampler, built in zip(self._samplers, self._built, strict=True)
         ]
 
     def generators(self) -> list[object]:
-        """Return the generators that are kept, being attributes of a sampler."""
+        """Return the generators that are attributes of a sampler, and so part of its state."""
         return [
             value
-            for one in self._samplers
-            for value in getattr(one, "__dict__", {}).values()
-            if isinstance(value, GENERATORS)
+            for sampler in self._samplers
+            for value in getattr(sampler, "__dict__", {}).values()
+            if isinstance(value, GENERATOR_TYPES)
         ]
 
     def restore(self, states: State) -> None:
-        """Go back to what `now` returned."""
-        for one, built, state in zip(self._samplers, self._built, states, strict=False):
-            if isinstance(one, Stateful):
-                one.load_state_dict(state)
+        """Restore what `now` returned."""
+        for sampler, built, state in zip(self._samplers, self._built, states, strict=False):
+            if isinstance(sampler, Stateful):
+                sampler.load_state_dict(state)
             else:
-                held = vars(one) if hasattr(one, "__dict__") else {}
-                for name, kept in {**built, **state}.items():
-                    held[name] = give_back(held.get(name), kept)
+                attributes = vars(sampler) if hasattr(sampler, "__dict__") else {}
+                for name, saved in {**built, **state}.items():
+                    attributes[name] = restore_state(attributes.get(name), saved)
 
 
 def is_of_torch(sampler: object) -> bool:
-    """Return whether a sampler is torch's own, which draws the order of a pass at its beginning."""
+    """Return whether a sampler is torch's own, which draws the order when a pass starts."""
     return type(sampler).__module__.startswith("torch.")
 
 
-def _held(holder: object) -> dict[str, object]:
-    held = {name: keep(one) for name, one in getattr(holder, "__dict__", {}).items()}
-    return {name: one for name, one in held.items() if one is not NOTHING}
+def _attributes(holder: object) -> dict[str, object]:
+    states = {name: to_state(value) for name, value in getattr(holder, "__dict__", {}).items()}
+    return {name: state for name, state in states.items() if state is not NO_STATE}
 
 
-def _moved(built: Mapping[str, object], now: Mapping[str, object]) -> dict[str, object]:
-    return {n: one for n, one in now.items() if n not in built or not is_same(built[n], one)}
+def _changed(built: Mapping[str, object], now: Mapping[str, object]) -> dict[str, object]:
+    return {n: state for n, state in now.items() if n not in built or not is_equal(built[n], state)}
 
 
-class OwnRandomness:
-    """A context in which Python's, NumPy's and torch's generators continue where they last were.
-
-    Those of GPUs are left out: no sampler draws from them, and to read them would wait for the GPU.
+class RandomStream:
+    """A context with its own random stream: the global generators continue where it last ended.
 
     >>> import random
-    >>> own = OwnRandomness(3)
-    >>> with own:
+    >>> stream = RandomStream(3)
+    >>> with stream:
     ...     first = random.random()
-    >>> with own:
+    >>> with stream:
     ...     second = random.random()
     >>> random.seed(3)
     >>> (first, second) == (random.random(), random.random())
@@ -109,32 +116,34 @@ class OwnRandomness:
     """
 
     def __init__(self, seed: int) -> None:
-        self._ways = access_all()
+        # Without those of GPUs: no sampler draws from them, and reading them waits for the GPU.
+        self._accesses = access_all()
         self._outside: tuple[Any, Any, Any] = ((), (), ())
-        before = [way.take() for way in self._ways]
+        before = [access.get_state() for access in self._accesses]
         seed_process(seed)
-        python, numpy, torchs = self._ways
-        self._inside = python.take(), numpy.take(), torchs.take()
-        for way, taken in zip(self._ways, before, strict=True):
-            way.put(taken)
+        python, numpy, torch_cpu = self._accesses
+        self._inside = python.get_state(), numpy.get_state(), torch_cpu.get_state()
+        for access, state in zip(self._accesses, before, strict=True):
+            access.set_state(state)
 
     def state_dict(self) -> dict[str, object]:
-        """Return where the generators are inside."""
+        """Return the state of the stream."""
         with self:
             return Randomness.now(gpus=False).state
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Continue inside from what `state_dict` returned."""
+        """Continue the stream from what `state_dict` returned."""
         with self:
             Randomness(state).restore()
 
+    # Entered for every batch, so the three generators are written out instead of looped over.
     def __enter__(self) -> None:
-        python, numpy, torchs = self._ways
+        python, numpy, torch_cpu = self._accesses
         inside = self._inside
-        self._outside = python.take(), numpy.take(), torchs.take()
-        python.put(inside[0])
-        numpy.put(inside[1])
-        torchs.put(inside[2])
+        self._outside = python.get_state(), numpy.get_state(), torch_cpu.get_state()
+        python.set_state(inside[0])
+        numpy.set_state(inside[1])
+        torch_cpu.set_state(inside[2])
 
     def __exit__(
         self,
@@ -142,9 +151,9 @@ class OwnRandomness:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        python, numpy, torchs = self._ways
+        python, numpy, torch_cpu = self._accesses
         outside = self._outside
-        self._inside = python.take(), numpy.take(), torchs.take()
-        python.put(outside[0])
-        numpy.put(outside[1])
-        torchs.put(outside[2])
+        self._inside = python.get_state(), numpy.get_state(), torch_cpu.get_state()
+        python.set_state(outside[0])
+        numpy.set_state(outside[1])
+        torch_cpu.set_state(outside[2])

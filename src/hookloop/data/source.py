@@ -1,4 +1,4 @@
-"""Where batches come from: any iterable, read epoch by epoch, in groups of microbatches."""
+"""A source of batches: any iterable, read epoch by epoch, in groups of microbatches."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from hookloop.data.indices import Place
-from hookloop.data.orders import Orders
+from hookloop.data.indices import PassStart
 from hookloop.data.randomness import Randomness
 from hookloop.data.reader import make_reader
+from hookloop.data.sample_order import OrderMonitor
 from hookloop.errors import DataError, caused_by
 
 Batches = Iterable[object]
@@ -22,13 +22,13 @@ _log = logging.getLogger("hookloop")
 
 
 class Source:
-    """One iterable of batches, under the name that messages give it, and the place in it.
+    """One iterable of batches, its name in messages, and the position in it.
 
     Args:
         data: A DataLoader, a list, any iterable. One that can be read only once (a generator) ends
             the training when it ends.
         name: ``train_data``, ``val_data['clean']``, ...
-        seed_samples: Whether the randomness of samples loaded in workers follows from their place.
+        seed_samples: Whether the randomness of samples loaded in workers depends on their position.
     """
 
     def __init__(self, data: Batches, name: str, *, seed_samples: bool = True) -> None:
@@ -37,16 +37,16 @@ class Source:
         self.data = data
         self.name = name
         self.position = 0
-        """Batches taken from the pass at hand; 0 when none is."""
-        self.tells_passes = False
-        """Whether a sampler is told the number of the pass, where epochs have no borders."""
-        self.when_replaced: Callable[[], None] = lambda: None
-        """Called when there is other data, with other generators."""
-        self._besides: list[Source] = []
+        """Batches taken from the current pass; 0 if there is none."""
+        self.sets_epoch_per_pass = False
+        """Whether each pass calls a sampler's ``set_epoch``, for a training without epochs."""
+        self.on_replaced: Callable[[], None] = lambda: None
+        """Called when the data was replaced, and its generators with it."""
+        self._side_passes: list[Source] = []
         self._passes = 0
         self._seed_samples = seed_samples
         self._reader = make_reader(data, seed_samples=seed_samples)
-        self._orders = Orders(data, name)
+        self._order = OrderMonitor(data, name)
         self._began: Randomness | None = None
         self._groups: Iterator[list[object]] | None = None
         if self.num_batches == 0:
@@ -59,7 +59,7 @@ class Source:
 
     @property
     def num_batches(self) -> int | None:
-        """How many batches an epoch has, or None when only reading would tell."""
+        """How many batches an epoch has, or None if that is unknown without reading them."""
         return _length(self.data)
 
     @property
@@ -68,21 +68,21 @@ class Source:
         return isinstance(self.data, Iterator)
 
     def generators(self) -> list[torch.Generator]:
-        """Return the generators that the order depends on, besides the process's own."""
+        """Return the generators that the order depends on, except for the process's own."""
         return self._reader.generators()
 
     def epoch(self, size: int, iterations: int | None = None) -> Iterator[list[object]]:
         """Return the groups of microbatches of one epoch.
 
-        With a number of iterations the data is read on across the borders of epochs, and begun
-        again where it ends.
+        With a number of iterations, the current pass continues from one epoch to the next, and the
+        data is read again when it ends.
         """
         if iterations is None:
             return self.groups(size)
         return takewhile(bool, (self._next_group(size) for _ in range(iterations)))
 
     def _next_group(self, size: int) -> list[object]:
-        for _ in range(2):  # The first may be the end of a pass; the second is a new one.
+        for _ in range(2):  # The first try may find the end of a pass; the second starts a new one.
             self._groups = self._groups or self.groups(size)
             group = next(self._groups, None)
             if group is not None:
@@ -91,11 +91,12 @@ class Source:
         return []
 
     def groups(self, size: int) -> Iterator[list[object]]:
-        """Read a pass in groups of ``size`` microbatches, the last may be smaller.
+        """Read a pass in groups of ``size`` microbatches; the last group may be smaller.
 
-        A pass that a checkpoint left in the middle is continued there.
+        If a checkpoint was made in the middle of the pass, it continues there.
         """
         batches = self._continue() if self.position else self._begin()
+        # The position is counted before each yield: a checkpoint is made while the group is out.
         if size == 1:  # The common case, at half the cost.
             for batch in batches:
                 self.position += 1
@@ -106,71 +107,75 @@ class Source:
         self.finish()
 
     def finish(self) -> None:
-        """Leave the pass at hand: the next one begins at the first batch."""
+        """Leave the current pass: the next one starts at the first batch."""
         self.position = 0
         self._began = None
 
     def close(self) -> None:
-        """End what reading has started; a later pass starts it again, from the same place."""
-        for one in self._besides:
-            one.close()
+        """End the workers; a later pass starts them again, from the same position."""
+        for source in self._side_passes:
+            source.close()
+        # An iterator whose workers are gone cannot continue, so it is made again.
         if self._reader.close():
             self._groups = None
 
     def replace(self, data: Batches) -> None:
-        """Read other data from the next pass on; at once where passes have no borders."""
+        """Read other data from the next pass on, or at once in a training without epochs."""
         other = Source(data, self.name, seed_samples=self._seed_samples)
         self.data, self._reader, self._passes = data, other._reader, 0
-        self._orders = other._orders
+        self._order = other._order
         if self._groups is not None:
             self._groups = None
             self.finish()
-        self.when_replaced()
+        self.on_replaced()
 
     def _begin(self) -> Iterator[object]:
-        """Begin a pass from its first batch."""
+        """Start a pass at its first batch."""
         generators = self._reader.generators()
         self._began = began = Randomness.now(generators)
-        if self.tells_passes:
+        if self.sets_epoch_per_pass:
             self.set_epoch(self._passes)
         if self._passes:
-            self._orders.warn_if_reordered()
+            self._order.warn_if_reordered()
         self._passes += 1
         key = began.key(self._passes)
-        return self._reader.begin(Place(0, key, self._passes, lambda: began.restore(generators)))
+        start = PassStart(0, key, self._passes, lambda: began.restore(generators))
+        return self._reader.begin(start)
 
     def _continue(self) -> Iterator[object]:
-        """Go on in the middle of a pass: with its own order, and then with today's randomness."""
+        """Continue in the middle of a pass, in the order that the pass had."""
         generators = self._reader.generators()
-        today = Randomness.now(generators)
-        if self.tells_passes:
+        now = Randomness.now(generators)
+        if self.sets_epoch_per_pass:
             self.set_epoch(self._passes - 1)
-        began = self._began or today
+        # The order is drawn again from the generators as they were when the pass began. Then they
+        # continue from the checkpoint, so that the model draws what it would have drawn.
+        began = self._began or now
         key = began.key(self._passes)
         began.restore(generators)
         batches = self._reader.begin(
-            Place(self.position, key, self._passes, lambda: began.restore(generators))
+            PassStart(self.position, key, self._passes, lambda: began.restore(generators))
         )
-        today.restore(generators)
+        now.restore(generators)
         return batches
 
     def state_dict(self) -> dict[str, object]:
-        """Return the place in the data; its size does not depend on how far that is."""
-        self._orders.warn_if_reordered()
+        """Return the position in the data; the size of the state does not grow with it."""
+        self._order.warn_if_reordered()
         return {
             **self.reading_state(),
             "position": self.position,
             "began": self._began.state if self._began is not None else None,
             "loader": self._reader.state_dict(self.position),
             "measures": self._measures(),
-            "orders": self._orders.state_dict(),
+            "orders": self._order.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Go to the place that `state_dict` described; say if the data is not what it was."""
+        """Go to a position that `state_dict` returned; warn if the data has changed."""
         self.position = cast("int", state["position"])
-        self._say_changes(cast("Mapping[str, object]", state.get("measures") or {}))
-        self._orders.warn_of_changes(cast("Mapping[str, list[object]]", state.get("orders") or {}))
+        self._warn_of_changes(cast("Mapping[str, object]", state.get("measures") or {}))
+        self._order.warn_of_changes(cast("Mapping[str, list[object]]", state.get("orders") or {}))
         self.load_reading_state(state)
         began = cast("dict[str, object] | None", state["began"])
         self._began = Randomness(began) if began is not None else None
@@ -178,16 +183,17 @@ class Source:
             self._reader.load_state_dict(loader)
 
     def _measures(self) -> dict[str, object]:
-        """Return what the place in the data depends on."""
+        """Return what the position in the data depends on."""
         dataset = getattr(self.data, "dataset", None)
         return {
             "batches": self.num_batches,
             "batch_size": getattr(self.data, "batch_size", None),
             "samples": _length(dataset),
+            # Not the number of workers: samples are seeded in the same way for any number of them.
             "loaded in workers": bool(getattr(self.data, "num_workers", 0)),
         }
 
-    def _say_changes(self, before: Mapping[str, object]) -> None:
+    def _warn_of_changes(self, before: Mapping[str, object]) -> None:
         changes = [
             f"{name}: {before[name]} -> {value}"
             for name, value in self._measures().items()
@@ -195,41 +201,41 @@ class Source:
         ]
         if changes:
             _log.warning(
-                "%s is not what it was: %s. Going on at batch %d of it; no run without a break "
-                "would have read the same.",
+                "%s has changed: %s. The run continues at batch %d of it, so it is not what an "
+                "uninterrupted run would have read.",
                 self.name,
                 "; ".join(changes),
                 self.position,
             )
 
     def reading_state(self) -> dict[str, object]:
-        """Return what the next whole pass depends on, apart from the process's generators."""
-        generators = [one.get_state() for one in self._reader.generators()]
+        """Return what the next whole pass depends on, except for the process's generators."""
+        generators = [generator.get_state() for generator in self._reader.generators()]
         return {"passes": self._passes, "generators": generators}
 
     def load_reading_state(self, state: Mapping[str, object]) -> None:
         """Take back what `reading_state` returned."""
         self._passes = cast("int", state["passes"])
         saved = cast("list[Tensor]", state["generators"])
-        for generator, one in zip(self._reader.generators(), saved, strict=False):
-            generator.set_state(one)
+        for generator, generator_state in zip(self._reader.generators(), saved, strict=False):
+            generator.set_state(generator_state)
 
     def read(self) -> Iterator[object]:
         """Read a pass batch by batch, for an evaluation."""
         return self._begin()
 
     def __iter__(self) -> Iterator[object]:
-        """Read a pass besides, for a hook: it is not counted and disturbs none under way."""
-        besides = Source(self.data, self.name, seed_samples=self._seed_samples)
-        self._besides.append(besides)
+        """Read a pass for a hook: it is not counted and does not disturb the current pass."""
+        side_pass = Source(self.data, self.name, seed_samples=self._seed_samples)
+        self._side_passes.append(side_pass)
         try:
-            yield from besides.read()
+            yield from side_pass.read()
         finally:
-            besides.close()
-            self._besides.remove(besides)
+            side_pass.close()
+            self._side_passes.remove(side_pass)
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell a sampler that wants to know which epoch begins, so that it shuffles anew."""
+        """Call ``set_epoch`` of the data or its sampler, so that it shuffles in another order."""
         batch_sampler = getattr(self.data, "batch_sampler", None)
         for holder in (
             self.data,
@@ -255,14 +261,14 @@ class Source:
 def _length(data: object) -> int | None:
     try:
         return len(data) if isinstance(data, Sized) else None
-    except TypeError:  # A DataLoader over an iterable data set has the method but no length.
+    except TypeError:  # A DataLoader over an iterable data set has __len__, but it raises.
         return None
 
 
 def open_streams(
     data: Batches | Mapping[str, Batches] | None, name: str, *, seed_samples: bool = True
 ) -> dict[str, Source]:
-    """Make sources of evaluation data: one stream without a name, or several with.
+    """Make sources of evaluation data: one stream without a name, or several with names.
 
     >>> list(open_streams({"clean": [1], "noisy": [2]}, "val_data"))
     ['clean', 'noisy']
@@ -276,4 +282,4 @@ def open_streams(
     else:
         streams = {"": (data, name)}
     with caused_by(name):
-        return {key: Source(*one, seed_samples=seed_samples) for key, one in streams.items()}
+        return {key: Source(*stream, seed_samples=seed_samples) for key, stream in streams.items()}

@@ -1,8 +1,8 @@
-"""The processes of a `DataLoader`: what they do about signals, and how they end.
+"""The worker processes of a `DataLoader`: how they handle signals, and how they end.
 
-A signal that ends a run goes to all of its processes. The workers ignore it, because the training
-process still needs their batches to finish its iteration. They end with the run, or, should the
-training process die first, with that.
+A signal that ends a run is often sent to all of its processes. The workers ignore it, because the
+training process still needs their batches to finish its iteration. They end with the run, or with
+the training process if that dies first.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from weakref import WeakSet, ref
 from torch._C import _remove_worker_pids
 
 from hookloop.errors import DataError
-from hookloop.parallel.signals import ENDING
+from hookloop.parallel.signals import STOP_SIGNALS
 
 WorkerInit = Callable[[int], object]
 
 PATIENCE = 2.0
-"""Seconds in which a worker may finish its sample when the run has ended."""
+"""Seconds that a worker has to finish its sample when the run has ended."""
 
 POLL = 1.0
-"""Seconds between two looks at who the parent is, where its death cannot be waited for."""
+"""Seconds between two checks whether the parent is still the same."""
 
 BEFORE_MULTIPROCESSING = 100
-"""Priority of what happens at exit: before multiprocessing waits for its children, forever."""
+"""Priority at exit: before multiprocessing waits for its children, without a limit."""
 
 
-class Shielded:
+class ShieldedInit:
     """Prepares a worker so that it ignores the signals that end a run, and dies with its parent.
 
     Args:
@@ -48,7 +48,7 @@ class Shielded:
 
     def __call__(self, worker: int) -> None:
         """Prepare the worker of this number."""
-        for name in ENDING:
+        for name in STOP_SIGNALS:
             signal.signal(signal.Signals[name], signal.SIG_IGN)
         threading.Thread(target=_die_with_parent, name="hookloop-parent", daemon=True).start()
         if self.init is not None:
@@ -56,15 +56,16 @@ class Shielded:
 
 
 def _die_with_parent() -> None:
-    """Wait for the end of the parent, and end at once."""
+    """Wait for the end of the parent, then end at once."""
     parent, pid = parent_process(), os.getppid()
     if parent is None:  # Not a process of multiprocessing.
         return
     while os.getppid() == pid:
-        # Processes forked later hold the same pipe open, hence the look at the parent's number.
+        # Processes that were forked later hold the same pipe open, so that it may never report the
+        # end of the parent. The parent's number changes in any case.
         if wait([parent.sentinel], POLL):
             break
-    os._exit(1)
+    os._exit(1)  # Not sys.exit, which in a thread ends only the thread.
 
 
 class Workers:
@@ -78,16 +79,15 @@ class Workers:
         workers = getattr(batches, "_workers", None)
         if workers and batches not in self._passes:
             self._passes.add(batches)
-            key = id(batches)  # Under which torch watches over the same processes.
+            key = id(batches)  # torch's own watch over these processes uses the same key.
+            # A weak reference: the finalizer must not keep the pass alive that it waits for.
             arguments = (key, workers, ref(batches))
             Finalize(batches, _kill, arguments, exitpriority=BEFORE_MULTIPROCESSING)
         return batches
 
     def end(self) -> bool:
-        """End those that are left; return whether a pass was cut off by that.
-
-        An exception may still hold on to their pass, and so would keep them alive.
-        """
+        """End the workers that are left; return whether that interrupted a pass."""
+        # Deleting the passes is not enough: the traceback of an exception may still refer to one.
         passes = list(self._passes)
         for batches in passes:
             _end(batches)
@@ -96,11 +96,12 @@ class Workers:
 
 
 def _end(batches: Any) -> None:  # noqa: ANN401 - a private class of torch
-    """Let torch end the workers of a pass in order; kill those that take too long."""
+    """Let torch shut down the workers of a pass; kill those that take too long."""
     workers: list[BaseProcess] = batches._workers
-    if batches._worker_pids_set:  # Else torch would raise when one of them is killed.
+    if batches._worker_pids_set:  # Otherwise torch would raise when one of them is killed.
         batches._worker_pids_set = False
         _remove_worker_pids(id(batches))
+    # torch waits for each worker in turn, for seconds each. The timer bounds the whole wait.
     killer = threading.Timer(PATIENCE, _send_kill, [workers])
     killer.daemon = True
     killer.start()
@@ -114,11 +115,11 @@ def _end(batches: Any) -> None:  # noqa: ANN401 - a private class of torch
 def _kill(
     key: int | None, workers: Sequence[BaseProcess], owner: Callable[[], Any] = lambda: None
 ) -> None:
-    """End what is left of the workers of a pass."""
+    """Kill the workers of a pass that are left."""
     if key is not None:
-        with suppress(ValueError):  # It has forgotten them already.
+        with suppress(ValueError):  # torch no longer watches them.
             _remove_worker_pids(key)
-    if (batches := owner()) is not None:  # The process ends, and torch has nothing more to do.
+    if (batches := owner()) is not None:  # At exit: torch must not try to shut them down again.
         batches._worker_pids_set = False
         batches._shutdown = True
     _send_kill(workers)
@@ -132,14 +133,14 @@ def _send_kill(workers: Sequence[BaseProcess]) -> None:
 
 
 def check_main_is_guarded() -> None:
-    """Reject to train in a process that was started for another one and still imports its script.
+    """Reject training in a worker process that is still importing the script of its parent.
 
-    Such a process, a worker of a DataLoader where processes are spawned, would train as well.
+    A spawned worker of a DataLoader imports the script, and would train as well.
     """
-    # The mark by which Python itself rejects to start further processes there.
+    # Python itself uses this attribute to reject starting further processes there.
     if getattr(current_process(), "_inheriting", False):
         raise DataError(
-            "A process that is to load data imports your script, and the script trains when it is "
+            "A process that loads data imports your script, and the script trains when it is "
             "imported. Put what trains under \"if __name__ == '__main__':\"; functions and classes "
             "stay where they are."
         )

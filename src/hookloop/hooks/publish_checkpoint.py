@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, get_args
 
-from hookloop.checkpoint.newest import places_of
 from hookloop.checkpoint.publish import Format, publish
+from hookloop.checkpoint.search import search_locations
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
@@ -85,7 +85,7 @@ class PublishCheckpoint(Hook):
         if run.world.is_main:
             # Checkpoints may be in other stores too, which only the hooks that save know.
             stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
-            for location, last in places_of(str(run.dir), stores):
+            for location, last in search_locations(str(run.dir), stores):
                 store = CheckpointStore(location)
                 for names in self._chosen(store, last):
                     about = _metadata(store.index.entries.get(names[0]), names)

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from hookloop.checkpoint.lane import MAX_WAIT
 from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.shape import Each, Named, check_state, is_number, is_text
 from hookloop.checkpoint.storage import open_storage
+from hookloop.checkpoint.store_queue import MAX_WAIT
 from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.every import Every
@@ -241,7 +241,7 @@ class SaveCheckpoint(Hook):
                 metrics={f"val/{name}": value for name, value in metrics.items()},
                 max_wait=self.max_wait,
                 # If the save fails, the score must not stay the best without a file.
-                lost=partial(self._best.forget, metric, metrics[metric], before),
+                on_lost=partial(self._best.forget, metric, metrics[metric], before),
             )
         )
 

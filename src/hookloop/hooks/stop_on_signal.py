@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
-from hookloop.parallel.signals import ENDING
+from hookloop.parallel.signals import STOP_SIGNALS
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -57,7 +57,8 @@ class StopOnSignal(Hook):
         for name in signals or ():
             if name not in members:
                 raise HookError(f"StopOnSignal: no signal '{name}'.{nearest(name, members)}")
-        self.signals = tuple(members[name] for name in (ENDING if signals is None else signals))
+        chosen = STOP_SIGNALS if signals is None else signals
+        self.signals = tuple(members[name] for name in chosen)
         self._is_usual = signals is None
         self._before: dict[int, object] = {}
         self._run: Run | None = None

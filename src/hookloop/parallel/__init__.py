@@ -1,1 +1,1 @@
-"""Everything that touches several processes and devices."""
+"""Everything that concerns several processes and devices."""

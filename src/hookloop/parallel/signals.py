@@ -1,4 +1,4 @@
-"""Which signals ask a process to end, so that it can save first."""
+"""The signals that ask a process to end, so that it can save first."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import signal
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGXCPU")
 
-ENDING = tuple(name for name in _NAMES if name in signal.Signals.__members__)
-"""The names of those that this system has: Windows lacks most of them.
+STOP_SIGNALS = tuple(name for name in _NAMES if name in signal.Signals.__members__)
+"""The names of those that this system has; Windows has only a few of them.
 
-Ctrl-C; the end that a system or an orchestrator asks for; a lost connection; Ctrl-backslash; the
-warnings of a cluster before the time is over or the node is taken; the limit of processor time.
+In this order: Ctrl-C; a request to end by the system or an orchestrator; a lost connection;
+Ctrl-backslash; two warnings of a cluster before the time limit or before the node is taken away;
+the limit of processor time.
 """

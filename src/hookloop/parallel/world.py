@@ -1,4 +1,4 @@
-"""Which process this is among those that train together, and on what device it works."""
+"""The rank of this process among those that train together, and the device that it uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hookloop.errors import HookloopError
 
 @dataclass(frozen=True)
 class World:
-    """Rank and number of the processes of a run.
+    """The rank of a process and the number of processes of a run.
 
     >>> World().is_main
     True
@@ -23,13 +23,14 @@ class World:
 
     @property
     def is_main(self) -> bool:
-        """Whether this process writes files and talks to the user."""
+        """Whether this process writes files and messages."""
         return self.rank == 0
 
     @classmethod
     def from_environment(cls) -> World:
         """Read what a launcher such as torchrun has set."""
         world = cls(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
+        # Otherwise each process would train the whole run, all into the same directory.
         if world.size > 1:
             raise HookloopError(
                 f"WORLD_SIZE is {world.size}, but this version trains in one process: "
@@ -39,7 +40,7 @@ class World:
 
 
 def choose_device(wanted: str | torch.device) -> torch.device:
-    """Resolve ``"auto"`` to the best device that is there.
+    """Return a device; ``"auto"`` is the best one available.
 
     >>> choose_device("cpu")
     device(type='cpu')
@@ -52,6 +53,7 @@ def choose_device(wanted: str | torch.device) -> torch.device:
             raise HookloopError(
                 f"device={wanted!r} is not a device of torch. {hint}", argument="device"
             ) from error
+        # torch itself fails only when the first tensor is moved, with a message about drivers.
         if device.type == "cuda" and not torch.cuda.is_available():
             raise HookloopError(
                 f"device={str(wanted)!r}: torch finds no CUDA device here. Write 'auto' or 'cpu', "

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hookloop.checkpoint.background import BackgroundSaver, Job
-from hookloop.checkpoint.gradients import waiting_gradients
+from hookloop.checkpoint.gradients import pending_gradients
 from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.newest import is_same_place
 from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.search import is_same_location
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import LAST, CheckpointStore
@@ -68,12 +68,12 @@ class CheckpointSaver:
         taken: dict[str, object] | None = None
         asked: set[tuple[object, ...]] = set()
         for save in saves:
-            store = self._store(save.place or str(run.dir))
-            file = (store.place, save.name, save.leave_out)
+            store = self._store(save.location or str(run.dir))
+            file = (store.location, save.name, save.leave_out)
             # Two hooks may request the same file; it is written once and belongs to both.
             of = save.name if file in asked else self._source(run, store, save)
             asked.add(file)
-            saved = self._describe(run, save, store.place)
+            saved = self._describe(run, save, store.location)
             current = self._current.at(run.progress.iter)
             if save not in current.saves:
                 current.saves.append(save)
@@ -86,7 +86,7 @@ class CheckpointSaver:
 
     def report(self, run: Run) -> None:
         """Tell hooks what has become durable, with the metrics of its own iteration."""
-        news, self._held = [*self._held, *self._background.news()], []
+        news, self._held = [*self._held, *self._background.take_finished()], []
         # The validation of this iteration comes next; its checkpoints are reported with it.
         if run.requests.validate and not run.is_interrupted:
             self._held = [saved for saved in news if saved.iter == run.progress.iter]
@@ -98,9 +98,9 @@ class CheckpointSaver:
         current.validation = {**current_metrics(run), **metrics}  # Also what hooks put meanwhile.
         for store, name in current.files:
             work = partial(store.amend, name, iteration, current.validation)
-            label = f"{store.place}/{name}"
-            self._background.submit(Job(f"{label} (metrics)", store.place, work, needs=label))
-            self._validations[store.place, iteration] = current.validation
+            label = f"{store.location}/{name}"
+            self._background.submit(Job(f"{label} (metrics)", store.location, work, needs=label))
+            self._validations[store.location, iteration] = current.validation
         if self._held:
             run.requests.any = True
 
@@ -108,7 +108,7 @@ class CheckpointSaver:
         """Note the checkpoint that the run continues from; a validation that is due amends it."""
         place, _, name = label.rpartition("/")
         stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
-        is_own = any(is_same_place(own, place) for own in (str(run.dir), *stores))
+        is_own = any(is_same_location(own, place) for own in (str(run.dir), *stores))
         if run.world.is_main and is_own:
             store = self._store(place)
             store.index.load()  # Now: later the training would wait for a remote store.
@@ -120,17 +120,17 @@ class CheckpointSaver:
         if self._restore() and self._current.iter == run.progress.iter:
             self.save(run, self._current.saves)  # They were deleted after they were written.
             self._background.close()
-        self._tell(run, [*self._held, *self._background.news()])
+        self._tell(run, [*self._held, *self._background.take_finished()])
         self._held, self._current, self._validations = [], Current(), {}
 
     def _tell(self, run: Run, news: Sequence[Saved]) -> None:
         for saved in news:
-            validation = self._validations.get((saved.place, saved.iter))
+            validation = self._validations.get((saved.location, saved.iter))
             for place, iteration in list(self._validations):
                 # A store writes in order, so older ones will not be reported any more.
-                if place == saved.place and iteration < saved.iter:
+                if place == saved.location and iteration < saved.iter:
                     del self._validations[place, iteration]
-            known = saved if validation is None else saved.amended(validation)
+            known = saved if validation is None else saved.with_validation(validation)
             fire(run.plan.after_save_checkpoint, run, known)
 
     def _store(self, place: str) -> CheckpointStore:
@@ -159,23 +159,23 @@ class CheckpointSaver:
         """Return the file to keep under another name, if it exists or is being written."""
         if save.of is None:
             return None
-        is_coming = self._background.awaits(f"{store.place}/{save.of}")
+        is_coming = self._background.has_job(f"{store.location}/{save.of}")
         return save.of if is_coming or store.holds(save.of, run.progress.iter) else None
 
     def _take(self, run: Run) -> dict[str, object]:
         """Copy the state in memory."""
-        if not self._background.wait_for_room(self._snapshot):
+        if not self._background.wait_until_free(self._snapshot):
             self._snapshot = Snapshot()  # A slow store is still reading the other one.
         checkpoint = gather(run, self._scaler)
         if self.keeps_gradients:
-            checkpoint["gradients"] = waiting_gradients(run.optimizers)
+            checkpoint["gradients"] = pending_gradients(run.optimizers)
         fire(run.plan.before_save_checkpoint, run, checkpoint)
         return self._snapshot.take(checkpoint)
 
     def _submit(
         self, run: Run, save: Save, saved: Saved, work: Callable[[], Saved], of: str | None = None
     ) -> None:
-        store, directory = self._store(saved.place), Path(run.dir)
+        store, directory = self._store(saved.location), Path(run.dir)
         done: list[Saved] = []
 
         def durable() -> Saved:
@@ -186,19 +186,19 @@ class CheckpointSaver:
             store.prune(save.owner, save.kind, save.keep)
             return done[0]
 
-        needs = f"{store.place}/{of}" if of else None
-        label = f"{store.place}/{save.name}"
+        needs = f"{store.location}/{of}" if of else None
+        label = f"{store.location}/{save.name}"
         self._current.at(saved.iter).files.append((store, save.name))
         self._background.submit(
             Job(
                 label,
-                store.place,
+                store.location,
                 durable,
                 memory=self._snapshot if of is None else None,
                 nbytes=self._snapshot.nbytes,
                 max_wait=save.max_wait,
                 needs=needs,
-                lost=save.lost,
+                on_lost=save.on_lost,
             )
         )
 
@@ -247,9 +247,9 @@ def _key(place: str) -> str:
 def _mark_last(store: CheckpointStore, name: str, run_dir: Path) -> None:
     """Name the checkpoint to resume from, in its store and in the run's directory."""
     store.mark_last(name)
-    if store.place != str(run_dir):
-        place = str(Path(store.place).absolute())
-        if is_url(store.place):
-            place = without_credentials(store.place)
+    if store.location != str(run_dir):
+        place = str(Path(store.location).absolute())
+        if is_url(store.location):
+            place = without_credentials(store.location)
         run_dir.mkdir(parents=True, exist_ok=True)
         write_text(run_dir / LAST, f"{place}/{name}\n")

@@ -14,7 +14,7 @@ from dataclasses import replace
 from signal import SIGINT
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.gradients import restore_gradients, watching_steps
+from hookloop.checkpoint.gradients import marking_used_gradients, restore_gradients
 from hookloop.core.loop import Loop
 from hookloop.core.plan import fire
 from hookloop.core.run import Interrupted, Outcome, Requests, Run, Status
@@ -73,7 +73,7 @@ class Session:
         """
         run = self.run
         self._saver.keeps_gradients = own_updates
-        watching = watching_steps(run.optimizers) if own_updates else nullcontext()
+        watching = marking_used_gradients(run.optimizers) if own_updates else nullcontext()
         with watching, self.running(trains=True):
             self.start.keep_config(run.config)
             if run.seed is not None and run.progress.iter == 0:
@@ -206,7 +206,7 @@ class Session:
         sources = _sources(self.run)
         self.run.side_randomness.watch_loaders(g for one in sources for g in one.generators())
         for source in sources:
-            source.when_replaced = self._protect_loaders
+            source.on_replaced = self._protect_loaders
 
     def _close_data(self) -> None:
         """End the processes that load data: none outlives the run, even if it is referenced."""

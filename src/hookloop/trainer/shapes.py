@@ -14,14 +14,14 @@ from hookloop.checkpoint.shape import (
     Maybe,
     Named,
     check_state,
-    is_alike,
+    find_mismatch,
+    has_same_form,
     is_bytes,
     is_count,
     is_flag,
     is_mapping,
     is_number,
     is_scalar,
-    misfit,
     one_of,
 )
 from hookloop.errors import CheckpointError, HookloopError
@@ -47,7 +47,7 @@ def _is_python(value: object) -> bool:
     if not isinstance(value, list | tuple) or len(value) != 3:
         return False
     version, words, gauss = value
-    has_words = misfit(words, Each(is_count, KEYS_OF_NUMPY + 1), "") is None
+    has_words = find_mismatch(words, Each(is_count, KEYS_OF_NUMPY + 1), "") is None
     return (
         type(version) is int
         and version == 3
@@ -133,7 +133,7 @@ DATA: dict[str, object] = {
 def check_shapes(checkpoint: Mapping[str, object], label: str, *, has_data: bool) -> None:
     """Reject a checkpoint whose parts are not what a run saves."""
     shapes = {**SHAPES, "data": DATA} if has_data else SHAPES
-    found = misfit(checkpoint, shapes, "")
+    found = find_mismatch(checkpoint, shapes, "")
     if found is None:
         return
     part = found.removeprefix(".")
@@ -184,7 +184,7 @@ def _fits(
     one, other = saved[name], own[name]
     if (is_scalar(one) or is_number(one)) and (is_scalar(other) or is_number(other)):
         return True  # A rate may be a tensor now and have been a number before.
-    return is_alike(one, other)
+    return has_same_form(one, other)
 
 
 def _check_kept(values: object, path: str, shape: object) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hookloop.checkpoint.newest import is_same_place, newest_checkpoint
+from hookloop.checkpoint.search import is_same_location, load_newest
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.weights import Pretrained
@@ -157,7 +157,7 @@ class Start:
         place, _, name = path.rpartition("/")
         if Path(path).is_file() or (is_url(path) and name.endswith(".pth")):
             return path, CheckpointStore(place or ".").load(name)
-        found = newest_checkpoint(path, stores)
+        found = load_newest(path, stores)
         if found is None and is_url(path):
             raise CheckpointError(f"resume: there is no checkpoint in '{path}'.")
         if found is None:
@@ -171,7 +171,7 @@ def _keeps_in(run_dir: Path, checkpoint: str) -> bool:
     if pointer is None or pointer.location is None:
         return False
     given = (checkpoint, checkpoint.rpartition("/")[0])
-    return any(is_same_place(place, pointer.location) for place in given)
+    return any(is_same_location(place, pointer.location) for place in given)
 
 
 def _run_to_continue(directory: Path | None, resume: bool | str | Path) -> str | None:

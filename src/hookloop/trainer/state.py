@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.checkpoint.shape import is_alike
+from hookloop.checkpoint.shape import has_same_form
 from hookloop.core.lr_schedule import Schedule
 from hookloop.data.randomness import Randomness
 from hookloop.errors import CheckpointError
@@ -250,7 +250,7 @@ def _restore_hooks(run: Run, states: Mapping[str, object], label: str) -> None:
 def _restore_hook(hook: Hook, state: Mapping[str, object], label: str) -> None:
     if type(hook).__module__.startswith("hookloop.hooks."):
         part = f"state of the hook '{hook.name}'"
-        if not is_alike(state, hook.state_dict()):
+        if not has_same_form(state, hook.state_dict()):
             raise CheckpointError(f"'{label}' cannot be resumed: its {part} is not what it saves.")
         with restoring(part, label):
             hook.load_state_dict(state)

@@ -1,4 +1,4 @@
-"""Jobs are held up and let go by events, so that every order of events can be made to happen."""
+"""Events hold jobs up and let them go, so that every order of events can be tested."""
 
 import logging
 import threading
@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from hookloop.checkpoint import lane
+from hookloop.checkpoint import store_queue
 from hookloop.checkpoint.background import BackgroundSaver, Job
 from hookloop.checkpoint.index import Saved
 from hookloop.errors import CheckpointError
@@ -16,7 +16,7 @@ MEMORY = object()
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
-    monkeypatch.setattr(lane, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(store_queue, "FIRST_PAUSE", 0.0)
 
 
 @pytest.fixture
@@ -50,12 +50,12 @@ class Work:
         return Saved(self.name, "here", 1, 0)
 
 
-def write(work, place="here", **options):
-    return Job(f"{place}/{work.name}", place, work, memory=MEMORY, **options)
+def write(work, location="here", **options):
+    return Job(f"{location}/{work.name}", location, work, memory=MEMORY, **options)
 
 
-def promote(work, of, place="here", **options):
-    return Job(f"{place}/{work.name}", place, work, needs=f"{place}/{of}", **options)
+def promote(work, of, location="here", **options):
+    return Job(f"{location}/{work.name}", location, work, needs=f"{location}/{of}", **options)
 
 
 def names(news):
@@ -68,14 +68,14 @@ def test_jobs_are_done_in_the_order_given(saver):
         saver.submit(promote(Work(name, done), "x"))
     saver.close()
     assert "".join(done) == "abcdefgh"
-    assert "".join(names(saver.news())) == "abcdefgh"
+    assert "".join(names(saver.take_finished())) == "abcdefgh"
 
 
 def test_memory_is_not_free_before_the_write_that_uses_it_is_done(saver):
     done = []
     held = Work("a", done, held=True)
     saver.submit(write(held))
-    waiting = threading.Thread(target=lambda: (saver.wait_for_room(MEMORY), done.append("room")))
+    waiting = threading.Thread(target=lambda: (saver.wait_until_free(MEMORY), done.append("room")))
     waiting.start()  # Perhaps before the saver's own thread has looked at the job.
     held.begun.wait(30)
     assert waiting.is_alive()
@@ -95,7 +95,7 @@ def test_at_most_one_write_waits_however_slow_the_store(saver):
         return Saved(name, "here", 1, 0)
 
     for number in range(50):
-        saver.wait_for_room(MEMORY)
+        saver.wait_until_free(MEMORY)
         saver.submit(Job(f"here/{number}", "here", lambda n=number: slow(str(n)), memory=MEMORY))
     saver.close()
     assert done == [str(number) for number in range(50)]
@@ -105,41 +105,41 @@ def test_at_most_one_write_waits_however_slow_the_store(saver):
 def test_a_promotion_is_not_waited_for(saver):
     held = Work("best", [], held=True)
     saver.submit(promote(held, "a"))
-    saver.wait_for_room(MEMORY)
+    saver.wait_until_free(MEMORY)
     held.allowed.set()
 
 
-def test_a_failed_write_is_said_once_and_tried_again_until_it_succeeds(saver, caplog):
+def test_a_failed_write_is_reported_once_and_tried_again_until_it_succeeds(saver, caplog):
     caplog.set_level(logging.INFO)
     work = Work("a", [], failures=4)
     saver.submit(write(work))
-    while not (news := saver.news()):
+    while not (news := saver.take_finished()):
         pass
     assert names(news) == ["a"]
     assert saver.problem is None
-    said = [record.getMessage() for record in caplog.records]
-    assert len([text for text in said if "No space left on device" in text]) == 1
-    assert "Training goes on with the last good checkpoint; saving is tried again." in said[0]
-    assert said[-1] == "'here/a' is saved: the problem is over."
+    messages = [record.getMessage() for record in caplog.records]
+    assert len([text for text in messages if "No space left on device" in text]) == 1
+    assert "the last good checkpoint stays, and saving is tried again." in messages[0]
+    assert messages[-1] == "'here/a' is saved: the problem is over."
 
 
 def test_a_failed_write_is_given_up_for_a_newer_one(saver):
     done, lost = [], []
     work = Work("a", done, failures=10**9)
-    saver.submit(write(work, lost=lambda: lost.append("a")))
-    saver.wait_for_room(MEMORY)
+    saver.submit(write(work, on_lost=lambda: lost.append("a")))
+    saver.wait_until_free(MEMORY)
     saver.submit(write(Work("b", done)))
     saver.close()
     assert done == ["b"]
-    assert names(saver.news()) == ["b"]
+    assert names(saver.take_finished()) == ["b"]
     assert lost == ["a"]
     assert saver.problem is None
 
 
-def test_room_is_made_even_if_the_write_fails_only_while_somebody_waits(saver):
+def test_memory_is_freed_even_if_the_write_fails_while_training_waits(saver):
     work = Work("a", [], failures=10**9, held=True)
     saver.submit(write(work))
-    waiting = threading.Thread(target=saver.wait_for_room, args=[MEMORY])
+    waiting = threading.Thread(target=saver.wait_until_free, args=[MEMORY])
     waiting.start()
     work.begun.wait(30)
     work.allowed.set()
@@ -152,11 +152,11 @@ def test_what_was_to_be_made_of_a_lost_file_is_lost_with_it(saver):
     work = Work("a", done, failures=10**9)
     best = Work("best", done)
     saver.submit(write(work))
-    saver.submit(promote(best, "a", lost=lambda: lost.append("best")))
-    saver.wait_for_room(MEMORY)
+    saver.submit(promote(best, "a", on_lost=lambda: lost.append("best")))
+    saver.wait_until_free(MEMORY)
     saver.submit(write(Work("b", done)))
     saver.close()
-    saver.news()
+    saver.take_finished()
     assert done == ["b"]
     assert (best.tries, lost) == (0, ["best"])
 
@@ -201,7 +201,7 @@ def test_the_end_gives_up_after_a_few_last_tries_and_leaves_the_problem(saver):
     work = Work("a", [], failures=10**9)
     saver.submit(write(work))
     saver.close()
-    assert work.tries >= lane.LAST_TRIES
+    assert work.tries >= store_queue.LAST_TRIES
     assert saver.problem == "'here/a' could not be saved: [Errno 28] No space left on device"
 
 
@@ -224,14 +224,14 @@ def test_it_can_be_used_again_after_its_end(saver):
     assert done == ["a", "b"]
 
 
-def test_what_is_yet_to_be_done_is_known(saver):
+def test_jobs_that_are_still_to_be_done_are_known(saver):
     held = Work("a", [], held=True)
     saver.submit(write(held))
-    assert saver.awaits("here/a")
-    assert not saver.awaits("here/b")
+    assert saver.has_job("here/a")
+    assert not saver.has_job("here/b")
     held.allowed.set()
     saver.close()
-    assert not saver.awaits("here/a")
+    assert not saver.has_job("here/a")
 
 
 def test_a_store_that_does_not_answer_is_waited_for_once_and_not_for_long(saver, caplog):
@@ -239,16 +239,16 @@ def test_a_store_that_does_not_answer_is_waited_for_once_and_not_for_long(saver,
     held = Work("a", done, held=True)
     saver.submit(write(held, max_wait=0.05))
     held.begun.wait(30)
-    assert not saver.wait_for_room(MEMORY)  # The store may still read it.
+    assert not saver.wait_until_free(MEMORY)  # The store may still read it.
     assert "'here/a' could not be saved: no answer from its store for" in saver.problem
     other = object()
     for name in "bcd":
-        assert saver.wait_for_room(other)  # What waits behind it is replaced.
+        assert saver.wait_until_free(other)  # What waits behind it is replaced.
         saver.submit(Job(f"here/{name}", "here", Work(name, done), memory=other, max_wait=0.05))
     held.allowed.set()
     news = []
     while len(news) < 2:
-        news += names(saver.news())
+        news += names(saver.take_finished())
     assert news == done == ["a", "d"]
     assert saver.problem is None
     assert caplog.text.count("Training continues without waiting for it.") == 1
@@ -260,7 +260,7 @@ def test_a_store_that_does_not_answer_does_not_hold_up_another(saver):
     held = Work("a", done, held=True)
     saver.submit(write(held, "lost", max_wait=0.05))
     saver.submit(write(Work("b", done), "other"))
-    assert not saver.wait_for_room(MEMORY)
+    assert not saver.wait_until_free(MEMORY)
     assert done == ["b"]
     saver.submit(write(Work("c", done), "other"))
     saver.close()
@@ -269,23 +269,23 @@ def test_a_store_that_does_not_answer_does_not_hold_up_another(saver):
     held.allowed.set()
 
 
-def test_the_end_does_not_wait_for_ever(saver):
+def test_the_end_does_not_wait_forever(saver):
     done, lost = [], []
     held = Work("a", done, held=True)
     saver.submit(write(held, max_wait=0.05))
-    saver.submit(promote(Work("best", done), "a", lost=lambda: lost.append("best")))
+    saver.submit(promote(Work("best", done), "a", on_lost=lambda: lost.append("best")))
     held.begun.wait(30)
     saver.close()
-    assert saver.news() == []
+    assert saver.take_finished() == []
     assert lost == ["best"]
     assert "'here/a' could not be saved" in saver.problem
     held.allowed.set()  # It answers after all: what it has is good.
-    while not (news := saver.news()):
+    while not (news := saver.take_finished()):
         pass
     assert names(news) == ["a"]
 
 
-def test_whoever_interrupts_the_end_does_not_wait_again(saver, monkeypatch):
+def test_an_interrupted_end_does_not_wait_again(saver, monkeypatch):
     held = Work("a", [], held=True)
     saver.submit(write(held))
     held.begun.wait(30)
@@ -306,7 +306,7 @@ def test_what_the_last_checkpoint_has_waited_the_end_does_not_wait_again(saver):
     held = Work("a", [], held=True)
     saver.submit(write(held, max_wait=1.0))
     held.begun.wait(30)
-    saver.wait_for_room(MEMORY)
+    saver.wait_until_free(MEMORY)
     saver.submit(Job("here/b", "here", Work("b", []), memory=object(), max_wait=1.0))
     began = time.monotonic()
     saver.close()
@@ -316,7 +316,7 @@ def test_what_the_last_checkpoint_has_waited_the_end_does_not_wait_again(saver):
 
 def test_a_large_checkpoint_gets_the_time_that_it_needs(saver):
     held = Work("a", [], held=True)
-    saver.submit(write(held, max_wait=0.05, nbytes=lane.SLOWEST_RATE * 1000))
+    saver.submit(write(held, max_wait=0.05, nbytes=store_queue.SLOWEST_RATE * 1000))
     closing = threading.Thread(target=saver.close)
     closing.start()
     closing.join(0.3)
@@ -327,7 +327,7 @@ def test_a_large_checkpoint_gets_the_time_that_it_needs(saver):
 
 
 def test_a_store_that_fails_slowly_does_not_slow_the_training_down(saver, monkeypatch):
-    monkeypatch.setattr(lane, "GRACE", 0.0)
+    monkeypatch.setattr(store_queue, "GRACE", 0.0)
     tries, begun, allowed = [], threading.Event(), threading.Event()
 
     def work():
@@ -339,18 +339,18 @@ def test_a_store_that_fails_slowly_does_not_slow_the_training_down(saver, monkey
 
     saver.submit(Job("here/a", "here", work, memory=MEMORY))
     assert begun.wait(30)
-    assert not saver.wait_for_room(MEMORY)
+    assert not saver.wait_until_free(MEMORY)
     allowed.set()
 
 
 def test_metrics_that_cannot_be_added_do_not_delay_a_new_checkpoint(saver, monkeypatch):
-    monkeypatch.setattr(lane, "FIRST_PAUSE", 3600.0)
-    monkeypatch.setattr(lane, "LONGEST_PAUSE", 3600.0)
+    monkeypatch.setattr(store_queue, "FIRST_PAUSE", 3600.0)
+    monkeypatch.setattr(store_queue, "LONGEST_PAUSE", 3600.0)
     done = []
     saver.submit(promote(Work("metrics", done, failures=1), "x"))
     while saver.problem is None:
         pass
-    saver.wait_for_room(MEMORY)
+    saver.wait_until_free(MEMORY)
     saver.submit(write(Work("a", done)))
     while len(done) < 2:
         pass

@@ -29,13 +29,13 @@ def test_equal_checkpoints_have_no_difference():
         (0.0, -0.0, "0.0 is not -0.0"),
     ],
 )
-def test_a_difference_is_told_with_its_key(one, other, text):
+def test_a_difference_is_reported_with_its_key(one, other, text):
     (found,) = compare({"model": {"w": one}}, {"model": {"w": other}})
     assert found.part == "model"
     assert text in str(found)
 
 
-def test_the_first_difference_of_each_part_is_told_with_their_number():
+def test_the_first_difference_of_each_part_is_reported_with_their_number():
     one = {"model": {"a": 1, "b": 2}, "progress": {"iter": 3}, "hooks": {}}
     other = {"model": {"a": 0, "b": 0}, "progress": {"iter": 3}, "hooks": {"ema": {"n": 1}}}
     assert [str(difference) for difference in compare(one, other)] == [
@@ -44,7 +44,7 @@ def test_the_first_difference_of_each_part_is_told_with_their_number():
     ]
 
 
-def test_times_and_what_a_run_was_made_of_are_passed_over():
+def test_times_and_the_environment_are_not_compared():
     one = {"metrics": {"train/iter_time": 1.0}, "hooks": {"stop": {"seconds": 3.0}}, "config": 1}
     other = {"metrics": {"train/iter_time": 2.0}, "hooks": {"stop": {"seconds": 4.0}}, "config": 2}
     assert compare(one, other) == []

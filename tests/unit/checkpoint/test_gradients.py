@@ -2,7 +2,11 @@ import pytest
 import torch
 from torch import nn
 
-from hookloop.checkpoint.gradients import restore_gradients, waiting_gradients, watching_steps
+from hookloop.checkpoint.gradients import (
+    marking_used_gradients,
+    pending_gradients,
+    restore_gradients,
+)
 from hookloop.errors import CheckpointError
 
 
@@ -18,37 +22,37 @@ def backward(model):
 
 def test_what_no_step_has_used_is_kept():
     model, optimizers = parts()
-    with watching_steps(optimizers):
-        assert waiting_gradients(optimizers) == {"default": {}}
+    with marking_used_gradients(optimizers):
+        assert pending_gradients(optimizers) == {"default": {}}
         backward(model)
-        kept = waiting_gradients(optimizers)["default"]
+        kept = pending_gradients(optimizers)["default"]
         assert torch.equal(kept[0], model.weight.grad) and torch.equal(kept[1], model.bias.grad)
 
 
 def test_what_a_step_has_used_is_only_named():
     model, optimizers = parts()
-    with watching_steps(optimizers):
+    with marking_used_gradients(optimizers):
         backward(model)
         optimizers["default"].step()
-        assert waiting_gradients(optimizers) == {"default": {0: None, 1: None}}
+        assert pending_gradients(optimizers) == {"default": {0: None, 1: None}}
 
 
 def test_what_came_after_the_step_is_kept():
     model, optimizers = parts()
-    with watching_steps(optimizers):
+    with marking_used_gradients(optimizers):
         backward(model)
         optimizers["default"].step()
         backward(model)  # Onto the old ones.
-        assert torch.equal(waiting_gradients(optimizers)["default"][1], torch.full((1,), 2.0))
+        assert torch.equal(pending_gradients(optimizers)["default"][1], torch.full((1,), 2.0))
         optimizers["default"].step()
         optimizers["default"].zero_grad()
         backward(model)  # New ones.
-        assert torch.equal(waiting_gradients(optimizers)["default"][1], torch.ones(1))
+        assert torch.equal(pending_gradients(optimizers)["default"][1], torch.ones(1))
 
 
 def test_nothing_is_watched_afterwards():
     _, optimizers = parts()
-    with watching_steps(optimizers):
+    with marking_used_gradients(optimizers):
         pass
     assert not optimizers["default"]._optimizer_step_post_hooks
 
@@ -56,7 +60,7 @@ def test_nothing_is_watched_afterwards():
 def test_gradients_come_back():
     model, optimizers = parts()
     backward(model)
-    state = waiting_gradients(optimizers)
+    state = pending_gradients(optimizers)
     state["default"][1] = None
     other, theirs = parts()
     restore_gradients(theirs, state, "x.pth")
@@ -70,14 +74,14 @@ def test_sparse_gradients_come_back_sparse():
     optimizers = {"default": torch.optim.SparseAdam(table.parameters())}
     for _ in range(2):
         table(torch.tensor([1, 1, 3])).sum().backward()
-    before, state = table.weight.grad.to_dense(), waiting_gradients(optimizers)
+    before, state = table.weight.grad.to_dense(), pending_gradients(optimizers)
     table.weight.grad = None
     restore_gradients(optimizers, state, "x.pth")
     assert table.weight.grad.is_sparse
     assert torch.equal(table.weight.grad.to_dense(), before)
-    with watching_steps(optimizers):
+    with marking_used_gradients(optimizers):
         optimizers["default"].step()
-        assert waiting_gradients(optimizers) == {"default": {}}
+        assert pending_gradients(optimizers) == {"default": {}}
 
 
 @pytest.mark.parametrize("state", [None, {}, {"other": {}}])
@@ -90,8 +94,8 @@ def test_a_checkpoint_may_have_none(state):
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        ({"default": {7: torch.ones(1)}}, "place 7 .* has 2 parameters"),
-        ({"default": {"x": torch.ones(1)}}, "place 'x'"),
+        ({"default": {7: torch.ones(1)}}, "index 7 .* has 2 parameters"),
+        ({"default": {"x": torch.ones(1)}}, "index 'x'"),
         ({"default": {0: torch.ones(3)}}, r"is \(3,\), its parameter \(1, 2\)"),
         ({"default": {0: "text"}}, "is str"),
         ({"default": {0: {"indices": torch.ones(1)}}}, "not a sparse tensor"),

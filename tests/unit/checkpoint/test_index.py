@@ -1,4 +1,4 @@
-"""Indices that somebody else wrote: whatever is in them, the files are found all the same."""
+"""An index of a stranger: whatever it holds, the files are still found."""
 
 import json
 import math
@@ -21,8 +21,8 @@ CRAFTED = [
 ]
 
 
-def make(place: Path) -> None:
-    torch.save({"model": {}, "progress": {"iter": 3}}, place / "epoch_1.pth")
+def make(location: Path) -> None:
+    torch.save({"model": {}, "progress": {"iter": 3}}, location / "epoch_1.pth")
 
 
 def test_no_index_keeps_a_checkpoint_from_being_found(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_no_index_keeps_a_checkpoint_from_being_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"checkpoints": [' + "[" * 5000, "\xff", ""])
-def test_an_index_that_is_no_json_is_made_again(text: str, tmp_path: Path) -> None:
+def test_an_index_that_is_not_json_is_rebuilt(text: str, tmp_path: Path) -> None:
     make(tmp_path)
     (tmp_path / INDEX).write_text(text, encoding="latin-1")
     found = CheckpointStore(tmp_path).newest()
@@ -46,7 +46,7 @@ def test_an_index_that_is_no_json_is_made_again(text: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["../../etc/passwd", "x" * 100_000, "\x00", "/", "\x1b[31m", ""])
-def test_a_pointer_to_nowhere_is_passed_over(text: str, tmp_path: Path) -> None:
+def test_a_pointer_to_nowhere_is_skipped(text: str, tmp_path: Path) -> None:
     make(tmp_path)
     (tmp_path / LAST).write_text(text)
     found = CheckpointStore(tmp_path).newest()

@@ -82,7 +82,7 @@ def circle() -> list[object]:
 
 
 CRAFTED = {
-    "repeated number": (wrapped(View((10**9,), (0,))), "its tensors say that they hold 4,000 MB"),
+    "repeated number": (wrapped(View((10**9,), (0,))), "its tensors claim to hold 4,000 MB"),
     "a bytearray": (wrapped(Bytes()), "it holds a bytearray"),
     "a billion lists": (wrapped(laughs()), "hold more than 20,000,000 values"),
     "a list in itself": (wrapped(circle()), "contains itself"),
@@ -104,7 +104,7 @@ def test_contents_that_would_grow_are_rejected(kind: str, tmp_path: Path) -> Non
     assert grown < 200_000  # KB
 
 
-def test_deep_nesting_is_rejected_and_not_fallen_into() -> None:
+def test_deep_nesting_is_rejected_without_recursing_into_it() -> None:
     with pytest.raises(ValueError, match="more than 100 deep"):
         check_contents(nested(100_000), 1)
     check_contents(nested(50), 1)

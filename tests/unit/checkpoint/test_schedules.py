@@ -1,4 +1,4 @@
-"""Schedules of every kind go on exactly, and longer ones go on along the longer curve."""
+"""Schedules of every kind continue exactly, and longer ones along the longer curve."""
 
 import pytest
 import torch
@@ -57,7 +57,7 @@ def rates(optimizer, schedule, steps):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("cut", [1, 4, 5, 9, 14])
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_goes_on_exactly(kind, cut, tmp_path):
+def test_it_continues_exactly(kind, cut, tmp_path):
     whole = rates(*make(KINDS[kind]), 20)
     optimizer, schedule = make(KINDS[kind])
     before = rates(optimizer, schedule, cut)

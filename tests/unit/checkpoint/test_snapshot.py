@@ -107,7 +107,7 @@ def test_numbers_of_other_kinds_become_plain_ones():
 
 
 @pytest.mark.parametrize("value", [Path("a"), np.zeros(2), object(), collections.deque([1])])
-def test_what_a_file_could_not_give_back_is_refused_with_its_place(value):
+def test_what_a_file_cannot_hold_is_rejected_with_its_path(value):
     with pytest.raises(CheckpointError, match=r"The state 'hooks\.mine\.x' holds a \w+"):
         Snapshot().take({"hooks": {"mine": {"x": value}}})
 

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from hookloop.checkpoint.storage import LocalStorage, RemoteStorage, open_storage, put
+from hookloop.checkpoint.storage import LocalStorage, RemoteStorage, open_storage, write_all
 from hookloop.errors import CheckpointError
 
 
@@ -15,23 +15,23 @@ def read(storage, name):
 
 def test_a_file_is_written_listed_read_and_removed(storage):
     assert storage.names() == []
-    storage.write("a.pth", lambda file: put(file, b"abc"))
+    storage.write("a.pth", lambda file: write_all(file, b"abc"))
     assert (storage.names(), storage.size("a.pth"), read(storage, "a.pth")) == (
         ["a.pth"],
         3,
         b"abc",
     )
     storage.remove("a.pth")
-    storage.remove("a.pth")  # What is gone already is no fault.
+    storage.remove("a.pth")  # It is not an error if it is already gone.
     assert storage.names() == []
 
 
 def test_a_failed_write_leaves_no_trace_and_the_old_file(storage):
     def fail(file):
-        put(file, b"half of it")
+        write_all(file, b"half of it")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    storage.write("a.pth", lambda file: put(file, b"old"))
+    storage.write("a.pth", lambda file: write_all(file, b"old"))
     for name in ("a.pth", "b.pth"):
         with pytest.raises(OSError, match="No space left"):
             storage.write(name, fail)
@@ -40,8 +40,8 @@ def test_a_failed_write_leaves_no_trace_and_the_old_file(storage):
 
 
 def test_a_file_is_kept_under_a_second_name(storage):
-    storage.write("a.pth", lambda file: put(file, b"abc"))
-    storage.write("b.pth", lambda file: put(file, b"older"))
+    storage.write("a.pth", lambda file: write_all(file, b"abc"))
+    storage.write("b.pth", lambda file: write_all(file, b"older"))
     storage.copy("a.pth", "b.pth")
     storage.remove("a.pth")
     assert read(storage, "b.pth") == b"abc"
@@ -54,20 +54,20 @@ def test_a_file_is_kept_under_a_second_name(storage):
 
 def test_the_second_name_of_a_local_file_is_a_link(tmp_path):
     storage = LocalStorage(tmp_path)
-    storage.write("a.pth", lambda file: put(file, b"abc"))
+    storage.write("a.pth", lambda file: write_all(file, b"abc"))
     for _ in range(2):
         storage.copy("a.pth", "b.pth")
     assert os.path.samefile(tmp_path / "a.pth", tmp_path / "b.pth")
     assert storage.clean() == []
 
 
-def test_where_links_are_not_to_be_had_it_is_a_copy(tmp_path, monkeypatch):
-    def refuse(*names):
+def test_where_links_are_not_supported_it_is_a_copy(tmp_path, monkeypatch):
+    def forbid(*names):
         raise OSError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(os, "link", forbid)
     storage = LocalStorage(tmp_path)
-    storage.write("a.pth", lambda file: put(file, b"abc"))
+    storage.write("a.pth", lambda file: write_all(file, b"abc"))
     storage.copy("a.pth", "b.pth")
     assert read(storage, "b.pth") == b"abc"
     assert not os.path.samefile(tmp_path / "a.pth", tmp_path / "b.pth")
@@ -87,15 +87,15 @@ def test_a_file_is_flushed_before_it_gets_its_name_and_the_directory_after(tmp_p
 
     monkeypatch.setattr(os, "fsync", note_fsync)
     monkeypatch.setattr(os, "replace", note_replace)
-    LocalStorage(tmp_path).write("a.pth", lambda file: put(file, b"abc"))
+    LocalStorage(tmp_path).write("a.pth", lambda file: write_all(file, b"abc"))
     assert seen == ["file", "rename", "directory"]
 
 
 def test_what_a_killed_process_left_is_hidden_and_cleaned(tmp_path):
     storage = LocalStorage(tmp_path)
-    storage.write("a.pth", lambda file: put(file, b"abc"))
+    storage.write("a.pth", lambda file: write_all(file, b"abc"))
     (tmp_path / ".b.pth.staged").write_bytes(b"half")
-    (tmp_path / ".hidden").write_bytes(b"of somebody else")
+    (tmp_path / ".hidden").write_bytes(b"of another program")
     assert storage.names() == ["a.pth"]
     assert storage.clean() == [".b.pth.staged"]
     assert sorted(os.listdir(tmp_path)) == [".hidden", "a.pth"]
@@ -103,10 +103,10 @@ def test_what_a_killed_process_left_is_hidden_and_cleaned(tmp_path):
 
 def test_a_directory_that_was_removed_is_made_again(tmp_path):
     storage = LocalStorage(tmp_path / "run")
-    storage.write("a.pth", lambda file: put(file, b"abc"))
+    storage.write("a.pth", lambda file: write_all(file, b"abc"))
     shutil.rmtree(tmp_path / "run")
     assert storage.names() == []
-    storage.write("b.pth", lambda file: put(file, b"abc"))
+    storage.write("b.pth", lambda file: write_all(file, b"abc"))
     assert storage.names() == ["b.pth"]
 
 
@@ -120,13 +120,13 @@ def test_data_is_written_whole_where_a_file_takes_a_part_at_a_time():
             return min(2, len(data))
 
     small = Small()
-    put(small, b"abcde")
+    write_all(small, b"abcde")
     assert small.got == b"abcde"
 
 
-def test_a_url_that_nothing_can_open_is_refused():
+def test_a_url_of_an_unknown_protocol_is_rejected():
     assert isinstance(open_storage("memory://x"), RemoteStorage)
-    with pytest.raises(CheckpointError, match="'nosuch' is not among the protocols"):
+    with pytest.raises(CheckpointError, match="'nosuch' is not one of the accepted protocols"):
         open_storage("nosuch://x")
 
 

@@ -47,7 +47,7 @@ def test_names_are_stripped_and_renamed(tmp_path):
     assert same(source, weights(model))
 
 
-def test_what_does_not_fit_is_refused_with_all_names(tmp_path):
+def test_what_does_not_fit_is_rejected_with_all_names(tmp_path):
     source = weights(make_model(1))
     source["extra"] = torch.ones(1)
     source["0.weight"] = torch.ones(2, 2)
@@ -77,13 +77,13 @@ def test_partial_loading_takes_what_fits_and_reports_the_rest(tmp_path, caplog):
     assert "1 missing: 2.weight; 1 unexpected: head.weight" in caplog.text
 
 
-def test_a_file_of_which_nothing_fits_is_refused_even_partially(tmp_path):
+def test_a_file_without_any_fitting_name_is_rejected_even_partially(tmp_path):
     torch.save({"other": torch.ones(1)}, tmp_path / "m.pth")
     with pytest.raises(CheckpointError, match="does not fit the model: 0 tensors loaded"):
         Pretrained(tmp_path / "m.pth", partial=True).load_into(make_model())
 
 
-def test_a_file_without_weights_says_what_it_has(tmp_path):
+def test_for_a_file_without_weights_the_error_lists_what_it_has(tmp_path):
     torch.save({"epoch": 3}, tmp_path / "m.pth")
     with pytest.raises(CheckpointError, match="no weights under model or state_dict: it has epoch"):
         Pretrained(tmp_path / "m.pth").load_into(make_model())
@@ -99,7 +99,7 @@ def test_the_averaged_weights_can_be_taken(tmp_path):
     assert not same(dict(saved["model"]), weights(model))
 
 
-def test_a_run_begins_with_the_weights_and_nothing_else(tmp_path):
+def test_a_run_starts_with_the_weights_and_nothing_else(tmp_path):
     first = make_trainer(hooks=[SaveCheckpoint()], run_dir=tmp_path / "one")
     first.train()
     trainer = make_trainer(load_from=tmp_path / "one/epoch_1.pth", model=make_model(5))

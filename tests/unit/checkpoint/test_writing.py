@@ -5,14 +5,14 @@ import pytest
 import torch
 
 from hookloop.checkpoint import writing
+from hookloop.checkpoint.checksum import find_damage
 from hookloop.checkpoint.storage import LocalStorage
-from hookloop.checkpoint.sums import damage
 from hookloop.checkpoint.writing import write_checkpoint
 
 
 @pytest.fixture
 def flushed(monkeypatch):
-    """The files that the disk was given while they were written."""
+    """The sizes that an unfinished file had when its pages were handed to the disk."""
     sizes = []
     original = os.posix_fadvise
 
@@ -27,22 +27,22 @@ def flushed(monkeypatch):
 
 def write(directory):
     weights = torch.arange(4_000_000)
-    sums = write_checkpoint(LocalStorage(directory), "one.pth", {"model": {"weight": weights}})
+    written = write_checkpoint(LocalStorage(directory), "one.pth", {"model": {"weight": weights}})
     path = directory / "one.pth"
-    assert path.stat().st_size == sums.size
+    assert path.stat().st_size == written.size
     assert torch.equal(torch.load(path, weights_only=True)["model"]["weight"], weights)
     with path.open("rb") as file:
-        assert damage(file, sums.crc32) is None
+        assert find_damage(file, written.crc32) is None
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system cannot")
-def test_the_disk_begins_while_the_file_is_written(flushed, tmp_path, monkeypatch):
+def test_the_disk_starts_while_the_file_is_written(flushed, tmp_path, monkeypatch):
     original = torch.save
 
     def save_slowly(checkpoint, path):
         original(checkpoint, path)
         before = len(flushed)
-        while len(flushed) == before:  # It has no other end than another look.
+        while len(flushed) == before:  # Only another flush ends this loop.
             pass
 
     monkeypatch.setattr(torch, "save", save_slowly)
@@ -56,7 +56,7 @@ def test_a_system_that_cannot_writes_the_same(monkeypatch, tmp_path):
     write(tmp_path)
 
 
-def test_whoever_fails_to_write_leaves_no_thread(tmp_path):
+def test_a_failed_write_leaves_no_thread(tmp_path):
     with pytest.raises(TypeError):
         write_checkpoint(LocalStorage(tmp_path), "one.pth", {"lock": threading.Lock()})
     assert not [one for one in threading.enumerate() if one.name == "hookloop-flush"]

@@ -7,11 +7,19 @@ import pytest
 import torch
 
 from hookloop.data import generators
-from hookloop.data.generators import access_all
+from hookloop.data.generators import (
+    GeneratorAccess,
+    NumpyGenerator,
+    PythonGenerator,
+    TorchGenerator,
+    access_all,
+    fill_all,
+    process_generators,
+)
 
 
 def draw():
-    """Draw from each generator, in numbers that do not end where their stores do."""
+    """Draw from each generator, in counts that do not end where a buffer ends."""
     return (
         [random.random(), random.gauss(0, 1), random.randrange(10**30)],
         [np.random.rand(), *np.random.randn(3), np.random.randint(10)],
@@ -19,46 +27,46 @@ def draw():
     )
 
 
-def check_that_all_can_be_put_back(ways):
+def check_that_all_can_be_restored(accesses):
     for _ in range(3):
         draw()
-        taken = [way.take() for way in ways]
+        states = [access.get_state() for access in accesses]
         expected = [draw() for _ in range(400)]
-        for way, one in zip(ways, taken, strict=True):
-            way.put(one)
+        for access, state in zip(accesses, states, strict=True):
+            access.set_state(state)
         assert [draw() for _ in range(400)] == expected
 
 
-def test_what_was_taken_can_be_put_back():
-    check_that_all_can_be_put_back(access_all())
+def test_a_state_can_be_restored():
+    check_that_all_can_be_restored(access_all())
 
 
 def test_each_is_a_generator_of_its_own():
-    for which, way in enumerate(access_all()):
-        taken = way.take()
+    for which, access in enumerate(access_all()):
+        state = access.get_state()
         before = draw()
-        way.put(taken)
+        access.set_state(state)
         after = draw()
         assert [one == other for one, other in zip(before, after, strict=True)] == [
             number == which for number in range(3)
         ]
 
 
-@pytest.mark.skipif(sys.implementation.name != "cpython", reason="others have other memory")
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="other memory layout")
 def test_the_memory_is_found_on_this_python():
     python, numpy, _ = access_all()
-    assert python.take is not random.getstate and numpy.take is not np.random.get_state
+    assert python.get_state is not random.getstate and numpy.get_state is not np.random.get_state
 
 
 def test_where_memory_is_not_as_expected_the_public_functions_are_used(monkeypatch):
     monkeypatch.setattr(
         generators, "sys", SimpleNamespace(implementation=SimpleNamespace(name="x"))
     )
-    generators._where_gauss_is.cache_clear()
-    ways = access_all()
-    generators._where_gauss_is.cache_clear()
-    assert ways[0].take is random.getstate and ways[1].take is np.random.get_state
-    check_that_all_can_be_put_back(ways)
+    generators._offset_of_gauss.cache_clear()
+    accesses = access_all()
+    generators._offset_of_gauss.cache_clear()
+    assert accesses[0].get_state is random.getstate and accesses[1].get_state is np.random.get_state
+    check_that_all_can_be_restored(accesses)
 
 
 def test_another_bit_generator_of_numpy_is_left_to_itself():
@@ -66,9 +74,108 @@ def test_another_bit_generator_of_numpy_is_left_to_itself():
     np.random.set_bit_generator(np.random.PCG64(3))
     try:
         _, numpy, _ = access_all()
-        taken = numpy.take()
+        state = numpy.get_state()
         expected = np.random.rand(3).tolist()
-        numpy.put(taken)
+        numpy.set_state(state)
         assert np.random.rand(3).tolist() == expected
     finally:
         np.random.set_bit_generator(before)
+
+
+def test_filling_starts_all_three_from_the_bytes_alone(monkeypatch):
+    words = bytes(range(256)) * 20
+    found = []
+    for _ in range(2):
+        draw()
+        fill_all(words[: 2 * generators.FILL + 8])
+        found.append(draw())
+    assert found[0] == found[1]
+    fill_all(words[1 : 2 * generators.FILL + 9])
+    assert [one == other for one, other in zip(draw(), found[0], strict=True)] == [False] * 3
+    # The public functions, where the memory is unknown, fill in the same way.
+    public = (generators._fill_python, generators._fill_numpy)
+    fill_all(words[: 2 * generators.FILL + 8])
+    expected = draw()[:2]
+    for fill, start in zip(public, (0, generators.FILL), strict=True):
+        fill(words[start : start + generators.FILL])
+    assert draw()[:2] == expected
+
+
+# --- one interface for all ---
+
+DRAWS = {
+    "python": [random.random, lambda: random.gauss(0, 1), lambda: random.choice(range(9))],
+    "numpy": [np.random.rand, np.random.randn, lambda: np.random.permutation(5).tolist()],
+    "torch": [lambda: torch.rand(1).item(), lambda: torch.randn(1).item()],
+}
+CASES = [(name, n) for name, draws in DRAWS.items() for n in range(len(draws))]
+
+
+def make(name, monkeypatch, public):
+    if public:  # As in another implementation of Python.
+        public_numpy = GeneratorAccess(np.random.get_state, np.random.set_state, np.random.seed)
+        monkeypatch.setattr(generators, "access_numpy", lambda: public_numpy)
+        public_python = GeneratorAccess(random.getstate, random.setstate, random.seed)
+        monkeypatch.setattr(generators, "access_python", lambda: public_python)
+    kinds = {"python": PythonGenerator, "numpy": NumpyGenerator}
+    return kinds[name]() if name in kinds else TorchGenerator("torch", torch.default_generator)
+
+
+@pytest.mark.parametrize("public", [False, True], ids=["memory", "public functions"])
+@pytest.mark.parametrize(("name", "which"), CASES)
+def test_a_draw_is_seen_and_can_be_undone(name, which, public, monkeypatch):
+    generator, draw = make(name, monkeypatch, public), DRAWS[name][which]
+    for _ in range(5):  # Normal numbers are drawn in pairs: every other one moves no word.
+        before = generator.now()
+        assert generator.now() == before
+        first = [draw() for _ in range(7)]
+        generator.restore(before)
+        assert generator.now() == before
+        assert [draw() for _ in range(7)] == first
+        before = generator.now()
+        draw()
+        assert generator.now() != before
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_whole_round_of_words_is_seen(name, monkeypatch):
+    generator = make(name, monkeypatch, public=False)
+    before = generator.now()
+    {
+        "python": lambda: random.getrandbits(32 * 624),
+        "numpy": lambda: np.random.bytes(4 * 624),
+        "torch": lambda: torch.randint(2**31, (624,), dtype=torch.int32),
+    }[name]()
+    assert generator.now() != before
+
+
+@pytest.mark.parametrize(("name", "which"), CASES)
+def test_a_seed_begins_again(name, which, monkeypatch):
+    generator, draw = make(name, monkeypatch, public=False), DRAWS[name][which]
+    generator.seed(2**64 - 7)
+    first = [draw() for _ in range(3)]
+    generator.seed(2**64 - 7)
+    assert [draw() for _ in range(3)] == first
+
+
+def test_numpys_generator_may_be_replaced_by_one_of_another_kind():
+    generator, old = NumpyGenerator(), np.random.get_bit_generator()
+    try:
+        for other in (np.random.MT19937(5), np.random.PCG64(6), np.random.MT19937(7)):
+            np.random.set_bit_generator(other)
+            before = generator.now()
+            first = np.random.rand(3).tolist()
+            generator.restore(before)
+            assert np.random.rand(3).tolist() == first
+    finally:
+        np.random.set_bit_generator(old)
+
+
+def test_the_generators_of_devices_are_listed(monkeypatch):
+    own = [torch.Generator(), torch.Generator()]
+    monkeypatch.setattr(torch.cuda, "default_generators", own)
+    listed = process_generators([torch.device("cpu"), torch.device("cuda", 1)])
+    assert [one.name for one in listed] == ["python", "numpy", "torch", "cuda:1"]
+    before = listed[-1].now()
+    torch.rand(1, generator=own[1])
+    assert listed[-1].now() != before

@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import torch
 
-from hookloop.data.portable import named_tensors, portable, write_portable
+from hookloop.data.portable import named_tensors, to_portable, write_portable
 
 
 @dataclass
@@ -24,7 +24,7 @@ def test_a_file_holds_tensors_in_plain_containers(tmp_path):
 
 def test_a_copy_does_not_follow_the_original():
     tensor = torch.zeros(1)
-    copy = portable((tensor,))
+    copy = to_portable((tensor,))
     tensor.add_(1)
     assert copy[0].item() == 0
 

@@ -11,9 +11,9 @@ def draw(*generators):
     return [random.gauss(0, 1), np.random.randn(), torch.randn(1).item(), *own]
 
 
-def test_every_generator_goes_on_from_the_moment(tmp_path):
+def test_every_generator_continues_from_the_moment(tmp_path):
     generator = torch.Generator().manual_seed(4)
-    draw(generator)  # An odd number of Gaussian ones, of which the generators keep a second.
+    draw(generator)  # An odd number of Gaussian ones, of which the generators hold back a second.
     now = Randomness.now([generator])
     torch.save(now.state, tmp_path / "state.pth")
     first = draw(generator)
@@ -29,14 +29,14 @@ def test_a_moment_is_not_changed_by_what_is_drawn_later():
     assert now.key(1) == key != Randomness.now().key(1)
 
 
-def test_a_seed_begins_all_of_them():
+def test_a_seed_starts_all_of_them():
     seed_all(2**40 + 5)
     first = draw()
     seed_all(2**40 + 5)
     assert draw() == first
 
 
-def test_the_generator_of_mps_is_kept_too(tmp_path, monkeypatch):
+def test_the_generator_of_mps_is_saved_too(tmp_path, monkeypatch):
     # One of the CPU stands for it, since the tests run where there is none.
     mps = torch.Generator().manual_seed(7)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)

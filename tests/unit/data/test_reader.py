@@ -2,12 +2,12 @@ import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
 
-from hookloop.data.indices import Place
+from hookloop.data.indices import PassStart
 from hookloop.data.reader import LoaderReader, PlainReader, StatefulReader, make_reader
 
 
 class Indices(Dataset):
-    """Samples that are their own index, and a note of who was read."""
+    """Samples that are their own index, and a record of what was read."""
 
     def __init__(self, count=10):
         self.count = count
@@ -25,9 +25,9 @@ def loader(**options):
     return DataLoader(Indices(), **({"batch_size": 3} | options))
 
 
-def batches(reader, place=Place()):  # noqa: B008 - a value that nobody changes
+def batches(reader, start=PassStart()):  # noqa: B008 - it is frozen
     torch.manual_seed(2)
-    return [batch.tolist() for batch in reader.begin(place)]
+    return [batch.tolist() for batch in reader.begin(start)]
 
 
 @pytest.mark.parametrize(
@@ -46,24 +46,26 @@ def batches(reader, place=Place()):  # noqa: B008 - a value that nobody changes
 def test_a_pass_is_the_loaders_own_and_can_begin_in_the_middle(options, skip):
     torch.manual_seed(2)
     whole = [batch.tolist() for batch in loader(**options)]
-    assert batches(make_reader(loader(**options), seed_samples=True), Place(skip)) == whole[skip:]
+    assert (
+        batches(make_reader(loader(**options), seed_samples=True), PassStart(skip)) == whole[skip:]
+    )
 
 
 def test_what_is_skipped_is_not_read():
     data = Indices()
     reader = make_reader(DataLoader(data, batch_size=3), seed_samples=True)
-    assert batches(reader, Place(2)) == [[6, 7, 8], [9]]
+    assert batches(reader, PassStart(2)) == [[6, 7, 8], [9]]
     assert data.reads == [6, 7, 8, 9]
 
 
 def test_a_loader_without_batches_begins_in_the_middle_too():
     reader = make_reader(loader(batch_size=None), seed_samples=True)
-    assert list(reader.begin(Place(7))) == [7, 8, 9]
+    assert list(reader.begin(PassStart(7))) == [7, 8, 9]
 
 
-def test_a_list_is_read_and_dropped_up_to_the_place():
+def test_a_list_is_read_and_dropped_up_to_the_position():
     reader = make_reader([1, 2, 3, 4], seed_samples=True)
-    assert list(reader.begin(Place(2))) == [3, 4]
+    assert list(reader.begin(PassStart(2))) == [3, 4]
     assert reader.inexact is None
 
 
@@ -93,7 +95,7 @@ def test_generators_of_loader_and_samplers_are_found_once():
     assert reader.inexact is None
 
 
-def test_a_stateful_loader_with_workers_may_draw_anew():
+def test_a_stateful_loader_with_workers_may_draw_other_numbers():
     class WithWorkers(list):
         num_workers = 2
 

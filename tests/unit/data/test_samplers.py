@@ -7,7 +7,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, Sampler
 
 from hookloop.data.randomness import Randomness, seed_all
-from hookloop.data.samplers import OwnRandomness
+from hookloop.data.samplers import RandomStream
 from hookloop.data.source import Source
 
 COUNT = 12
@@ -156,8 +156,8 @@ class ByTheTraining(Own):
     weight = torch.zeros(())
 
     def __iter__(self):
-        for place in range(COUNT):
-            yield (place + int(self.weight * 1000)) % COUNT
+        for index in range(COUNT):
+            yield (index + int(self.weight * 1000)) % COUNT
 
 
 class Noisy(Dataset):
@@ -231,23 +231,23 @@ class Life:
         return self
 
 
-def check_each_place(tmp_path, sampler, places, until, **options):
+def check_each_position(tmp_path, sampler, positions, until, **options):
     seed_all(1)
     whole = Life(sampler, **options).train(until)
-    for place in places:
+    for position in positions:
         seed_all(1)
-        Life(sampler, **options).train(place).save(tmp_path / "state.pth")
+        Life(sampler, **options).train(position).save(tmp_path / "state.pth")
         seed_all(2)
         resumed = Life(sampler, **options).load(tmp_path / "state.pth")
         # Saved again at once, or later, before what was ahead has been used up.
-        resumed.train(min(place + 1, until)).save(tmp_path / "state.pth")
+        resumed.train(min(position + 1, until)).save(tmp_path / "state.pth")
         again = Life(sampler, **options).load(tmp_path / "state.pth").train(until)
-        assert resumed.seen + again.seen == whole.seen[place:], place
+        assert resumed.seen + again.seen == whole.seen[position:], position
 
 
 @pytest.mark.parametrize("sampler", [*SAMPLERS, HardBatches, BatchSampler, RandomSampler])
-def test_a_sampler_continues_where_it_was_killed_at_any_place(sampler, tmp_path, caplog):
-    check_each_place(tmp_path, sampler, range(1, 14), 14)
+def test_a_sampler_continues_where_it_was_killed_at_any_position(sampler, tmp_path, caplog):
+    check_each_position(tmp_path, sampler, range(1, 14), 14)
     if sampler is not ByTheTraining:  # Nobody knows that it looks elsewhere.
         assert not caplog.records
 
@@ -266,9 +266,9 @@ def test_a_sampler_continues_where_it_was_killed_at_any_place(sampler, tmp_path,
         (RandomSampler, False),
     ],
 )
-def test_so_does_one_that_workers_let_run_ahead(sampler, persistent, tmp_path):
-    places = (1, 5, 8)
-    check_each_place(tmp_path, sampler, places, 13, workers=2, persistent=persistent)
+def test_so_does_one_that_is_ahead_because_of_workers(sampler, persistent, tmp_path):
+    positions = (1, 5, 8)
+    check_each_position(tmp_path, sampler, positions, 13, workers=2, persistent=persistent)
 
 
 def test_what_a_sampler_draws_later_does_not_move_the_generators():
@@ -307,17 +307,17 @@ def test_a_sampler_that_does_not_repeat_itself_is_named(tmp_path, caplog):
     assert "The sampler does not repeat itself" in caplog.text
 
 
-def test_own_randomness_is_kept_and_found_again():
+def test_a_random_stream_is_saved_and_restored():
     def draw():
         return random.gauss(0, 1), np.random.randn(), torch.randn(3).tolist()
 
-    own = OwnRandomness(3)
+    own = RandomStream(3)
     with own:
         draw()
     state = own.state_dict()
     with own:
         expected = draw()
-    other = OwnRandomness(4)
+    other = RandomStream(4)
     other.load_state_dict(state)
     with other:
         assert draw() == expected

@@ -8,13 +8,13 @@ from hookloop.errors import DataError
 
 def test_a_pass_is_read_in_groups_the_last_may_be_smaller():
     source = Source([1, 2, 3, 4, 5], "train_data")
-    places = [(group, source.position) for group in source.groups(2)]
-    assert places == [([1, 2], 2), ([3, 4], 4), ([5], 5)]
+    positions = [(group, source.position) for group in source.groups(2)]
+    assert positions == [([1, 2], 2), ([3, 4], 4), ([5], 5)]
     assert source.position == 0
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_the_place_is_kept_and_found_again(tmp_path, size):
+def test_the_position_is_saved_and_found_again(tmp_path, size):
     def source():
         return Source(make_data(20, 4, shuffle=True), "train_data")
 
@@ -53,7 +53,7 @@ def test_its_state_does_not_grow():
         (make_data(4, 8, drop_last=True), "fewer than one batch of 8, and drop_last=True drops"),
     ],
 )
-def test_data_that_cannot_be_trained_on_is_refused(data, message):
+def test_data_that_cannot_be_trained_on_is_rejected(data, message):
     with pytest.raises(DataError) as caught:
         Source(data, "train_data")
     assert message in str(caught.value)
@@ -68,13 +68,13 @@ def test_whole_passes_are_counted_for_the_next_run():
     source = Source(make_data(), "val_data")
     for _ in range(2):
         list(source.read())
-    list(source)  # Read besides, which does not count.
+    list(source)  # A pass of a hook, which does not count.
     again = Source(make_data(), "val_data")
     again.load_reading_state(source.reading_state())
     assert again.reading_state()["passes"] == 2
 
 
-def test_other_data_than_before_is_said(caplog):
+def test_other_data_than_before_is_reported(caplog):
     first = Source(make_data(20, 4), "train_data")
     next(first.groups(1))
     state = first.state_dict()
@@ -83,6 +83,6 @@ def test_other_data_than_before_is_said(caplog):
     assert not caplog.records
     Source(make_data(30, 10), "train_data").load_state_dict(state)
     assert (
-        "train_data is not what it was: batches: 5 -> 3; batch_size: 4 -> 10; samples: 20 -> 30. "
-        "Going on at batch 1 of it"
+        "train_data has changed: batches: 5 -> 3; batch_size: 4 -> 10; samples: 20 -> 30. "
+        "The run continues at batch 1 of it"
     ) in caplog.text

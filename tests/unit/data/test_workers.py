@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from hookloop.data.source import Source
-from hookloop.parallel.signals import ENDING
+from hookloop.parallel.signals import STOP_SIGNALS
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def test_a_worker_outlives_the_signal_that_ends_a_run(data):
 
 
 def test_a_worker_outlives_every_such_signal_however_often_it_comes():
-    signals = [getattr(signal, name) for name in (*ENDING, *ENDING)]
+    signals = [getattr(signal, name) for name in (*STOP_SIGNALS, *STOP_SIGNALS)]
     source = Source(DataLoader(Signalled(*signals), num_workers=1), "train_data")
     assert [int(batch) for batch in source] == [0, 1, 2, 3]
 
@@ -62,7 +62,7 @@ def choose(worker):
     get_worker_info().dataset.chosen = 10 + worker
 
 
-def test_the_loaders_own_preparation_of_workers_is_kept():
+def test_the_loaders_own_worker_init_fn_is_called():
     loader = DataLoader(Chosen(), num_workers=1, worker_init_fn=choose)
     assert [int(batch) for batch in Source(loader, "data")] == [10, 10]
     assert loader.worker_init_fn is choose
@@ -80,7 +80,7 @@ class Numbers(Dataset):
 def test_a_source_that_is_closed_has_no_workers_and_can_be_read_again(persistent):
     loader = DataLoader(Numbers(), num_workers=1, persistent_workers=persistent)
     source = Source(loader, "data")
-    reading = iter(source)  # Held on to, as the traceback of an exception does.
+    reading = iter(source)  # Still referred to, as by the traceback of an exception.
     worker = int(next(reading)[0, 1])
     source.close()
     with pytest.raises(ProcessLookupError):
@@ -90,7 +90,7 @@ def test_a_source_that_is_closed_has_no_workers_and_can_be_read_again(persistent
     source.close()
 
 
-def test_a_source_closed_in_the_middle_continues_at_its_place():
+def test_a_source_closed_in_the_middle_continues_at_its_position():
     source = Source(DataLoader(Numbers(), num_workers=1, persistent_workers=True), "data")
     begun = [int(group[0][0, 0]) for group in source.epoch(1, iterations=3)]
     source.close()

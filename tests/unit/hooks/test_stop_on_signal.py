@@ -11,7 +11,7 @@ from hookloop.core.hook import Hook
 from hookloop.core.run import Interrupted
 from hookloop.errors import HookError
 from hookloop.hooks import SaveCheckpoint, StopOnSignal
-from hookloop.parallel.signals import ENDING
+from hookloop.parallel.signals import STOP_SIGNALS
 
 
 def interrupt(tmp_path, *names, hook=None, others=()):
@@ -31,7 +31,7 @@ def interrupt(tmp_path, *names, hook=None, others=()):
     return ended.value.outcome
 
 
-@pytest.mark.parametrize("name", ENDING)
+@pytest.mark.parametrize("name", STOP_SIGNALS)
 def test_each_signal_saves_and_ends_normally(tmp_path, name):
     before = signal.getsignal(signal.Signals[name])
     outcome = interrupt(tmp_path, name)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from hookloop.data.portable import portable
+from hookloop.data.portable import to_portable
 from hookloop.dialects.mmengine.dist import broadcast_object_list, collect_results, is_main_process
 from hookloop.runs.files import drafted
 
@@ -89,7 +89,7 @@ class DumpResults(BaseMetric):
         self.out_file_path = out_file_path
 
     def process(self, data_batch: object, data_samples: Sequence[object]) -> None:
-        self.results.extend(portable(one) for one in data_samples)
+        self.results.extend(to_portable(one) for one in data_samples)
 
     def compute_metrics(self, results: list[object]) -> dict[str, object]:
         Path(self.out_file_path).parent.mkdir(parents=True, exist_ok=True)

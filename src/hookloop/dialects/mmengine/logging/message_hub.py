@@ -9,7 +9,7 @@ from typing import ClassVar, Self, cast
 import numpy as np
 from torch import Tensor
 
-from hookloop.data.portable import portable
+from hookloop.data.portable import to_portable
 from hookloop.dialects.mmengine.logging.history_buffer import HistoryBuffer
 from hookloop.dialects.mmengine.logging.named import Named
 
@@ -115,7 +115,9 @@ class MessageHub(Named):
                 key: one.state_dict() for key, one in self._log_scalars.items() if key in wanted
             },
             "runtime_info": {
-                key: portable(value) for key, value in self._runtime_info.items() if key in wanted
+                key: to_portable(value)
+                for key, value in self._runtime_info.items()
+                if key in wanted
             },
             "resumed_keys": dict(self._resumed_keys),
         }

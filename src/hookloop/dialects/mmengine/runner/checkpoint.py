@@ -17,7 +17,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from hookloop.checkpoint.newest import trusted_place
+from hookloop.checkpoint.search import trusted_location
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.errors import CheckpointError
 from hookloop.runs.files import drafted
@@ -140,4 +140,4 @@ def find_latest_checkpoint(path: str | Path, stores: Sequence[str] = ()) -> str 
     # MMEngine writes absolute paths; after a move the file lies beside `last_checkpoint`.
     if pointer.location is None or (here.is_file() and not stores):
         return str(here)
-    return f"{trusted_place(pointer, str(path), stores)}/{pointer.name}"
+    return f"{trusted_location(pointer, str(path), stores)}/{pointer.name}"

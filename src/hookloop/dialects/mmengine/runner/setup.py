@@ -209,7 +209,7 @@ class RunnerSetup(RunnerFacade):
         )
         prepare.validation = trainer._loop.validation
         if trainer.run.train_data is not None:
-            trainer.run.train_data.tells_passes = not settings.by_epoch
+            trainer.run.train_data.sets_epoch_per_pass = not settings.by_epoch
         self._take(trainer)
         view = train_loop_of(self, loader)
         view.val_interval, view.val_begin = settings.val_interval, settings.val_begin

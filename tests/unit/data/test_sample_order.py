@@ -39,7 +39,7 @@ def permuted(seed):
 
 
 def texts(seed):
-    return [(f"{place}.png", 1) for place in permuted(seed).tolist()]
+    return [(f"{number}.png", 1) for number in permuted(seed).tolist()]
 
 
 def pandas_table(seed):
@@ -73,7 +73,7 @@ def test_data_that_is_built_in_another_order_is_named_at_the_resume(kind, caplog
     Source(KINDS[kind](1), "train_data").load_state_dict(state)
     assert not caplog.records
     Source(KINDS[kind](2), "train_data").load_state_dict(state)
-    assert "train_data is not what it was" in caplog.text and "not exact" in caplog.text
+    assert "train_data has changed" in caplog.text and "not exact" in caplog.text
 
 
 def shuffle(values):
@@ -91,7 +91,7 @@ def test_data_that_shuffles_itself_during_the_run_is_named_once(kind, caplog):
     list(source.groups(1))
     list(source.groups(1))
     source.state_dict()
-    assert not caplog.records  # A cache that fills is no reason.
+    assert not caplog.records  # A cache that fills is not a new order.
     shuffle(source.data.dataset.order)
     list(source.groups(1))
     source.state_dict()
@@ -100,7 +100,7 @@ def test_data_that_shuffles_itself_during_the_run_is_named_once(kind, caplog):
     ]
 
 
-def test_so_is_a_list_of_batches(caplog):
+def test_a_list_of_batches_that_is_reordered_is_named(caplog):
     batches = [torch.rand(2) for _ in range(20)]
     source = Source(batches, "train_data")
     random.shuffle(batches)
@@ -162,9 +162,9 @@ def test_deep_lists_are_looked_at_in_few_places():
     looked = []
 
     class Counting(list):
-        def __getitem__(self, place):
-            looked.append(place)
-            return super().__getitem__(place)
+        def __getitem__(self, index):
+            looked.append(index)
+            return super().__getitem__(index)
 
     samples = [Counting([Counting([Counting([0] * 100)] * 100)] * 100)] * 100
     Source(loader_of(Held(samples)), "train_data")

@@ -1,8 +1,8 @@
-"""A shorter way to the batches of tensors that are in memory already.
+"""Read batches of tensors that are already in memory, without a `DataLoader`.
 
 A plain `DataLoader` over a `TensorDataset` picks sample after sample and stacks them again.
-Indexing the tensors with the whole batch gives the same bits in the same order, with the same
-random numbers drawn, at a fraction of the cost.
+Indexing the tensors with the whole batch gives the same bits in the same order, and draws the same
+random numbers, at a fraction of the cost.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from torch.utils.data import DataLoader, Subset, TensorDataset, default_collate
 Gather = Callable[[Sequence[int]], list[Tensor]]
 
 
-def gather_of(loader: DataLoader[object]) -> Gather | None:
-    """Return what makes a batch from indices, or None if the loader does anything else besides."""
+def make_gather(loader: DataLoader[object]) -> Gather | None:
+    """Return a function that makes a batch from indices, or None if the loader does more."""
+    # Exact types and the default collate_fn: a subclass may do anything with a sample.
     plain = (
         type(loader) is DataLoader
         and loader.num_workers == 0
@@ -35,21 +36,23 @@ def gather_of(loader: DataLoader[object]) -> Gather | None:
     if type(dataset) is not TensorDataset:
         return None
     tensors = dataset.tensors
-    if any(one.requires_grad or one.device.type != "cpu" for one in tensors):
+    if any(tensor.requires_grad or tensor.device.type != "cpu" for tensor in tensors):
         return None
 
     def gather(indices: Sequence[int]) -> list[Tensor]:
-        places = torch.tensor(indices)
+        rows = torch.tensor(indices)
         if chosen is not None:
-            places = chosen[places]
-        return [one[places] for one in tensors]
+            rows = chosen[rows]
+        return [tensor[rows] for tensor in tensors]
 
     return gather
 
 
-def read_fast(
+def read_tensors(
     loader: DataLoader[object], indices: Iterator[object], gather: Gather
 ) -> Iterator[object]:
-    """Read a pass as the loader would, which draws a seed for workers before it draws the order."""
+    """Read a pass as the loader would."""
+    # A DataLoader draws a seed for workers before the order, even if it has no workers. Without
+    # this draw, all later random numbers would differ from those of a plain loop.
     torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
     return map(gather, cast("Iterator[Sequence[int]]", indices))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from hookloop.data.kept import NOTHING, give_back, is_same, keep
+from hookloop.data.attribute_state import NO_STATE, is_equal, restore_state, to_state
 
 
 class Kind(IntEnum):
@@ -28,12 +28,12 @@ class Kind(IntEnum):
         lambda: torch.ones(2, dtype=torch.bfloat16),
     ],
 )
-def test_a_value_is_kept_as_a_file_can_hold_it_and_comes_back_as_it_was(make, tmp_path):
+def test_a_value_is_saved_in_a_plain_form_and_comes_back_as_it_was(make, tmp_path):
     value = make()
-    torch.save(keep(value), tmp_path / "kept.pth")
-    kept = torch.load(tmp_path / "kept.pth", weights_only=True)
-    back = give_back(make(), kept)
-    assert type(back) is type(value) and is_same(keep(back), keep(value))
+    torch.save(to_state(value), tmp_path / "state.pth")
+    state = torch.load(tmp_path / "state.pth", weights_only=True)
+    back = restore_state(make(), state)
+    assert type(back) is type(value) and is_equal(to_state(back), to_state(value))
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_a_value_is_kept_as_a_file_can_hold_it_and_comes_back_as_it_was(make, tm
 def test_a_generator_continues(make, draw, tmp_path):
     one, other = make(), make()
     draw(one)
-    torch.save(keep(one), tmp_path / "kept.pth")
-    back = give_back(other, torch.load(tmp_path / "kept.pth", weights_only=True))
+    torch.save(to_state(one), tmp_path / "state.pth")
+    back = restore_state(other, torch.load(tmp_path / "state.pth", weights_only=True))
     assert back is other
     assert [draw(other) for _ in range(3)] == [draw(one) for _ in range(3)]
 
@@ -58,30 +58,30 @@ def test_a_generator_continues(make, draw, tmp_path):
     "value",
     [object(), torch.nn.Linear(1, 1), [object()], {"a": {object()}}, Kind.ONE, [{(1, 2): 3}]],
 )
-def test_what_no_file_can_hold_is_left_alone(value):
-    assert keep(value) is NOTHING
+def test_a_value_that_no_checkpoint_can_hold_has_no_state(value):
+    assert to_state(value) is NO_STATE
 
 
 @pytest.mark.parametrize("make", [lambda: [1, 2], lambda: {"a": 1}, lambda: np.arange(2)])
-def test_whoever_holds_the_same_object_sees_what_came_back(make):
+def test_other_references_to_the_object_see_what_was_restored(make):
     mine = theirs = make()
-    kept = keep(mine)
+    state = to_state(mine)
     if isinstance(mine, dict):
         mine["a"] = 7
     else:
         mine[0] = 7
-    assert give_back(mine, kept) is theirs
-    assert is_same(keep(theirs), kept)
+    assert restore_state(mine, state) is theirs
+    assert is_equal(to_state(theirs), state)
 
 
 def test_a_larger_value_replaces_the_old_one():
-    assert give_back(torch.zeros(2), torch.ones(3)).tolist() == [1, 1, 1]
-    assert give_back(np.zeros(2), torch.ones(3)).tolist() == [1, 1, 1]
+    assert restore_state(torch.zeros(2), torch.ones(3)).tolist() == [1, 1, 1]
+    assert restore_state(np.zeros(2), torch.ones(3)).tolist() == [1, 1, 1]
 
 
-def test_what_differs_is_told_apart():
-    assert is_same([torch.tensor([1.0])], [torch.tensor([1.0])])
-    assert is_same(float("nan"), float("nan"))
-    assert not is_same([1], (1,))
-    assert not is_same([torch.tensor([1.0])], [torch.tensor([2.0])])
-    assert not is_same({"a": 1}, {"b": 1})
+def test_different_states_are_not_equal():
+    assert is_equal([torch.tensor([1.0])], [torch.tensor([1.0])])
+    assert is_equal(float("nan"), float("nan"))
+    assert not is_equal([1], (1,))
+    assert not is_equal([torch.tensor([1.0])], [torch.tensor([2.0])])
+    assert not is_equal({"a": 1}, {"b": 1})

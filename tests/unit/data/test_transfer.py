@@ -3,15 +3,15 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from hookloop.data.prefetch import SideStream, mover_of
+from hookloop.data.transfer import SideStream, make_transfer
 
 
 def test_on_a_cpu_there_is_nothing_to_move():
-    assert mover_of(torch.device("cpu")) is None
+    assert make_transfer(torch.device("cpu")) is None
 
 
 def test_other_devices_get_their_batches_at_once():
-    move = mover_of(torch.device("meta"))
+    move = make_transfer(torch.device("meta"))
     moved = move({"x": torch.ones(2), "n": 3})
     assert moved["x"].device.type == "meta" and moved["n"] == 3
 
@@ -25,24 +25,24 @@ class Encoding:
 
 @pytest.fixture
 def streams(monkeypatch):
-    """Stand-ins for CUDA's streams; what they are told is written down."""
-    said = []
+    """Stand-ins for CUDA's streams; their calls are recorded."""
+    calls = []
 
     class Stream:
         def __init__(self, device=None, name="side"):
             self.name = name
 
         def wait_stream(self, other):
-            said.append(f"{self.name} waits for {other.name}")
+            calls.append(f"{self.name} waits for {other.name}")
 
     @contextmanager
     def on(stream):
-        said.append(f"on {stream.name}")
+        calls.append(f"on {stream.name}")
         yield
-        said.append(f"off {stream.name}")
+        calls.append(f"off {stream.name}")
 
     def to(self, device, non_blocking=False, _original=torch.Tensor.to):
-        said.append(f"copy, {'pinned' if hasattr(self, 'pinned') else 'pageable'}, {non_blocking}")
+        calls.append(f"copy, {'pinned' if hasattr(self, 'pinned') else 'pageable'}, {non_blocking}")
         return _original(self, device)
 
     def pin_memory(self):
@@ -56,9 +56,9 @@ def streams(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "is_pinned", lambda self: hasattr(self, "pinned"))
     monkeypatch.setattr(torch.Tensor, "pin_memory", pin_memory)
     monkeypatch.setattr(
-        torch.Tensor, "record_stream", lambda self, s: said.append(f"kept for {s.name}")
+        torch.Tensor, "record_stream", lambda self, s: calls.append(f"kept for {s.name}")
     )
-    return said
+    return calls
 
 
 def test_a_gpu_copies_on_a_side_stream_out_of_pinned_memory(streams):

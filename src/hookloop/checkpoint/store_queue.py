@@ -1,6 +1,6 @@
-"""The jobs of one store: done in order, by a thread of its own, tried again when they fail.
+"""The jobs of one store: done in order, in a thread of their own, tried again when they fail.
 
-A store that fails or does not answer holds up nothing but itself.
+A store that fails or does not answer delays no other store.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from hookloop.errors import CheckpointError
 _log = logging.getLogger("hookloop")
 
 MAX_WAIT = 30.0
-"""Seconds that a training, and its end, wait for a store, unless the user says otherwise."""
+"""Seconds that training, and its end, wait for a store, unless the user sets another limit."""
 
 SLOWEST_RATE = 10e6
-"""Bytes per second that even a slow store takes: a large checkpoint gets that much more time."""
+"""Bytes per second of a slow store: a large checkpoint gets that much more time."""
 
 GRACE = 1.0
-"""Seconds, all told, that a training waits for a store from its first failure until it recovers."""
+"""Seconds in total that training waits for a store from its first failure until it recovers."""
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
@@ -33,52 +33,50 @@ LAST_TRIES = 3
 
 @dataclass(eq=False)
 class Job:
-    """Something to do in a store.
+    """A task for a store.
 
     Attributes:
-        label: What messages call it.
-        place: The store; the jobs of one are done in the order given.
+        label: Its name in messages.
+        location: The store; the jobs of one store are done in the order given.
         work: Does it and returns what was saved, if anything; after a failure it is called again.
-        memory: The snapshot that it writes, which nobody may change meanwhile; None if it has none.
+        memory: The snapshot that it writes, which must not change meanwhile; None if it has none.
         nbytes: How much it writes.
-        max_wait: Seconds to wait for it, besides those for its size; None for those of the last.
-        needs: Label of the job without which it is pointless.
-        lost: Called by whoever asks for news if it was given up.
+        max_wait: Seconds to wait for it, in addition to those for its size; None for those of the
+            job before.
+        needs: Label of a job; if that one is given up, so is this one.
+        on_lost: Called if it was given up, by the thread that asks for results.
         tries: How often it failed.
         due: When it may be tried again.
-        began: When it was begun.
+        began: When it was started.
     """
 
     label: str
-    place: str
+    location: str
     work: Callable[[], Saved | None]
     memory: object | None = None
     nbytes: int = 0
     max_wait: float | None = None
     needs: str | None = None
-    lost: Callable[[], None] | None = None
+    on_lost: Callable[[], None] | None = None
     tries: int = 0
     due: float = 0.0
     began: float = 0.0
 
 
-class Lane:
+class StoreQueue:
     """The jobs of one store.
 
-    All attributes are guarded by the condition, which all lanes share.
+    All attributes are guarded by the condition, which all queues share: except for `join`, the
+    public methods are called while it is held.
 
     Args:
-        place: The store.
         changed: Notified whenever a job is done, has failed or was given up.
-        announce: Called in the thread then, to wake whoever wants to know.
+        announce: Called in the thread when a job is done or was given up.
     """
 
-    def __init__(
-        self, place: str, changed: threading.Condition, announce: Callable[[], None]
-    ) -> None:
-        self.place = place
+    def __init__(self, changed: threading.Condition, announce: Callable[[], None]) -> None:
         self.jobs: list[Job] = []
-        """What is to be done; the one that is being done comes first until it is done."""
+        """Jobs to do; the running one comes first until it is done."""
         self.running: Job | None = None
         self.finished: list[Saved] = []
         self.lost: list[Job] = []
@@ -100,10 +98,13 @@ class Lane:
         if job.max_wait is not None:
             self._max_wait = job.max_wait
         if job.memory is not None and self.jobs and self.jobs[0] is not self.running:
-            self.jobs[0].due = 0.0  # The store may have recovered: the new one shall not wait.
+            # The first job may be pausing after a failure. The store may have recovered, and the
+            # new checkpoint must not wait for the end of the pause.
+            self.jobs[0].due = 0.0
         self.jobs.append(job)
         if self._thread is None:
-            # What the thread reports belongs to the run that starts it.
+            # In a copy of the context, so that log messages reach the log of this run. A daemon,
+            # because a call that hangs in a store must not keep the process alive.
             self._thread = threading.Thread(
                 target=copy_context().run, args=(self._work,), name="hookloop-save", daemon=True
             )
@@ -112,7 +113,7 @@ class Lane:
     def patience(self) -> float:
         """Return for how many seconds a new checkpoint may still wait for the one before.
 
-        None for a store that took too long the last time, and little for one that fails.
+        It is zero for a store that took too long the last time, and short for one that fails.
         """
         if self._is_late or not self._writes():
             return 0.0
@@ -122,18 +123,18 @@ class Lane:
         began = self.running.began if self.running is not None else monotonic()
         return began + self._limit(self._writes()[0]) - monotonic()
 
-    def begin_waiting(self) -> None:
-        """Start counting: another checkpoint begins to wait."""
+    def reset_waited(self) -> None:
+        """Start counting again: another checkpoint begins to wait."""
         self._waited = 0.0
 
-    def was_waited_for(self, seconds: float) -> None:
+    def add_waited(self, seconds: float) -> None:
         """Count the time that a new checkpoint has waited for this store."""
         self._waited += seconds
         if self.problem is not None:
             self._grace -= seconds
 
-    def make_room(self) -> None:
-        """Give up what a newer checkpoint replaces; what is being written just now goes on."""
+    def drop_replaced(self) -> None:
+        """Give up what a newer checkpoint replaces; the running job continues."""
         if self.running is not None and self._writes():
             if self.problem is None and not self._is_late:
                 self._report_late(self.running, "Training continues without waiting for it.")
@@ -142,38 +143,38 @@ class Lane:
             if job is not self.running:
                 self._give_up(job)
 
-    def uses(self, memory: object) -> bool:
+    def is_writing(self, memory: object) -> bool:
         """Return whether a snapshot is being written."""
         return self.running is not None and self.running.memory is memory
 
     def begin_closing(self) -> float:
-        """Give each job its last tries; return for how many seconds to wait for all of them.
-
-        What the last checkpoint has waited for a store that still does not answer counts.
-        """
+        """Give each job its last tries; return for how many seconds to wait for all of them."""
         self._is_closing = True
         for job in self.jobs:
+            # At least one more try, at once: the store may have recovered since the last one.
             job.tries, job.due = min(job.tries, LAST_TRIES - 1), 0.0
         size = sum(job.nbytes for job in self.jobs) / SLOWEST_RATE
+        # The last checkpoint may already have waited for this store, which still does not answer.
+        # That time counts, or the end would wait for the same call twice.
         waited = self._waited if self._is_late else 0.0
-        most = self._max_wait + size + self._slowest * (len(self._writes()) + 1)
-        return max(most - waited, 0.0)
+        longest = self._max_wait + size + self._slowest * (len(self._writes()) + 1)
+        return max(longest - waited, 0.0)
 
-    def abandon(self, *, is_hurried: bool) -> None:
-        """Give up what is left; a call of the store that does not return is left to itself.
+    def abandon(self, *, was_interrupted: bool) -> None:
+        """Give up what is left; a call into the store that does not return is left alone.
 
         Args:
-            is_hurried: Whether somebody did not want to wait for it.
+            was_interrupted: Whether the user interrupted the wait for it.
         """
         for job in self.jobs[:]:
             if job is self.running:
-                job.tries = LAST_TRIES
-                self._report_late(job, "The run ends without it.", is_hurried=is_hurried)
+                job.tries = LAST_TRIES  # If the call fails after all, it is not tried again.
+                self._report_late(job, "The run ends without it.", was_interrupted=was_interrupted)
             elif job in self.jobs:
                 self._give_up(job)
 
     def join(self) -> None:
-        """Wait for the thread, which has nothing more to do."""
+        """Wait for the end of the thread, which has nothing more to do."""
         if self._thread is not None:
             self._thread.join()
 
@@ -183,25 +184,25 @@ class Lane:
     def _limit(self, job: Job) -> float:
         return self._max_wait + job.nbytes / SLOWEST_RATE
 
-    def _report_late(self, job: Job, what: str, *, is_hurried: bool = False) -> None:
-        if self.problem is None:  # Otherwise it has failed before, and that says more.
+    def _report_late(self, job: Job, consequence: str, *, was_interrupted: bool = False) -> None:
+        if self.problem is None:  # Otherwise it has failed before, which tells the user more.
             why = f"no answer from its store for {monotonic() - job.began:.2g} s"
-            if is_hurried:
+            if was_interrupted:
                 why = "the wait for its store was interrupted"
             self.problem = f"'{job.label}' could not be saved: {why}"
-            _log.warning("%s. %s", self.problem, what)
+            _log.warning("%s. %s", self.problem, consequence)
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
             try:
                 saved = job.work()
-            except Exception as error:  # noqa: BLE001 - whatever a store raises must not end this
+            except Exception as error:  # noqa: BLE001 - no error of a store may end the thread
                 self._fail(job, error)
             else:
                 self._finish(job, saved)
 
     def _next(self) -> Job | None:
-        """Wait for a job that can be done now; None when there will be none any more."""
+        """Wait for a job that can be done now; return None when there are no more."""
         with self._changed:
             while True:
                 job = self.jobs[0] if self.jobs else None
@@ -209,7 +210,7 @@ class Lane:
                     self._give_up(job)
                     continue
                 if job is None and self._is_closing:
-                    self._thread = None
+                    self._thread = None  # While the condition is held: `add` starts a new one.
                     return None
                 wait = job.due - monotonic() if job is not None else None
                 if wait is not None and wait <= 0:
@@ -219,10 +220,10 @@ class Lane:
                 self._changed.wait(wait)
 
     def _give_up(self, job: Job) -> None:
-        for other in [one for one in self.jobs if one is job or one.needs == job.label]:
-            self.jobs.remove(other)
-            self.lost.append(other)
-            _log.info("'%s' is given up.", other.label)
+        for lost in [other for other in self.jobs if other is job or other.needs == job.label]:
+            self.jobs.remove(lost)
+            self.lost.append(lost)
+            _log.info("'%s' is given up.", lost.label)
         self._changed.notify_all()
         self._announce()
 
@@ -230,16 +231,17 @@ class Lane:
         problem = f"'{job.label}' could not be saved: {error}"
         with self._changed:
             self.running = None
-            if self.problem is None:  # Once, however long the problem lasts.
+            if self.problem is None:  # Report it once, however long the problem lasts.
                 _log.warning(
-                    "%s. Training goes on with the last good checkpoint; saving is tried again.",
+                    "%s. Training continues; the last good checkpoint stays, and saving is tried "
+                    "again.",
                     problem.removesuffix("."),
                 )
             self.problem = problem
             job.tries += 1
             longest = FIRST_PAUSE if self._is_closing else LONGEST_PAUSE
             job.due = monotonic() + min(FIRST_PAUSE * 2 ** min(job.tries, 10), longest)
-            if isinstance(error, CheckpointError):  # Trying again would not help.
+            if isinstance(error, CheckpointError):  # It would fail again in the same way.
                 self._give_up(job)
             self._changed.notify_all()
 
@@ -255,6 +257,7 @@ class Lane:
                 self.finished.append(saved)
             if self.problem is not None:
                 _log.warning("'%s' is saved: the problem is over.", job.label)
+            # A store that works again deserves the full patience at its next failure.
             self.problem, self._grace = None, GRACE
             self._changed.notify_all()
         self._announce()

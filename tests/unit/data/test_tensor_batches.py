@@ -9,8 +9,8 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from hookloop.data.fast import gather_of
 from hookloop.data.source import Source
+from hookloop.data.tensor_batches import make_gather
 
 DATA = TensorDataset(
     torch.randn(23, 4, generator=torch.Generator().manual_seed(0)),
@@ -44,7 +44,7 @@ def test_batches_order_and_random_numbers_are_those_of_the_plain_loader(name, wa
         theirs += [(batch, torch.rand(1)) for batch in plain]
     torch.manual_seed(5)
     loader, ours = LOADERS[name](), []
-    assert gather_of(loader) is not None
+    assert make_gather(loader) is not None
     source = Source(loader, "data")
     for _ in range(2):
         batches = source if way == "evaluation" else (group[0] for group in source.groups(1))
@@ -81,4 +81,4 @@ class OwnLoader(DataLoader):
     ids=["subclass", "collate", "no batches", "workers", "list", "own loader", "gradients"],
 )
 def test_a_loader_that_does_anything_else_is_read_as_it_is(loader):
-    assert gather_of(loader) is None
+    assert make_gather(loader) is None

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, default_collate
 
-from hookloop.data.hidden import generators_in
+from hookloop.data.find_generators import find_generators
 from hookloop.data.source import Source
 
 RNG = np.random.default_rng(1)
@@ -65,9 +65,9 @@ def in_a_closure():
     ],
 )
 def test_a_generator_is_found_wherever_it_is(data, name):
-    assert [found for found, _ in generators_in(data)] == [name]
+    assert [found for found, _ in find_generators(data)] == [name]
     inexact = Source(DataLoader(data), "data").inexact
-    assert f"its data set keeps a random generator of its own ('{name}')" in inexact
+    assert f"its data set has a random generator of its own ('{name}')" in inexact
 
 
 def test_one_of_collate_fn_is_found_too():
@@ -77,7 +77,7 @@ def test_one_of_collate_fn_is_found_too():
         rng.shuffle(samples)
         return default_collate(samples)
 
-    assert "its collate_fn keeps" in Source(DataLoader(Plain(), collate_fn=collate), "data").inexact
+    assert "its collate_fn has" in Source(DataLoader(Plain(), collate_fn=collate), "data").inexact
 
 
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"num_workers": 1}])
@@ -102,12 +102,12 @@ def test_few_parts_of_deep_lists_are_looked_at_and_near_generators_found():
     class Looked(list):
         count = 0
 
-        def __getitem__(self, place):
+        def __getitem__(self, index):
             Looked.count += 1
-            return super().__getitem__(place)
+            return super().__getitem__(index)
 
     data = Plain()
     data.samples = [[[Looked([0] * 100)] * 100] * 100] * 100
     data.rng = random.Random(0)
-    assert [name for name, _ in generators_in(data)] == ["rng"]
+    assert [name for name, _ in find_generators(data)] == ["rng"]
     assert Looked.count < 2_000

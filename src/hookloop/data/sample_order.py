@@ -1,9 +1,9 @@
-"""In which order data keeps its samples, as far as that can be seen without reading any.
+"""Watch the order in which data holds its samples, without reading any sample.
 
 A data set that shuffles itself, when it is built without a seed or from pass to pass, has another
-order in the process that resumes. Nothing else would tell: the sampler gives the same indices, and
-behind them are other samples. So the lists, arrays and tensors that a data set holds are looked at
-in a few places, when it is given, when a pass begins and when a checkpoint is made.
+order in the process that resumes. Nothing else would show that: the sampler returns the same
+indices, but they mean other samples. So a few elements of the lists, arrays and tensors that a data
+set holds are examined when it is given, when a pass starts and when a checkpoint is made.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from hookloop.data.samplers import Stateful
 _log = logging.getLogger("hookloop")
 
 LOOKS = 64
-"""Places at which a list is looked at."""
+"""How many elements of a list are examined."""
 
 MOST = 1 << 26
-"""Bytes of an array that is summed up."""
+"""Bytes of the largest array that is summed."""
 
 DEPTH = 2
-"""Data sets within data sets that are looked into: subsets, concatenations."""
+"""How deep data sets within data sets are examined, such as subsets and concatenations."""
 
 State = dict[str, list[object]]
 
 
 @dataclass(frozen=True)
-class Order:
+class Fingerprint:
     """What is remembered of one sequence.
 
     Attributes:
-        length: How long it is.
-        digest: Condenses some of its elements.
-        total: A sum over all elements that does not depend on their order.
+        length: Its length.
+        digest: A hash of some of its elements.
+        total: A sum over all elements, which does not depend on their order.
     """
 
     length: int
@@ -49,33 +49,35 @@ class Order:
     total: int | None
 
 
-class Orders:
-    """The sequences of a data set, or of a list of batches, as they were given.
+class OrderMonitor:
+    """Remembers the sequences of a data set, or of a list of batches, as they were at first.
 
     Args:
         data: The loader, or the list.
-        name: How messages call it.
+        name: Its name in messages.
     """
 
     def __init__(self, data: object, name: str) -> None:
         self._data = data
         self._name = name
         self._has_warned = False
-        self._given = {
-            name: Order(len(one), digest, _total(one))
-            for name, one in self._sequences()
-            if (digest := _digest(one)) is not None
+        self._initial = {
+            name: Fingerprint(len(values), digest, _total(values))
+            for name, values in self._sequences()
+            if (digest := _digest(values)) is not None
         }
 
     def state_dict(self) -> State:
-        """Return what shows whether another process was given the same."""
-        return {name: [one.length, one.digest] for name, one in self._given.items()}
+        """Return what another process needs to find out whether its data is the same."""
+        # Without the totals: for a list of objects they are sums of addresses.
+        return {name: [first.length, first.digest] for name, first in self._initial.items()}
 
     def warn_if_reordered(self) -> None:
         """Warn once about data that shuffles itself during the run, which no checkpoint holds."""
+        # A data set with a state_dict is in the checkpoint, with its order.
         if self._has_warned or isinstance(getattr(self._data, "dataset", None), Stateful):
             return
-        found = self.reordered()
+        found = self.find_reordered()
         if found is not None:
             self._has_warned = True
             _log.warning(
@@ -87,32 +89,36 @@ class Orders:
             )
 
     def warn_of_changes(self, before: Mapping[str, Sequence[object]]) -> None:
-        """Warn if the process that is resumed was given something else."""
+        """Warn if the data differs from that of the run that is resumed."""
         changed = self._changed_since(before)
         if changed:
-            what = " and ".join(f"its data set's '{one}'" if one else "it" for one in changed[:3])
+            names = [f"its data set's '{name}'" if name else "it" for name in changed[:3]]
             _log.warning(
-                "%s is not what it was: %s has other contents, or another order, than in the run "
-                "that is resumed. This resume is not exact; build it from a fixed seed.",
+                "%s has changed: %s has other contents, or another order, than in the run that is "
+                "resumed. This resume is not exact; build the data from a fixed seed.",
                 self._name,
-                what,
+                " and ".join(names),
             )
 
     def _changed_since(self, before: Mapping[str, Sequence[object]]) -> list[str]:
-        """Name what is as long as in the process that returned the state, but differs."""
+        """Name the sequences that have the same length as before, but other elements."""
+        # Another length is reported by `Source`, with the numbers of batches and samples.
         return [
             name
-            for name, one in self._given.items()
-            if name in before and before[name][0] == one.length and before[name][1] != one.digest
+            for name, now in self._initial.items()
+            if name in before and before[name][0] == now.length and before[name][1] != now.digest
         ]
 
-    def reordered(self) -> str | None:
-        """Name a sequence that has the elements that were given, in another order."""
-        for name, one in self._sequences():
-            given = self._given.get(name)
-            if given is None or len(one) != given.length or _digest(one) == given.digest:
+    def find_reordered(self) -> str | None:
+        """Name a sequence that has its first elements in another order, or None."""
+        for name, values in self._sequences():
+            initial = self._initial.get(name)
+            if initial is None or len(values) != initial.length:
                 continue
-            if given.total is not None and _total(one) == given.total:
+            if initial.total is None or _digest(values) == initial.digest:
+                continue
+            # The total tells a new order from new contents, such as a cache that fills.
+            if _total(values) == initial.total:
                 return name
         return None
 
@@ -121,19 +127,19 @@ class Orders:
             yield "", self._data
         dataset = getattr(self._data, "dataset", None)
         if dataset is not None:
-            yield from _held(dataset, "", DEPTH)
+            yield from _sequences_of(dataset, "", DEPTH)
 
 
-def _held(holder: object, path: str, depth: int) -> Iterator[tuple[str, Any]]:
+def _sequences_of(holder: object, path: str, depth: int) -> Iterator[tuple[str, Any]]:
     """Yield the sequences that an object holds, with their names."""
     for name, value in list(getattr(holder, "__dict__", {}).items()):
-        way = f"{path}{name}"
+        full_name = f"{path}{name}"
         if _is_sequence(value):
-            yield way, value
+            yield full_name, value
         if depth:
             for part in value[:LOOKS] if isinstance(value, list | tuple) else [value]:
                 if hasattr(type(part), "__getitem__") and hasattr(part, "__dict__"):
-                    yield from _held(part, f"{way}.", depth - 1)
+                    yield from _sequences_of(part, f"{full_name}.", depth - 1)
 
 
 def _is_sequence(value: Any) -> bool:  # noqa: ANN401 - whatever an attribute may be
@@ -147,16 +153,16 @@ def _is_sequence(value: Any) -> bool:  # noqa: ANN401 - whatever an attribute ma
 
 
 def _is_table(value: object) -> bool:
-    """Return whether a value is of pandas, by what such values have."""
+    """Return whether a value is a table of pandas, which need not be installed."""
     return hasattr(type(value), "iloc")
 
 
 def _digest(values: Any) -> str | None:  # noqa: ANN401 - a list, an array, a table
-    """Condense elements at some places, or return None if they are not known by their value."""
+    """Hash some elements, or return None if they cannot be compared by value."""
     digest = hashlib.blake2b(digest_size=12)
-    at = values.iloc if _is_table(values) else values
-    for place in sorted({round(one) for one in np.linspace(0, len(values) - 1, LOOKS)}):
-        part = _bytes_of(at[place])
+    rows = values.iloc if _is_table(values) else values
+    for index in sorted({round(number) for number in np.linspace(0, len(values) - 1, LOOKS)}):
+        part = _bytes_of(rows[index])
         if part is None:
             return None
         digest.update(part)
@@ -164,7 +170,7 @@ def _digest(values: Any) -> str | None:  # noqa: ANN401 - a list, an array, a ta
 
 
 def _bytes_of(value: Any, looks: int = LOOKS) -> bytes | None:  # noqa: ANN401 - of any kind
-    """Condense one element, fewer parts of it the deeper they are."""
+    """Return bytes that stand for one element, from fewer parts the deeper they are."""
     if isinstance(value, bool | int | float | str | bytes):
         return repr(value).encode()
     if isinstance(value, Tensor) and (value.is_quantized or value.is_nested or value.is_meta):
@@ -186,15 +192,18 @@ def _has_objects(values: Tensor | np.ndarray[Any, Any]) -> bool:
 
 
 def _total(values: Any) -> int | None:  # noqa: ANN401 - a list, an array, a table
-    """Sum up a sequence, numbers by their value, objects by who they are; None if too large."""
+    """Sum a sequence, numbers by value and objects by identity; None if it is too large."""
     if isinstance(values, list | tuple):
-        is_counted = {type(one) for one in values} <= {int, bool}
+        is_counted = {type(value) for value in values} <= {int, bool}
+        # Within one process the same objects in another order have the same sum of addresses.
         return sum(values) if is_counted else sum(map(id, values))
     if _is_table(values):
         values = np.asarray(values.index)
+    # A memory-mapped array would be read from the disk as a whole.
     if values.nbytes > MOST or isinstance(values, np.memmap) or _has_objects(values):
         return None
     if isinstance(values, Tensor):
+        # Lazily conjugated or negated tensors cannot be viewed as bytes.
         return int(
             values.detach()
             .resolve_conj()

@@ -1,0 +1,1 @@
+"""The trials of ``make faults``: each disturbs a training and checks that nothing is lost."""

@@ -1,0 +1,87 @@
+"""Find the newest checkpoint of a run in all the stores that the run uses."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from hookloop.checkpoint.storage import is_url
+from hookloop.checkpoint.store import LAST, CheckpointStore
+from hookloop.errors import CheckpointError
+from hookloop.runs.layout import Pointer, RunDir
+from hookloop.secret import without_credentials
+
+_log = logging.getLogger("hookloop")
+
+
+def load_newest(run_dir: str, stores: Sequence[str] = ()) -> tuple[str, dict[str, object]] | None:
+    """Load a run's newest checkpoint: from where it was last saved, or else from another store.
+
+    Args:
+        run_dir: The run's directory, or the URL of a store.
+        stores: The other locations in which the run keeps checkpoints, as the user named them.
+    """
+    problems: list[str] = []
+    for location, last in search_locations(run_dir, stores):
+        try:
+            found = CheckpointStore(location).newest(last)
+        except CheckpointError as error:
+            problems.append(str(error))
+            continue
+        if found is not None:
+            if problems:
+                _log.warning("%s Looking in '%s' instead.", " ".join(problems), location)
+            return f"{location}/{found[0]}", found[1]
+    # No checkpoint anywhere is a new run. Checkpoints that all failed are not.
+    if problems:
+        raise CheckpointError(" ".join(problems))
+    return None
+
+
+def search_locations(run_dir: str, stores: Sequence[str] = ()) -> list[tuple[str, str | None]]:
+    """List where a run's checkpoints are, each location with the checkpoint to try first.
+
+    Only locations that the user named are listed: the run's directory and ``stores``. The file
+    ``last_checkpoint`` chooses among them and never adds one.
+    """
+    if is_url(run_dir):
+        return [(run_dir, None)]
+    pointer = RunDir(Path(run_dir)).last_pointer
+    if pointer is None:
+        return [(location, None) for location in (run_dir, *stores)]
+    # An empty name keeps the other stores from trying their own `last_checkpoint` first: the
+    # pointer of the run is newer than theirs.
+    if pointer.location is None:
+        return [(run_dir, None), *((store, "") for store in stores)]
+    location = trusted_location(pointer, run_dir, stores)
+    rest = [store for store in (run_dir, *stores) if store != location]
+    return [(location, pointer.name), *((store, "") for store in rest)]
+
+
+def trusted_location(pointer: Pointer, run_dir: str, stores: Sequence[str]) -> str:
+    """Return the user's own location that a pointer means, or reject the pointer."""
+    # Anybody may have written the pointer, and opening a stranger's URL can run code. So what is
+    # returned is always the user's own text, never the pointer's.
+    for location in (run_dir, *stores):
+        if is_same_location(location, str(pointer.location)):
+            return location
+    # The store may have been moved: then its own `last_checkpoint` agrees with the pointer.
+    for location in stores:
+        if CheckpointStore(location).last() == pointer.name:
+            return location
+    raise CheckpointError(
+        f"'{run_dir}/{LAST}' leads to '{pointer}', which is not a store of this run, so it is not "
+        "opened. If you trust it, name it yourself: with resume= in Python, or with hookloop "
+        "resume --checkpoint. Or give that store to SaveCheckpoint(directory=...)."
+    )
+
+
+def is_same_location(own: str, written: str) -> bool:
+    """Return whether a location found in a file is one that the user named."""
+    if is_url(own) or is_url(written):
+        own, written = (without_credentials(url).rstrip("/") for url in (own, written))
+        return own == written
+    # realpath asks the disk about every part of a path, so only the user's own path gets it.
+    return os.path.abspath(written) in (os.path.abspath(own), os.path.realpath(own))
