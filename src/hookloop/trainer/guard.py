@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from hookloop import peers
 from hookloop.arguments import check_names, check_values, missing_attribute
 from hookloop.errors import ArgumentError
-from hookloop.trainer.given import check_given
+from hookloop.trainer.argument_checks import check_given
 
 _LIMITS = ("max_epochs", "max_iters")
 

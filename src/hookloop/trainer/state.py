@@ -32,7 +32,7 @@ from hookloop.data.randomness import Randomness
 from hookloop.errors import CheckpointError
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints
-from hookloop.trainer.shapes import check_optimizer, check_shapes, restoring
+from hookloop.trainer.checkpoint_schema import check_optimizer, check_shapes, restoring
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:

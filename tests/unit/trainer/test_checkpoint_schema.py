@@ -12,7 +12,7 @@ from tests.tiny import make_classes, make_classifier
 
 from hookloop import hooks
 from hookloop.errors import CheckpointError, HookloopError
-from hookloop.trainer.shapes import check_optimizer
+from hookloop.trainer.checkpoint_schema import check_optimizer
 from hookloop.trainer.trainer import Trainer
 
 GONE = object()
