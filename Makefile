@@ -11,7 +11,7 @@ INSTALLED := $(VENV)/.installed
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 
 # Some machines forbid Python to keep what it compiled: then each process that a test or a benchmark
-# starts would compile torch anew, for seconds.
+# starts would compile torch again, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -48,11 +48,11 @@ check: $(INSTALLED) ## Style, types, layers and every test
 quick: $(INSTALLED) ## The everyday tests: all but those that start processes of their own
 	$(BIN)/pytest --numprocesses auto -m "not slow"
 
-format: $(INSTALLED) ## Format the code and mend what ruff can mend
+format: $(INSTALLED) ## Format the code and fix what ruff can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(INSTALLED) ## Write the generated pages of docs/ anew
+docs: $(INSTALLED) ## Write the generated pages of docs/ again
 	$(BIN)/python scripts/make_docs.py
 
 # torch is pinned on the line itself, so that no peer can bring another.

@@ -22,7 +22,7 @@ MOUNT_POINTS = """\
 # Mount points
 
 A mount point is a named place in the run where hooks act. A hook is an object whose methods are
-named after mount points; a method that looks like one and is none is refused before training
+named after mount points; a method that looks like one but is not is rejected before training
 starts, with the nearest right name. `hookloop points` prints this table.
 
 ```text
@@ -30,7 +30,7 @@ starts, with the nearest right name. `hookloop points` prints this table.
 ```
 
 What is indented fires as often as what encloses it. `before_forward`, `after_forward` and
-`after_loss` fire in every phase, and `run.phase` tells which; in training they and `after_backward`
+`after_loss` fire in every phase, which is in `run.phase`; in training they and `after_backward`
 fire for each microbatch. A validation may also come in the middle of an epoch, when it goes by
 iterations.
 
@@ -50,7 +50,7 @@ Not in the drawing, because they come on request: {elsewhere}.
 ## All {count}
 
 A hook's method takes the run and what stands in parentheses, and returns nothing. The last column
-tells which unit of `every` can limit it there, besides time: `every = "50 iters"`.
+is the unit of `every` that can limit it there, in addition to time: `every = "50 iters"`.
 
 | point | when | counts |
 |---|---|---|
@@ -87,9 +87,9 @@ HOOKS = """\
 The {count} hooks that come with hookloop, in the order of the alphabet. In a config each is written
 by its name, `{{type: StopAfter, epochs: 100}}`; in Python it is imported from `hookloop.hooks`.
 
-What can be said of any hook, besides its own parameters: `name` (unique in a run), `priority`
+Every hook has, in addition to its own parameters: `name` (unique in a run), `priority`
 (0..100 or a name; the lower acts first), `every` (`"50 iters"`, `"2 epochs"`, `"10 min"`) and
-`on_error` (`raise` ends the run, `disable` warns once and goes on without the hook).
+`on_error` (`raise` ends the run, `disable` warns once and continues without the hook).
 
 {toc}
 

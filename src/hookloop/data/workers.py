@@ -19,10 +19,16 @@ from multiprocessing.util import Finalize
 from typing import Any
 from weakref import WeakSet, ref
 
-from torch._C import _remove_worker_pids
-
 from hookloop.errors import DataError
 from hookloop.parallel.signals import STOP_SIGNALS
+
+try:  # A private name of torch's, which keeps it from raising when a worker is killed.
+    from torch._C import _remove_worker_pids
+except ImportError:  # Then torch reports a worker that had to be killed; it is dead all the same.
+
+    def _remove_worker_pids(loader_id: int) -> None:
+        """Do nothing."""
+
 
 WorkerInit = Callable[[int], object]
 

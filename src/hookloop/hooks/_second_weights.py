@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from hookloop.errors import CheckpointError
+from hookloop.hooks._many_tensors import copy_all, lerp_all
 
 
 class SecondWeights:
@@ -71,9 +72,9 @@ class SecondWeights:
         # The lists are kept between updates: torch.optim.swa_utils.AveragedModel gathers and groups
         # its lists at each update, which takes four to six times as long as the update itself.
         if share == 1:
-            torch._foreach_copy_(self.numbers, live)
+            copy_all(self.numbers, live)
         else:
-            torch._foreach_lerp_(self.numbers, live, share)
+            lerp_all(self.numbers, live, share)
 
     @property
     def is_in(self) -> bool:
@@ -87,13 +88,13 @@ class SecondWeights:
             # wrapped models refer to the tensors.
             self._first = [tensor.detach().clone() for tensor in self.live]
             with torch.no_grad():
-                torch._foreach_copy_(self.live, self.numbers)
+                copy_all(self.live, self.numbers)
 
     def swap_out(self) -> None:
         """Give the model its own numbers back, bit for bit; do nothing if it has them."""
         if self._first is not None:
             with torch.no_grad():
-                torch._foreach_copy_(self.live, self._first)
+                copy_all(self.live, self._first)
             self._first = None
 
     def first(self) -> dict[str, Tensor]:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from hookloop.checkpoint.shape import Named, check_state, is_tensor
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError
+from hookloop.hooks._many_tensors import copy_all, lerp_all
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -117,9 +118,9 @@ class MomentumTeacher(Hook):
         total = run.progress.total_iters
         share = self.share_kept(min(1.0, run.progress.iter / total)) if total else self.momentum
         with torch.no_grad():
-            torch._foreach_lerp_(*self._pairs, 1 - share)
-            if self._buffers[0]:  # torch._foreach_copy_ rejects empty lists.
-                torch._foreach_copy_(*self._buffers)
+            lerp_all(*self._pairs, 1 - share)
+            if self._buffers[0]:  # An empty list is rejected.
+                copy_all(*self._buffers)
 
 
 def _submodule(model: nn.Module, name: str) -> nn.Module:

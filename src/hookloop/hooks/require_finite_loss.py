@@ -11,6 +11,7 @@ from torch import Tensor
 
 from hookloop.core.hook import Hook, Priority, interval_of
 from hookloop.every import Every
+from hookloop.hooks._many_tensors import norms_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +124,7 @@ def _are_finite(tensors: Sequence[Tensor]) -> bool:
         by_device.setdefault(tensor.device, []).append(tensor)
     for together in by_device.values():
         # The largest number of each: NaN and infinity pass through, and nothing can overflow.
-        largest = [norm.float() for norm in torch._foreach_norm(together, inf)]
+        largest = [norm.float() for norm in norms_of(together, inf)]
         if not torch.stack(largest).isfinite().all():
             return False
     return True

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import torch
 from torch import Tensor
 
 from hookloop.core.hook import Hook, interval_of
 from hookloop.data.portable import named_tensors, write_portable
 from hookloop.errors import HookError
 from hookloop.every import Every
+from hookloop.hooks._many_tensors import norms_of
 from hookloop.metrics.finite import Finite
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class StopOnNaN(Hook):
         if self.gradients and "train" in self.phases:
             found = {n: p.grad for n, p in run.model.named_parameters() if p.grad is not None}
             # The largest number of each: NaN and infinity pass through, and nothing can overflow.
-            norms = torch._foreach_norm(list(found.values()), inf)
+            norms = norms_of(list(found.values()), inf)
             for name, norm in zip(found, norms, strict=True):
                 self._keep(f"the gradient of '{name}'", norm)
             if self._at_once:

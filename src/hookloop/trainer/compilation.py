@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Protocol, cast
 
 import torch
@@ -62,6 +62,14 @@ class _Config(Protocol):
     skip_nnmodule_hook_guards: bool
 
 
+def _compiler_config() -> _Config:
+    try:
+        from torch._dynamo import config
+    except ImportError:  # A torch that keeps it elsewhere; its own default holds then.
+        return cast("_Config", SimpleNamespace(skip_nnmodule_hook_guards=False))
+    return cast("_Config", config)
+
+
 class Compilation:
     """Replaces a model's ``__call__``, and reports when there was nothing to compile.
 
@@ -71,10 +79,14 @@ class Compilation:
     """
 
     def __init__(self, model: nn.Module, options: Mapping[str, object]) -> None:
-        from torch._dynamo import config
-
+        if not hasattr(nn.Module, "_call_impl"):
+            raise ModelError(
+                f"compile= cannot compile in place with torch {torch.__version__}: leave it out, "
+                "and compile parts of the model yourself.",
+                argument="compile",
+            )
         self._model = model
-        self._config = cast("_Config", config)
+        self._config = _compiler_config()
         self._backend = str(options.get("backend", "inductor"))
         self._graphs = 0
         self._calls = 0
@@ -87,7 +99,8 @@ class Compilation:
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Call the model, its hooks and its compiled forward pass."""
         model, config, own = self._model, self._config, vars(self._model)
-        before, hidden = config.skip_nnmodule_hook_guards, own.get("forward")
+        before = getattr(config, "skip_nnmodule_hook_guards", False)
+        hidden = own.get("forward")
         # Otherwise module hooks that are added or removed after the first call would be ignored.
         config.skip_nnmodule_hook_guards = False
         own["forward"] = self._forward if self._calls else self._first
@@ -111,7 +124,7 @@ class Compilation:
         before = _graphs()
         output = self._forward(*args, **kwargs)
         self._calls += 1
-        if _graphs() == before:
+        if before is not None and _graphs() == before:
             _log.warning(
                 "compile= has compiled nothing of %s: its forward pass has no part that torch can "
                 "turn into a graph, and runs as if compile were False. TORCH_LOGS=graph_breaks "
@@ -140,8 +153,10 @@ def _own_function(forward: Callable[..., object]) -> Callable[..., object]:
     )
 
 
-def _graphs() -> int:
-    """Count the graphs that were captured in this process."""
-    from torch._dynamo.utils import counters
-
+def _graphs() -> int | None:
+    """Count the graphs that were captured in this process; None where torch does not show it."""
+    try:
+        from torch._dynamo.utils import counters
+    except ImportError:
+        return None
     return int(counters["stats"]["unique_graphs"])
