@@ -21,7 +21,6 @@ class LogDir(AbstractHook):
         super().__init__(**kwargs)
         self._output_dir = output_dir
 
-    # Several times, so that the directory is at the end of a long log as well.
     def _log(self) -> None:
         _log.info("Output dir: %s", self._output_dir)
 
