@@ -264,7 +264,7 @@ ARGUMENTS = {
     "Benchmark": lambda: {"batch_size": 4},
     "Check": lambda: {"variable": "loss", "required_min_value": 1e9, "max_epoch": 99},
     "CheckpointHook": lambda: {"checkpoint_folder": "."},
-    "ClassificationMetrics": lambda: {"predicted_variable": "said", "gt_variable": "targets"},
+    "ClassificationMetrics": lambda: {"predicted_variable": "predicted", "gt_variable": "targets"},
     "ComputeStats": lambda: {"variables": ["loss"]},
     "ExponentialMovingAverageModelHook": lambda: {"decay": 0.9},
     "Flatten": lambda: {"variables": {"inputs": "flat"}},
@@ -274,7 +274,7 @@ ARGUMENTS = {
     "PlotLines": lambda: {"output_dir": ".", "variables": ["inputs"], "example_count": 1},
     "SaveBest": lambda: {"model": None, "on_save_failure": "ignore"},
     "SaveConfusionMatrix": lambda: {"output_dir": ".", "dataset": None, "labels_name": "targets",
-                                    "predictions_name": "said"},
+                                    "predictions_name": "predicted"},
     "SaveEvery": lambda: {"model": None, "on_failure": "ignore"},
     "SaveFile": lambda: {"files": [], "output_dir": "."},
     "SaveLatest": lambda: {"model": None, "on_save_failure": "ignore"},
@@ -316,8 +316,8 @@ ROWS = [
 def classify(run, batch):
     output = run.model(batch["input"])
     loss = torch.nn.functional.cross_entropy(output, batch["targets"])
-    said = {"said": output.argmax(1), "output": output, "inputs": batch["input"].detach()}
-    return {"loss": loss, **said, "masks": torch.ones(len(output), 2, 2)}
+    extra = {"predicted": output.argmax(1), "output": output, "inputs": batch["input"].detach()}
+    return {"loss": loss, **extra, "masks": torch.ones(len(output), 2, 2)}
 
 
 def classes(count):

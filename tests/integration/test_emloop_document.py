@@ -40,12 +40,12 @@ def test_every_hook_of_the_document_does_its_part(tmp_path, capsys, monkeypatch)
     assert torch.load(file, weights_only=True)["progress"]["epoch"] == int(best["epoch"])
 
 
-def test_the_order_that_the_document_warns_of_is_refused(tmp_path):
+def test_the_order_that_the_document_warns_of_is_rejected(tmp_path):
     config = load(CONFIG, [f"run_dir={tmp_path / 'run'}"])
     hooks = config.tree["hooks"]
     config.tree["hooks"] = {"log": hooks["log"], "stats": hooks["stats"]}
-    refusal = r"config.yaml:\d+: hooks.log: .*'log' reads .* before 'stats', its only writer"
-    with pytest.raises(ConfigError, match=refusal):
+    message = r"config.yaml:\d+: hooks.log: .*'log' reads .* before 'stats', its only writer"
+    with pytest.raises(ConfigError, match=message):
         build(config).check()
 
 

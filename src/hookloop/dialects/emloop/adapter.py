@@ -94,6 +94,7 @@ def _after_batch(method: Method, adapter: Adapter) -> Call:
             return
         began = perf_counter()
         try:
+            # Each microbatch is a batch of emloop, whose loop knows no accumulation.
             for data in cycle.batches:
                 method(stream_name=cycle.stream, batch_data=data)
         except Exception as error:  # noqa: BLE001 - raised again unless it ends the training
@@ -109,6 +110,7 @@ def _after_epoch(closes_at: str) -> Bind:
     def bind(method: Method, adapter: Adapter) -> Call:
         def call(run: Run, *metrics: object) -> None:
             cycle = _cycle(adapter)
+            # A validation within a training ends no epoch of emloop.
             if cycle.is_over or (closes_at and cycle.closes_at != closes_at):
                 return
             began = perf_counter()
@@ -148,6 +150,7 @@ def _after_training(method: Method, adapter: Adapter) -> Call:
         # A run can fail before anything begins. Then emloop calls no after_training either.
         if ours.has_begun if ours.waits_for_begin else companion.has_begun:
             _cycle(ours)
+            # By position, as emloop calls it: hooks name this argument as they like.
             method(run.outcome.status != "failed")
 
     return call

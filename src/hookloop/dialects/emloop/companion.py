@@ -35,6 +35,7 @@ class EmloopCompanion(Companion):
         self._before: Randomness | None = None
         self.has_begun = False
 
+    # So that a run which is resumed before its first iteration does not repeat the zeroth epoch.
     def state_dict(self) -> dict[str, object]:
         return {"zeroth_done": self._zeroth_done}
 

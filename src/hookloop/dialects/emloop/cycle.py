@@ -54,6 +54,7 @@ class Cycle:
     def enter(self, stream: str) -> None:
         """Make a stream the current one."""
         self.stream = stream
+        # A validation in the middle of an epoch makes the training stream current again.
         if stream not in self.streams:
             self.streams.append(stream)
 

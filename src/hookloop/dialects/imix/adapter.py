@@ -77,6 +77,7 @@ class ImixAdapter(Adapter):
         super().before_run(run)
         self.has_begun = False
         self.facade.companion.join(run)
+        # iMIX's stages have no arguments: this attribute is all that a hook knows of the run.
         self.foreign.trainer = self.facade  # type: ignore[attr-defined]
 
 

@@ -33,6 +33,7 @@ class Output(dict[str, object]):
         super().__setitem__(name, value)
         if name == "loss":
             self._run.loss = cast("torch.Tensor", value)
+        # Other hooks read the run's output, not this copy.
         elif isinstance(self._run.output, MutableMapping):
             self._run.output[name] = value
 

@@ -141,6 +141,7 @@ class TrainerFacade(Facade):
     def loss_dict(self) -> dict[str, Any]:
         """The output of the step, with the loss."""
         found = dict(self.run.output) if isinstance(self.run.output, Mapping) else {}
+        # Detached, because a hook that keeps it would keep the graph of the iteration too.
         if self.run.loss is not None:
             found["loss"] = self.run.loss.detach()
         return found
@@ -153,6 +154,7 @@ class TrainerFacade(Facade):
     @property
     def val_dataset_size(self) -> int:
         """Number of batches in a validation."""
+        # Batches, not samples: hooks divide sums over batches by it.
         counts = [source.num_batches or 0 for source in self.run.val_data.values()]
         return sum(counts)
 

@@ -104,6 +104,7 @@ class VisslCompanion(Companion):
     def after_train_epoch(self, run: Run) -> None:
         self._mark()
 
+    # The engine has no counter of evaluated batches, so these are counted one by one.
     def after_val_iter(self, run: Run) -> None:
         self._local += 1
 

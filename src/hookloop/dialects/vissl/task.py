@@ -85,7 +85,7 @@ class Task(Facade):
     @property
     def eval_phase_idx(self) -> int:
         """Index of the current or last test phase."""
-        return self.phase_idx - self.train_phase_idx - 1
+        return self.phase_idx - self.train_phase_idx - 1  # All other phases are test phases.
 
     @property
     def iteration(self) -> int:
@@ -113,6 +113,7 @@ class Task(Facade):
         if self.train:
             return self.run.progress.epoch_iters or -1
         streams = self.run.val_data if self.run.phase == "val" else self.run.test_data
+        # All streams of a validation are one phase here.
         counts = [source.num_batches for source in streams.values()]
         return -1 if None in counts else sum(cast("list[int]", counts))
 

@@ -26,7 +26,7 @@ def test_the_variables_of_a_batch(batch, names):
     ("output", "names"),
     [
         (torch.ones(2, 1), ["inputs", "output", "loss"]),
-        ({"said": torch.ones(2)}, ["inputs", "said", "loss"]),
+        ({"predicted": torch.ones(2)}, ["inputs", "predicted", "loss"]),
         (None, ["inputs", "loss"]),
         ([1, 2], ["inputs", "output", "loss"]),
     ],

@@ -32,6 +32,7 @@ class AccumulateVariables(AbstractHook):
         self._variables = variables
         self._reset_accumulator()
 
+    # A method of emloop's class, which subclasses call.
     def _reset_accumulator(self) -> None:
         self._accumulator: Accumulated = defaultdict(lambda: defaultdict(list))
 

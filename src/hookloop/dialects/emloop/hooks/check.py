@@ -37,7 +37,7 @@ class Check(AbstractHook):
         self._required_min_value = required_min_value
         self._max_epoch = max_epoch
         self._stream = stream
-        self.reads_epoch_data = (variable,)
+        self.reads_epoch_data = (variable,)  # Lets the dialect check the order of hooks.
 
     def after_epoch(self, epoch_id: int, epoch_data: EpochData) -> None:
         value = entry(epoch_data, self._stream, self._variable)

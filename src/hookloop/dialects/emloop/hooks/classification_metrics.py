@@ -48,6 +48,7 @@ class ClassificationMetrics(AccumulateVariables):
         names = ["precision", "recall", "f1", "accuracy"]
         names += ["specificity"] if f1_average == "binary" else []
         self._names = names
+        # Lets the dialect check the order of hooks before the training.
         self.writes_epoch_data = tuple(f"{var_prefix}{name}" for name in names)
 
     def _get_metrics(self, gt: list[object], predicted: list[object]) -> dict[str, object]:

@@ -35,6 +35,7 @@ class OnPlateau(ComputeStats, ABC):
         objective: str = "min",
         **kwargs: object,
     ) -> None:
+        # Computes its own mean, so that it works without a ComputeStats before it.
         super().__init__(variables={variable: ["mean"]}, **kwargs)
         assert long_term >= short_term, "long_term must not be less than short_term"
         # emloop does not check it, and anything but 'min' means 'max' there.

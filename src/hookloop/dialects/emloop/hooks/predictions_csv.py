@@ -28,8 +28,10 @@ class TableHook(AbstractHook):
         self._accumulator: list[dict[str, object]] = []
 
     def after_epoch(self, epoch_id: int, **_: object) -> None:
+        # Without rows there are no columns. The table of an earlier epoch stays.
         if not self._accumulator:
             return
+        # As one text, because the file is replaced only when it is complete.
         text = io.StringIO()
         table = csv.DictWriter(text, list(self._accumulator[0]), lineterminator="\n")
         table.writeheader()

@@ -116,7 +116,7 @@ class SaveBest(AbstractHook):
         self._aggregation = aggregation
         self._on_save_failure = on_save_failure
         self._best_value: float | None = None
-        self.reads_epoch_data = (variable,)
+        self.reads_epoch_data = (variable,)  # Lets the dialect check the order of hooks.
 
     def state_dict(self) -> dict[str, object]:
         return {"best": self._best_value}

@@ -112,7 +112,7 @@ class SaveConfusionMatrix(AccumulateVariables):
             axes.set_xticks(ticks, self._classes_names, rotation=90)
             axes.set_yticks(ticks, self._classes_names)
         for (row, column), value in np.ndenumerate(shown):
-            color = "white" if value > shown.max() / 2 else "black"
+            color = "white" if value > shown.max() / 2 else "black"  # Readable on a dark cell.
             text = f"{shares[row, column]:.2f} / {counts[row, column]}"
             axes.text(column, row, text, size=8, ha="center", color=color)
         return figure

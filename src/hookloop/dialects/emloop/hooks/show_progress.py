@@ -38,6 +38,7 @@ class ShowProgress(AbstractHook):
         self._show(self._line(stream_name))
 
     def after_epoch(self, **_: object) -> None:
+        # Counted once: a later epoch that a hook cuts short must not change the totals.
         self._totals = self._totals or dict(self._counts)
         self._counts.clear()
         self._began = (monotonic(), "")

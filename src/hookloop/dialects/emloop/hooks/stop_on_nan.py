@@ -46,6 +46,8 @@ class StopOnNaN(AbstractHook):
         self._stop_on_inf = stop_on_inf
         self._after_batch = after_batch
         self._after_epoch = after_epoch
+        # Set only if the epoch's data is read, since it fixes the order of hooks. Empty means that
+        # the hook reads every variable.
         if after_epoch:
             self.reads_epoch_data = tuple(self._variables or ())
 

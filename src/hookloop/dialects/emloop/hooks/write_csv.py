@@ -88,6 +88,7 @@ class WriteCSV(AbstractHook):
             self._report(self._on_missing_variable, KeyError(f"there is no '{stream}_{name}'."))
             return self._default_value
         value = epoch_data[stream][name]
+        # A variable of ComputeStats has one column, so one of its statistics is chosen.
         if isinstance(value, dict):
             value = value.get("mean", value.get("nanmean", value))
         if not np.isscalar(value):

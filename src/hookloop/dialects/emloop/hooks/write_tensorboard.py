@@ -78,7 +78,7 @@ class WriteTensorBoard(AbstractHook):
     def after_training(self, success: bool) -> None:
         if self._writer is not None:
             self._writer.close()
-            self._writer = None
+            self._writer = None  # A later training of the same hook opens a new file.
 
     def _write(
         self, writer: TensorBoard, tag: str, name: str, value: object, epoch_id: int

@@ -9,6 +9,7 @@ from hookloop.dialects.names import Names
 if TYPE_CHECKING:
     from hookloop.dialects.pointrix.trainer import TrainerFacade
 
+# A path, so that the catalogue is read when a name is looked up.
 HOOK_REGISTRY = Names("HOOK_REGISTRY", "hookloop.dialects.pointrix.catalogue:CATALOGUE")
 
 

@@ -34,6 +34,7 @@ class LogHook(Hook):
         Logger.log(f"The results are in {trainner.exp_dir}")
 
     def before_train(self, trainner: TrainerFacade) -> None:
+        # Here, not in the constructor, because the limits are known only now.
         self.progress_bar = ProgressLogger("training")
         self.progress_bar.add_task("train", "Training", trainner.cfg.max_steps)  # type: ignore[arg-type]
         self.progress_bar.add_task("validation", "Validation", trainner.val_dataset_size)
@@ -91,7 +92,7 @@ class LogHook(Hook):
         if means:
             table.add_row(*(f"{mean:.5f}" for mean in means.values()))
             Logger.print(table)
-        self.losses_test = dict.fromkeys(self.losses_test, 0.0)
+        self.losses_test = dict.fromkeys(self.losses_test, 0.0)  # Keeps a subclass's names.
         if self.progress_bar is not None:
             self.progress_bar.reset("validation", visible=False)
 

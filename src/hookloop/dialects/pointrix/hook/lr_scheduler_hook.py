@@ -18,7 +18,7 @@ class LRSchedulerHook(Hook):
         schedulers: A function of the step for each parameter group by name.
     """
 
-    takes_part_in_training = True
+    takes_part_in_training = True  # It changes the rates that the update uses.
 
     def __init__(self, schedulers: Mapping[str, Callable[[int], float]] | None = None) -> None:
         self.schedulers = dict(schedulers or {})

@@ -75,6 +75,7 @@ class RunWriter(Writer):
         self._run.emit(Image(name, pixels(image), step, caption or ""))
 
     def write_config(self, name: str, config_dict: Mapping[str, object], step: int) -> None:
+        # A code block, because TensorBoard shows texts as Markdown.
         self._run.emit(Text(name, f"```yaml\n{dump(config_dict)}```", step))
 
 

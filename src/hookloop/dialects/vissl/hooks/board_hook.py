@@ -43,7 +43,7 @@ class SSLTensorboardHook(QuietHook):
 
     def on_update(self, task: Task) -> None:
         iteration = task.iteration
-        if not task.run.world.is_main:
+        if not task.run.world.is_main:  # All processes would write the same curves.
             return
         if self.every > 0 and iteration % self.every == 0:
             self._plot_parameters(task, iteration)

@@ -50,6 +50,7 @@ def default_hook_generator(cfg: Mapping[str, Any]) -> list[Any]:
     add("PROFILING.RUN_PROFILER", False, training_hooks.ProfilingHook, profiling)
     hooks.append(training_hooks.SetDataSamplerEpochHook())
     add("MODEL.TEMP_FROZEN_PARAMS_ITER_MAP", False, training_hooks.FreezeParametersHook)
+    # These two are always there; VISSL has no flag for them.
     hooks.append(log_hooks.LogLossMetricsCheckpointHook())
     hooks.append(log_hooks.LogLossLrEtaHook(folder, frequency))  # type: ignore[arg-type]
     add("METERS.model_output_mask", False, training_hooks.ModelOutputMaskHook)

@@ -184,6 +184,7 @@ class LogGpuStatsHook(QuietHook):
             self._log(task)
 
     def _log(self, task: Task) -> None:
+        # The program comes with the driver, so it is there where CUDA works.
         if task.use_gpu and task.run.world.is_main:
             done = subprocess.run(["nvidia-smi"], capture_output=True, text=True, check=False)
             _log.info(done.stdout)

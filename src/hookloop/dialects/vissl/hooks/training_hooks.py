@@ -124,6 +124,7 @@ class FreezeParametersHook(QuietHook):
     takes_part_in_training = True
 
     def on_backward(self, task: Task) -> None:
+        # DistributedDataParallel adds the prefix to the names that VISSL sees.
         pairs = task.config.find("MODEL.TEMP_FROZEN_PARAMS_ITER_MAP", [])
         wanted = {
             str(name).removeprefix("module."): int(iters)
@@ -181,6 +182,7 @@ class EmaHook(QuietHook):
 
     def on_start(self, task: Task) -> None:
         average = copy.deepcopy(task.model).requires_grad_(False)
+        # A resume restores the state before on_start.
         saved = getattr(self.state, "ema_model", None)
         if saved is not None:
             average.load_state_dict(saved)
@@ -214,7 +216,7 @@ class ModelOutputMaskHook(QuietHook):
         output = task.last_batch.model_output
         if task.train or not isinstance(output, Tensor):
             return
-        if self._labels is None:
+        if self._labels is None:  # Once: reading all labels of a data set takes time.
             self._labels = torch.tensor(sorted(set(_labels_of(task.datasets["test"]).tolist())))
         mask = torch.ones(output.shape[-1], dtype=torch.bool, device=output.device)
         mask[self._labels.to(output.device)] = False

@@ -9,10 +9,10 @@ from hookloop.dialects.emloop.hooks import ClassificationMetrics
 
 
 def compute(true, predicted, **options):
-    hook = ClassificationMetrics("said", "labels", **options)
+    hook = ClassificationMetrics("predicted", "labels", **options)
     half = len(true) // 2
     for part in (slice(half), slice(half, None)):
-        hook.after_batch("valid", {"labels": true[part], "said": predicted[part]})
+        hook.after_batch("valid", {"labels": true[part], "predicted": predicted[part]})
     epoch_data = {"valid": OrderedDict()}
     hook.after_epoch(epoch_id=1, epoch_data=epoch_data)
     return epoch_data["valid"], hook
@@ -47,15 +47,15 @@ def test_a_prefix_separates_two_of_them():
 
 
 def test_a_name_that_is_taken_is_rejected():
-    hook = ClassificationMetrics("said", "labels")
-    hook.after_batch("valid", {"labels": [0], "said": [0]})
+    hook = ClassificationMetrics("predicted", "labels")
+    hook.after_batch("valid", {"labels": [0], "predicted": [0]})
     with pytest.raises(ValueError, match="'precision' .* computed twice: set a var_prefix"):
         hook.after_epoch(epoch_id=1, epoch_data={"valid": {"precision": np.ones(1)}})
 
 
 def test_an_unknown_average_is_rejected():
     with pytest.raises(ValueError, match="f1_average='sum': write .*macro"):
-        ClassificationMetrics("said", "labels", f1_average="sum")
+        ClassificationMetrics("predicted", "labels", f1_average="sum")
 
 
 def test_an_epoch_begins_empty():

@@ -7,6 +7,7 @@ from typing import Any
 
 from hookloop.dialects.names import Names
 
+# A path, since the catalogue imports this package.
 HOOKS = Names("HOOKS", "hookloop.dialects.imix.catalogue:CATALOGUE")
 
 

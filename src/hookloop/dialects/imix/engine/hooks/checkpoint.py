@@ -61,6 +61,7 @@ class CheckPointHook(HookBase):
 
     def _save(self, name: str) -> None:
         self.curr_checkpoint_name = f"{self.prefix}_{name}.pth"
+        # Retention counts the files of one owner, so two of these hooks do not disturb each other.
         owner, keep = self.trainer.hook, self.max_num_checkpoints
         self.trainer.run.save(
             Save(self.curr_checkpoint_name, kind="periodic", owner=owner, keep=keep)

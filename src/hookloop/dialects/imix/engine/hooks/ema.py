@@ -24,7 +24,7 @@ def _model_method(hook: HookBase, method: str) -> Any:  # noqa: ANN401 - the mod
 class EMAIterHook(HookBase):
     """Call the model's ``init_ema`` before the training and ``update_ema`` after iterations."""
 
-    takes_part_in_training = True
+    takes_part_in_training = True  # What the model does in these methods is not known.
 
     def before_train(self) -> None:
         _model_method(self, "init_ema")()

@@ -81,6 +81,7 @@ class EvaluateHook(HookBase):
         if trainer.run.world.is_main:
             append(Path(trainer.work_dir) / self._file_name, to_json(line) + "\n")
         for name, value in metrics.items():
+            # Not smoothed: a median over evaluations would hide the newest.
             trainer.log_buffer.put_scalar(name, value, smoothing_hint=False)
         score = tuple(float(value) for value in metrics.values())
         if score and (self.best is None or score > self.best):

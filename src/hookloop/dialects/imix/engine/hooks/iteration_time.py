@@ -46,6 +46,7 @@ class IterationTimerHook(HookBase):
 
     def after_train(self) -> None:
         counted = self.trainer.iter - self.trainer.start_iter - self._warmup_iter
+        # after_train comes after a failure too, perhaps before any iteration was counted.
         if counted > 0:
             whole = perf_counter() - self._began
             _log.info(

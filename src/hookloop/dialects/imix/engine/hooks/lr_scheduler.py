@@ -22,6 +22,7 @@ class LRSchedulerHook(HookBase):
         scheduler: A scheduler of torch.
     """
 
+    # As in iMIX: right after the update, before hooks of level NORMAL read the rate.
     _level = PriorityStatus.HIGH
     takes_part_in_training = True
 
@@ -47,7 +48,7 @@ class LRSchedulerHook(HookBase):
             )
 
     def after_train_iter(self) -> None:
-        rate = self._optimizer.param_groups[self._group]["lr"]
+        rate = self._optimizer.param_groups[self._group]["lr"]  # Before the step changes it.
         self.trainer.log_buffer.put_scalar("lr", rate, smoothing_hint=False)
         self._scheduler.step()
 

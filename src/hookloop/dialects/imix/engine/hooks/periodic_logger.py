@@ -32,6 +32,7 @@ class PeriodicLogger(HookBase):
         self._period = log_config_period
 
     def before_train(self) -> None:
+        # Not in the constructor, which does not know the config.
         self._period = period_of(self.trainer, self._period)
 
     def after_train_iter(self) -> None:

@@ -47,6 +47,7 @@ class MomentumSchedulerHook(HookBase):
     """Do nothing, as in iMIX; `hookloop.hooks.ScheduleParameter` schedules a momentum."""
 
     def before_train(self) -> None:
+        # iMIX's class is empty and silent about it.
         _log.warning("MomentumSchedulerHook does nothing: use hookloop.hooks.ScheduleParameter.")
 
 

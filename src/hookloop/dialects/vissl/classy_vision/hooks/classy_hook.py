@@ -55,6 +55,7 @@ class ClassyHook(ABC):
         """Return the name of the class."""
         return cls.__name__
 
+    # The adapter recognises this method by its name and does not attach it.
     def _noop(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401, B027 - stands for any
         """Do nothing."""
 

@@ -89,6 +89,7 @@ class OutputCSVHook(QuietHook):
         self.id_key = id_key
         self.delimiter = delimiter
 
+    # The file is only appended to, so a second run in the same directory adds a second header.
     def on_start(self, task: Task) -> None:
         self._append([("sample_id", "prediction", "target")])
 

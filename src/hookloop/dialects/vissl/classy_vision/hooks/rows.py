@@ -88,6 +88,7 @@ class ProfilerHook(Catalogued):
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the native hook."""
+        # ClassyVision profiles one forward pass; an iteration includes it.
         return [native.ProfileOperators(wait=0, warmup=0, active=1)]
 
 
