@@ -38,6 +38,7 @@ class ScheduleState:
     def state_dict(self) -> State:
         """Return what has changed, and the shape that it belongs to."""
         changed = _changed(self._built, self._scheduler.state_dict())
+        # The position is under "place" in every checkpoint so far, so the key stays.
         return {"place": changed, "shape": _shape(self._built)}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:

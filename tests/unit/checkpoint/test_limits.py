@@ -1,4 +1,4 @@
-"""Files that are small on disk and large in memory, or that nobody could walk through."""
+"""Files that are small on disk and large in memory, or that no walk could finish."""
 
 import io
 import pickle

@@ -99,7 +99,7 @@ class ShufflingInPlace(Own):
 
 
 class WithGenerators(Own):
-    """Has generators of its own, under names that nobody knows."""
+    """Has generators of its own, under unusual names."""
 
     def prepare(self):
         self.numpy = np.random.default_rng(3)
