@@ -137,28 +137,6 @@ def test_weights_are_loaded_from_another_run(config):
     assert torch.equal(second.model.linear.weight, saved["linear.weight"])
 
 
-def test_bases_of_the_newer_style_are_read(tmp_path):
-    (tmp_path / "base.py").write_text("a = dict(b=1, c=2)\n")
-    (tmp_path / "new.py").write_text(
-        "from mmengine.config import read_base\n"
-        "with read_base():\n    from .base import *\n"
-        "a.update(dict(b=3))\n"
-    )
-    assert Config.fromfile(tmp_path / "new.py").a == {"b": 3, "c": 2}
-
-
-def test_a_child_replaces_refers_to_and_deletes_what_its_base_says(tmp_path):
-    (tmp_path / "base.py").write_text("a = dict(b=1, c=2)\nd = dict(e=1)\nlr = 0.1\n")
-    (tmp_path / "child.py").write_text(
-        "_base_ = ['base.py']\na = dict(c=3)\nd = dict(_delete_=True, f=2)\n"
-        "twice = 2 * _base_.lr\nsame = {{_base_.a.b}}\n"
-    )
-    read = Config.fromfile(tmp_path / "child.py")
-    assert read.to_dict() == {
-        "a": {"b": 1, "c": 3}, "d": {"f": 2}, "lr": 0.1, "twice": 0.2, "same": 1,
-    }  # fmt: skip
-
-
 def test_iterations_over_an_endless_sampler(config):
     config.train_dataloader.sampler = {"type": "InfiniteSampler", "shuffle": True}
     config.train_cfg = {"type": "IterBasedTrainLoop", "max_iters": 7, "val_interval": 3}
