@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Self, TypeVar, cast
 
-from hookloop.dialects.mmengine.missing import MISSING, told
+from hookloop.dialects.mmengine.missing import MISSING, message_for
 from hookloop.errors import nearest
 
 Made = Callable[..., object]
@@ -140,7 +140,7 @@ class Registry:
         """Return what a name stands for; an unknown name is refused with the nearest one."""
         found = self.find(key, scope)
         if found is None and key in MISSING:
-            raise KeyError(told(key))
+            raise KeyError(message_for(key))
         if found is None:
             known = sorted({*self._module_dict, *self._fallback()})
             raise KeyError(

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from hookloop import dialects
 from hookloop.dialects.mmengine.evaluator import BaseMetric, Evaluator
 from hookloop.dialects.mmengine.hooks import EMAHook, Hook, IterTimerHook, ParamSchedulerHook
 from hookloop.dialects.mmengine.model import BaseModel, ExponentialMovingAverage
@@ -17,7 +16,6 @@ from hookloop.dialects.mmengine.optim import OptimWrapper
 from hookloop.dialects.mmengine.registry import HOOKS, MODELS, DefaultScope, Registry
 from hookloop.dialects.mmengine.runner import Runner
 from hookloop.dialects.mmengine.runner.loops import _InfiniteDataloaderIterator
-from hookloop.dialects.mmengine.structures import BaseDataElement, InstanceData
 from hookloop.hooks import WriteCSV
 
 
@@ -322,60 +320,10 @@ def test_several_groups_show_the_rate_that_was_set():
     assert wrapper.get_lr() == {"lr": [0.01, 0.1], "base_lr": [0.1]}
 
 
-def test_files_and_small_things_that_hooks_import(tmp_path, capsys):
-    with dialects.alias("mmengine"):
-        from mmengine import FileClient
-        from mmengine.dist import all_reduce_dict
-        from mmengine.fileio import get, put_text
-        from mmengine.utils import ProgressBar
-        from mmengine.utils.misc import get_object_from_string
-    put_text("hello", tmp_path / "new" / "file.txt")
-    assert get(tmp_path / "new" / "file.txt", backend_args=None) == b"hello"
-    client = FileClient.infer_client(None, str(tmp_path))
-    assert client.join_path("a", "b") == "a/b"
-    with pytest.raises(ValueError, match="'petrel' is not offered"):
-        FileClient(backend="petrel")
-    bar = ProgressBar(2)
-    bar.update()
-    assert "1/2" in capsys.readouterr().out
-    assert get_object_from_string("os.path.join") is __import__("os").path.join
-    weights = {"a": torch.ones(2)}
-    all_reduce_dict(weights, op="mean")
-    assert weights["a"].tolist() == [1, 1]
-
-
-def test_data_samples():
-    sample = BaseDataElement(metainfo={"img_path": "a.png"}, score=torch.ones(2))
-    assert "img_path" in sample
-    assert sample.keys() == ["score"]
-    assert sample.get("nothing", 3) == 3
-    with pytest.raises(AttributeError, match="already used"):
-        sample.img_path = "b.png"
-    sample.boxes = InstanceData(labels=torch.tensor([1, 2, 3]), names=["x", "y", "z"])
-    copy = sample.clone()
-    copy.boxes.labels += 1
-    assert sample.boxes.labels.tolist() == [1, 2, 3]
-    assert sample.boxes[sample.boxes.labels > 1].names == ["y", "z"]
-    assert len(InstanceData.cat([sample.boxes, copy.boxes])) == 6
-    with pytest.raises(AssertionError, match="length of masks"):
-        sample.boxes.masks = [1]
-    assert sample.numpy().score.sum() == 2
-    assert sample.pop("score") is not None
-    assert sample.to_dict()["boxes"]["names"] == ["x", "y", "z"]
-
-
 @pytest.mark.parametrize("name", ["WandbVisBackend", "MLflowVisBackend"])
 def test_backends_that_are_not_offered_name_the_native_way(run, name):
     with pytest.raises(KeyError, match=f"{name} is not offered.*hookloop.hooks.Write"):
         run(visualizer={"type": "Visualizer", "vis_backends": [{"type": name}]})
-
-
-def test_names_that_are_not_offered_are_refused_plainly():
-    with dialects.alias("mmengine"):
-        with pytest.raises(ImportError, match="FlexibleRunner is not offered.*Use Runner"):
-            from mmengine.runner import FlexibleRunner  # noqa: F401
-        with pytest.raises(ImportError, match="BaseDataset is not offered"):
-            from mmengine.dataset import BaseDataset  # noqa: F401
 
 
 def test_a_native_writer_gets_the_numbers_of_a_runner(run, tmp_path):
