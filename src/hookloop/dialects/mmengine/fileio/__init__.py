@@ -135,8 +135,12 @@ class FileClient:
         """Return the client for a URI."""
         return cls(**(file_client_args or {}))
 
-    get, get_text, put, put_text = map(staticmethod, (get, get_text, put, put_text))
-    exists, isdir, isfile, join_path = map(staticmethod, (exists, isdir, isfile, join_path))
+    get, get_text, put, put_text = (
+        staticmethod(function) for function in (get, get_text, put, put_text)
+    )
+    exists, isdir, isfile, join_path = (
+        staticmethod(function) for function in (exists, isdir, isfile, join_path)
+    )
 
 
 def _format_of(file: str | Path | None, file_format: str | None) -> str:

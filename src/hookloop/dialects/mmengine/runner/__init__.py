@@ -1,4 +1,4 @@
-"""``mmengine.runner``: the runner, on top of hookloop's Trainer."""
+"""``mmengine.runner``: the runner, on top of hookloop's `Trainer`."""
 
 from __future__ import annotations
 

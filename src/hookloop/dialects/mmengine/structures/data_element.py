@@ -195,14 +195,7 @@ class BaseDataElement:
 
     def numpy(self) -> Self:
         """Return an element with arrays instead of tensors."""
-        return self._map(
-            (Tensor, BaseDataElement),
-            lambda value: (
-                value.detach().cpu().numpy()  # type: ignore[attr-defined]
-                if isinstance(value, Tensor)
-                else value.numpy()
-            ),  # type: ignore[attr-defined]
-        )
+        return self._map((Tensor, BaseDataElement), _array)
 
     def _map(self, kinds: type | tuple[type, ...], change: Callable[[object], object]) -> Self:
         """Return an element whose values of some types are changed; the others are shared."""
@@ -230,3 +223,9 @@ def _tensor(array: object) -> Tensor:
     import torch
 
     return torch.from_numpy(cast("np.ndarray[tuple[int, ...], np.dtype[np.generic]]", array))
+
+
+def _array(value: object) -> object:
+    if isinstance(value, Tensor):
+        return value.detach().cpu().numpy()
+    return cast("BaseDataElement", value).numpy()

@@ -1,4 +1,4 @@
-"""``mmengine.visualization``: where numbers and pictures go."""
+"""``mmengine.visualization``: the destinations of numbers and images."""
 
 from __future__ import annotations
 
