@@ -245,21 +245,6 @@ def test_validating_alone_works_with_save_best():
     assert scenarios.make_runner("work", (), checkpoint).val() == {"acc": 0.1}
 
 
-def test_early_stopping_goes_on_counting_after_a_resume():
-    def make(epochs, **options):
-        stop = {"type": "EarlyStoppingHook", "monitor": "acc", "patience": 3}
-        return scenarios.make_runner(
-            "work", [stop], {"type": "CheckpointHook", "interval": 1},
-            train_cfg={"by_epoch": True, "max_epochs": epochs},
-            val_evaluator=scenarios.make_metric([[0.1]]), **options,
-        )  # fmt: skip
-
-    make(2).train()
-    runner = make(9, resume=True)
-    runner.train()
-    assert runner.epoch == 4
-
-
 def test_gradients_that_wait_for_a_step_survive_a_resume(config, caplog):
     config.merge_from_dict({"optim_wrapper.accumulative_counts": 2, "train_cfg.max_epochs": 4})
 
@@ -303,11 +288,6 @@ def test_what_is_given_in_part_is_refused():
 def test_faults_are_told_at_construction(said, error, message):
     with pytest.raises(error, match=message):
         scenarios.make_runner("work", **said)
-
-
-def test_a_misspelt_argument_of_the_checkpoint_hook_is_refused_at_once():
-    with pytest.raises(TypeError, match="Did you mean 'max_keep_ckpts'?"):
-        scenarios.make_runner("work", (), {"type": "CheckpointHook", "max_keep_ckpt": 1})
 
 
 def test_numbers_go_to_tensorboard(config):
