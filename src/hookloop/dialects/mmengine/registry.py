@@ -67,7 +67,8 @@ class Registry:
         self._children: dict[str, Registry] = {}
         self.scope = scope or _scope_of(sys._getframe(1).f_globals["__name__"])
         self.parent = parent
-        inherited: BuildFunc = parent.build_func if parent else build_from_cfg
+        # Not `if parent`: an empty registry has the length 0 and would count as False.
+        inherited: BuildFunc = parent.build_func if parent is not None else build_from_cfg
         self.build_func: BuildFunc = build_func or inherited
         self._fallback: Callable[[], Mapping[str, Factory]] = dict
         self._locations = list(locations or ())

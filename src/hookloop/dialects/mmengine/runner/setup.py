@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from hookloop import hooks as native
+from hookloop.core.hook import Hook
 from hookloop.dialects.mmengine.config import Config
 from hookloop.dialects.mmengine.evaluator import Evaluator
 from hookloop.dialects.mmengine.facade import RunnerFacade
@@ -41,7 +42,6 @@ from hookloop.trainer.trainer import Trainer
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.hook import Hook
     from hookloop.core.progress import Progress
     from hookloop.core.run import Run
     from hookloop.dialects.mmengine.runner.runner import Runner
@@ -335,7 +335,9 @@ def build_hook(entry: object) -> object:
         if priority is not None:
             hook.priority = priority  # type: ignore[attr-defined]
         return hook
-    if isinstance(entry, type | str) or not adapt_all([entry]):
+    # No native hooks at all are fine: a catalogued hook may be set to do nothing.
+    is_hook = all(isinstance(native_hook, Hook) for native_hook in adapt_all([entry]))
+    if isinstance(entry, type | str) or not is_hook:
         raise TypeError(f"hook should be an instance of Hook or dict, but got {entry!r}")
     return entry
 

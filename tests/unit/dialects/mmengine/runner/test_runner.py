@@ -265,16 +265,16 @@ def test_gradients_that_wait_for_a_step_survive_a_resume(config, caplog):
     assert [path.name for path in Path("cut").glob("*.pth")] == ["epoch_1.pth"]
     resumed = train("cut", resume=True)
     assert torch.equal(resumed.weight, whole.weight)
-    assert "gradients are lost" not in caplog.text
+    assert "resumes between two steps" not in caplog.text
 
 
-def test_what_is_given_in_part_is_refused():
+def test_arguments_that_are_given_in_part_are_rejected():
     with pytest.raises(ValueError, match="should be all None or not None"):
         scenarios.make_runner("work", val_evaluator=None)
 
 
 @pytest.mark.parametrize(
-    ("said", "error", "message"),
+    ("options", "error", "message"),
     [
         ({"custom_hooks": [Hook]}, TypeError, "instance of Hook or dict"),
         ({"custom_hooks": [{"type": "EMAHok"}]}, KeyError, "Did you mean 'EMAHook'?"),
@@ -285,9 +285,9 @@ def test_what_is_given_in_part_is_refused():
         ({"launcher": "slurm"}, ValueError, "one process"),
     ],
 )
-def test_faults_are_told_at_construction(said, error, message):
+def test_problems_are_reported_at_construction(options, error, message):
     with pytest.raises(error, match=message):
-        scenarios.make_runner("work", **said)
+        scenarios.make_runner("work", **options)
 
 
 def test_numbers_go_to_tensorboard(config):
