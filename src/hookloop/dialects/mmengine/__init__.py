@@ -1,8 +1,8 @@
 """The dialect of MMEngine: its hooks, runner and modules, on top of hookloop.
 
-Modules are named as MMEngine's are, so that files written for it import them unchanged once
-``dialects.alias("mmengine")`` is in force; without it, ``hookloop.dialects.mmengine.hooks`` and so
-on can be imported by their own names.
+Modules have MMEngine's names, so that files written for it import them unchanged inside
+``dialects.alias("mmengine")``. Without the alias they are imported by their full names, for example
+``hookloop.dialects.mmengine.hooks``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.10.7"
 
-_HOMES = {
+# Imported on first use, so that a file that needs the registry alone does not import torch.
+_MODULES = {
     "Config": "config",
     "ConfigDict": "config",
     "DictAction": "config",
@@ -41,6 +42,6 @@ __all__ = ["Config", "ConfigDict", "DictAction", "Registry", "build_from_cfg", "
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,7 +1,8 @@
 """MMEngine's hooks at our mount points: keyword arguments, indices, generic methods, priorities.
 
-The loop of iterations has one epoch only: with ``max_iters`` alone, ``before_train_epoch`` is
-called once at the start and ``after_train_epoch`` once at the end, and ``batch_idx`` counts on.
+A loop that counts iterations has one epoch: with ``max_iters`` alone, ``before_train_epoch`` is
+called once at the start and ``after_train_epoch`` once at the end, and ``batch_idx`` is the number
+of the iteration.
 """
 
 from __future__ import annotations
@@ -25,7 +26,12 @@ Mode = Literal["train", "val", "test"]
 
 
 class MMEngineAdapter(Adapter):
-    """One MMEngine hook as a native one."""
+    """An MMEngine hook as a native hook.
+
+    Args:
+        foreign: The hook.
+        without: Methods that are not called, because native hooks do their work.
+    """
 
     facade: RunnerFacade
 
@@ -40,11 +46,12 @@ class MMEngineAdapter(Adapter):
                 continue
             own = overridden(foreign, mount.method, base)
             if own is None and overridden(foreign, generic, base) is not None:
-                # The base's method of this mode passes the call on to the generic one.
+                # The base class's method of this mode calls the generic method.
                 self.attach(mount.point, mount.bind(getattr(foreign, mount.method), self))
 
     def bind_facade(self, run: Run) -> None:
         super().bind_facade(run)
+        # The hub is shared by all hooks, so exactly one adapter saves it.
         self.facade.keeper = self.facade.keeper or self.name
 
     def state_dict(self) -> dict[str, object]:
@@ -62,22 +69,22 @@ class MMEngineAdapter(Adapter):
 
 
 def adapt(foreign: object) -> list[Hook]:
-    """Make native hooks of an MMEngine one; a row of the catalogue stands for several."""
+    """Return native hooks for an MMEngine hook; a catalogued one stands for several."""
     if not isinstance(foreign, Catalogued):
         return [MMEngineAdapter(foreign)]
     if isinstance(foreign, Replaceable) and foreign.acts_itself:
         return [MMEngineAdapter(foreign)]
-    ours = list(foreign.native_hooks())
-    for one in ours:
-        one.priority = priority_of(foreign)
+    native_hooks = list(foreign.native_hooks())
+    for hook in native_hooks:
+        hook.priority = priority_of(foreign)
     wrapper = MMEngineAdapter(foreign, foreign.own if isinstance(foreign, Replaceable) else ())
-    if wrapper.acts:  # A subclass has methods of its own besides.
-        ours.append(wrapper)
-    return ours
+    if wrapper.acts:  # A subclass has further methods.
+        native_hooks.append(wrapper)
+    return native_hooks
 
 
 def priority_of(foreign: object) -> Priority | int | str:
-    """Read a hook's priority; MMEngine's own enum has our numbers."""
+    """Return the priority of a hook; MMEngine's enum has the same numbers as ours."""
     priority = getattr(foreign, "priority", Priority.NORMAL)
     return int(priority.value) if isinstance(priority, Enum) else cast("int | str", priority)
 
@@ -95,32 +102,33 @@ def _simple(method: Method, adapter: Adapter) -> Call:
 
 
 def _before_train_epoch(method: Method, adapter: Adapter) -> Call:
-    called = _simple(method, adapter)
-    starts = True
+    call_method = _simple(method, adapter)
+    is_first = True
 
     def begin(run: Run) -> None:
-        nonlocal starts
-        starts = True
+        nonlocal is_first
+        is_first = True
 
     def call(run: Run) -> None:
-        nonlocal starts
-        if starts or not cast("RunnerFacade", adapter.facade).is_iter_based:
-            called(run)
-        starts = False
+        nonlocal is_first
+        if is_first or not cast("RunnerFacade", adapter.facade).is_iter_based:
+            call_method(run)
+        is_first = False
 
+    # Not at construction only: the same hook may train again in a second run.
     adapter.attach("before_train", begin)
     return call
 
 
 def _after_train_epoch(method: Method, adapter: Adapter) -> Call:
-    called = _simple(method, adapter)
+    call_method = _simple(method, adapter)
 
     def call(run: Run) -> None:
         facade = cast("RunnerFacade", adapter.facade)
         if not facade.is_iter_based:
             facade.at_epoch = 1
             try:
-                called(run)
+                call_method(run)
             finally:
                 facade.at_epoch = 0
 
@@ -128,11 +136,11 @@ def _after_train_epoch(method: Method, adapter: Adapter) -> Call:
 
 
 def _after_iterations(method: Method, adapter: Adapter) -> Call:
-    called = _simple(method, adapter)
+    call_method = _simple(method, adapter)
 
     def call(run: Run) -> None:
         if cast("RunnerFacade", adapter.facade).is_iter_based:
-            called(run)
+            call_method(run)
 
     return call
 
@@ -156,6 +164,7 @@ def _after_train_iter(method: Method, adapter: Adapter) -> Call:
         progress = run.progress
         index = progress.iter if progress.max_epochs is None else progress.iter_in_epoch
         output = run.output
+        # A native model may return anything; MMEngine's hooks rely on a dict with the loss.
         if not isinstance(output, dict) or "loss" not in output:
             output = {"loss": run.loss}
         try:
@@ -167,7 +176,7 @@ def _after_train_iter(method: Method, adapter: Adapter) -> Call:
 
 
 def _counting(method: Method, adapter: Adapter, mode: Mode, *, with_outputs: bool) -> Call:
-    """Call with the number of the batch within the evaluation, which begins anew each time."""
+    """Call with the index of the batch, which starts at 0 in each evaluation."""
     index = 0
 
     def reset(run: Run) -> None:
@@ -214,7 +223,8 @@ def _with_checkpoint(method: Method, adapter: Adapter) -> Call:
         facade = cast("RunnerFacade", adapter.facade)
         facade.hook = adapter.name
         progress = run.progress
-        if progress.validated_at != progress.iter:  # Asked for within a sweep after training.
+        # We save after the sweep; MMEngine saves inside it, where the counters have not moved.
+        if progress.validated_at != progress.iter:
             facade.at_iter = int(progress.stage == "inside")
             facade.at_epoch = int(progress.stage == "closing")
         try:
@@ -230,7 +240,7 @@ def _with_loaded(method: Method, adapter: Adapter) -> Call:
     def call(run: Run, checkpoint: MutableMapping[str, object]) -> None:
         facade = cast("RunnerFacade", adapter.facade)
         facade.hook = adapter.name
-        facade._resume = True  # Only a resume comes past here.
+        facade._resume = True  # This point fires only on a resume.
         with checkpoint_view(facade, checkpoint) as view:
             method(facade, checkpoint=view)
 

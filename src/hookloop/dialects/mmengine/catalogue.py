@@ -1,11 +1,12 @@
-"""The names of MMEngine's own hooks, as a config may write them."""
+"""The names of MMEngine's own hooks, as a config may use them."""
 
 from __future__ import annotations
 
-_HOME = "hookloop.dialects.mmengine.hooks"
+_PACKAGE = "hookloop.dialects.mmengine.hooks"
 
+# Paths, not classes: listing the names must not import torch.
 CATALOGUE = {
-    name: f"{_HOME}:{name}"
+    name: f"{_PACKAGE}:{name}"
     for name in (
         "CheckpointHook", "DistSamplerSeedHook", "EMAHook", "EarlyStoppingHook", "EmptyCacheHook",
         "IterTimerHook", "LoggerHook", "NPUProfilerHook", "NaiveVisualizationHook",

@@ -1,4 +1,4 @@
-"""A checkpoint under MMEngine's keys; what a hook changes in it goes into ours."""
+"""A view of a checkpoint with MMEngine's keys; changes in the view go into the checkpoint."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 VERSION = "0.10.7"
 """The version of MMEngine whose behaviour is followed."""
 
+# MMEngine's key -> ours.
 _OURS = {"state_dict": "model", "param_schedulers": "schedules", "optimizer": "optimizers"}
 
 
@@ -20,25 +21,26 @@ _OURS = {"state_dict": "model", "param_schedulers": "schedules", "optimizer": "o
 def checkpoint_view(
     runner: RunnerFacade, checkpoint: MutableMapping[str, object]
 ) -> Iterator[dict[str, object]]:
-    """Show a checkpoint to an MMEngine hook as that system's own dict.
+    """Yield a checkpoint as the dict that an MMEngine hook expects.
 
-    ``state_dict`` is our ``model`` and ``optimizer`` the only one of our ``optimizers``. Entries
-    that the hook replaces are replaced in ours, and those that it adds are kept.
+    ``state_dict`` is our ``model``, and ``optimizer`` is the only one of our ``optimizers``.
+    Entries that the hook adds, replaces or removes are added, replaced or removed in ours.
     """
-    shown = {key: value for key, value in checkpoint.items() if key not in _OWN}
-    shown["state_dict"] = checkpoint.get("model", checkpoint.get("state_dict"))
-    shown.setdefault("meta", meta_of(runner))
-    shown.setdefault("message_hub", runner.message_hub.state_dict())
+    view = {key: value for key, value in checkpoint.items() if key not in _NATIVE_KEYS}
+    view["state_dict"] = checkpoint.get("model", checkpoint.get("state_dict"))
+    view.setdefault("meta", meta_of(runner))
+    view.setdefault("message_hub", runner.message_hub.state_dict())
     for key in ("param_schedulers", "optimizer"):
         parts = checkpoint.get(_OURS[key])
         if isinstance(parts, Mapping) and parts:
-            shown[key] = list(parts.values()) if key == "param_schedulers" else _only(parts)
-    before = dict(shown)
-    yield shown
-    for key, value in shown.items():
+            view[key] = list(parts.values()) if key == "param_schedulers" else _only(parts)
+    before = dict(view)
+    yield view
+    for key, value in view.items():
+        # Identity, because comparing tensors is costly; in-place changes are seen in ours anyway.
         if key not in before or value is not before[key]:
             _replace(checkpoint, key, value)
-    for key in before.keys() - shown.keys():
+    for key in before.keys() - view.keys():
         checkpoint.pop(_OURS.get(key, key), None)
 
 
@@ -48,18 +50,18 @@ def _replace(checkpoint: MutableMapping[str, object], key: str, value: object) -
     elif key == "optimizer":
         names = cast("Mapping[str, object]", checkpoint["optimizers"])
         checkpoint["optimizers"] = {next(iter(names)): value} if len(names) == 1 else value
-    elif key not in ("param_schedulers", "message_hub"):  # They are kept by their own hooks.
+    elif key not in ("param_schedulers", "message_hub"):  # Other hooks save and restore these.
         checkpoint[key] = value
 
 
-_OWN = (
+_NATIVE_KEYS = (
     "model", "optimizers", "schedules", "scaler", "progress", "data", "metrics", "hooks", "rng",
     "kinds", "config", "versions",
 )  # fmt: skip
 
 
 def meta_of(runner: RunnerFacade) -> dict[str, object]:
-    """Describe a checkpoint as MMEngine does; counters are those of completed things."""
+    """Return the ``meta`` of a checkpoint; its counters count completed epochs and iterations."""
     progress = runner.run.progress
     return {
         "cfg": str(getattr(runner.cfg, "pretty_text", "")),

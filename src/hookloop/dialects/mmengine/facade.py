@@ -1,8 +1,8 @@
 """`RunnerFacade`: the run as MMEngine's hooks see it, with MMEngine's counters.
 
-``runner.iter`` and ``runner.epoch`` are indices, 0 at first, which move after the sweep of
-``after_train_iter`` and ``after_train_epoch``: in there they are one behind our counters of
-completed things. The adapter says so through `at_iter` and `at_epoch`.
+``runner.iter`` and ``runner.epoch`` start at 0 and are incremented after the sweeps of
+``after_train_iter`` and ``after_train_epoch``. Inside these sweeps they are one behind our counters
+of completed iterations and epochs; the adapter sets `at_iter` and `at_epoch` there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from hookloop.checkpoint.request import Save
 from hookloop.dialects.adapter import Adapter, Facade
 from hookloop.dialects.mmengine.logging import MessageHub
-from hookloop.dialects.mmengine.loops import TestLoop, TrainLoopView, ValLoop, train_loop_of
+from hookloop.dialects.mmengine.loops import TestLoop, TrainLoopView, ValLoop, make_train_loop
 from hookloop.trainer.adapters import adapt_all
 
 if TYPE_CHECKING:
@@ -30,16 +30,16 @@ _log = logging.getLogger("hookloop")
 
 
 class RunnerFacade(Facade):
-    """What an MMEngine hook gets as ``runner``.
+    """The object that an MMEngine hook gets as ``runner``.
 
     Args:
         run: The run.
 
     Attributes:
-        at_iter: 1 while ``after_train_iter`` is swept, else 0.
+        at_iter: 1 during the sweep of ``after_train_iter``, else 0.
         at_epoch: The same for ``after_train_epoch``.
-        keeper: The adapter in whose state the message hub is kept: the first of the run.
-        raw_metrics: What an evaluator returned, before it was brought to numbers.
+        keeper: The name of the adapter that saves the message hub: the first one of the run.
+        raw_metrics: The metrics of an evaluator before they were reduced to numbers.
     """
 
     role = "runner"
@@ -52,7 +52,7 @@ class RunnerFacade(Facade):
         "meta": "runner.message_hub.get_info(...)",
         "mode": "Hook._before_iter(..., mode=...)",
         "train": "Trainer.train(), outside of hooks",
-        "val": "run.validate(), which asks for a validation after this iteration",
+        "val": "run.validate(), which requests a validation after this iteration",
         "test": "Trainer.test(), outside of hooks",
         "load_checkpoint": "Trainer(load_from=...)",
         "resume": "Trainer(resume=...)",
@@ -78,29 +78,29 @@ class RunnerFacade(Facade):
 
     @property
     def iter(self) -> int:
-        """Index of the iteration; iterations done at all other points."""
+        """The index of the iteration; outside of iterations, the number of completed ones."""
         return self.run.progress.iter - self.at_iter
 
     @property
     def epoch(self) -> int:
-        """Index of the epoch; epochs done in a validation."""
+        """The index of the epoch; in a validation, the number of completed ones."""
         return 0 if self.is_iter_based else self.run.progress.epoch - self.at_epoch
 
     @property
     def max_epochs(self) -> int:
-        """Epochs to train; 1 when iterations are counted."""
+        """The number of epochs to train; 1 if iterations are counted."""
         return self.run.progress.max_epochs or 1
 
     @property
     def max_iters(self) -> int:
-        """Iterations to train."""
+        """The number of iterations to train."""
         return self.run.progress.total_iters or 0
 
-    # --- what is trained
+    # --- model, optimizers and data
 
     @property
     def model(self) -> torch.nn.Module:
-        """The model; another one may be put in its place."""
+        """The model; hooks may replace it."""
         return self.run.model
 
     @model.setter
@@ -109,33 +109,35 @@ class RunnerFacade(Facade):
 
     @cached_property
     def optim_wrapper(self) -> object:
-        """The optimizer, wrapped."""
+        """The wrapped optimizer, or all of them by name."""
         from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict
 
-        wrapped = {name: OptimWrapper(one) for name, one in self.run.optimizers.items()}
-        for one in wrapped.values():
-            one.base_param_settings = None  # The run's schedules do not know it.
-        return next(iter(wrapped.values())) if len(wrapped) == 1 else OptimWrapperDict(**wrapped)
+        optimizers = self.run.optimizers.items()
+        wrappers = {name: OptimWrapper(optimizer) for name, optimizer in optimizers}
+        for wrapper in wrappers.values():
+            # The run's own schedules do not change it, so it would show a wrong rate.
+            wrapper.base_param_settings = None
+        return next(iter(wrappers.values())) if len(wrappers) == 1 else OptimWrapperDict(**wrappers)
 
     @property
     def param_schedulers(self) -> list[object]:
-        """The schedulers."""
+        """The parameter schedulers."""
         return [schedule.scheduler for schedule in self.run.schedules.values()]
 
     @cached_property
     def train_loop(self) -> TrainLoopView:
-        """The training."""
-        return train_loop_of(self, self.train_dataloader)
+        """The train loop."""
+        return make_train_loop(self, self.train_dataloader)
 
     @cached_property
     def val_loop(self) -> ValLoop | None:
-        """The validation, if there is one."""
+        """The validation loop, if there is one."""
         data = self.val_dataloader
         return None if data is None else ValLoop(self, data)
 
     @cached_property
     def test_loop(self) -> TestLoop | None:
-        """The test, if there is one."""
+        """The test loop, if there is one."""
         data = self.test_dataloader
         return None if data is None else TestLoop(self, data)
 
@@ -150,15 +152,15 @@ class RunnerFacade(Facade):
 
     @property
     def val_dataloader(self) -> object:
-        """The validation data, of the first stream."""
+        """The validation data; of several streams, the first."""
         return _first(self.run.val_data)
 
     @property
     def test_dataloader(self) -> object:
-        """The test data, of the first stream."""
+        """The test data; of several streams, the first."""
         return _first(self.run.test_data)
 
-    # --- where and who
+    # --- the run and its processes
 
     @property
     def work_dir(self) -> str:
@@ -167,14 +169,14 @@ class RunnerFacade(Facade):
 
     @property
     def log_dir(self) -> str:
-        """Where logs go."""
+        """The directory of the log files."""
         return str(Path(self.work_dir) / self.timestamp)
 
     _log_dir = log_dir
 
     @cached_property
     def timestamp(self) -> str:
-        """When the run began."""
+        """The time at which this was first asked for."""
         return time.strftime("%Y%m%d_%H%M%S")
 
     @cached_property
@@ -191,17 +193,17 @@ class RunnerFacade(Facade):
 
     @property
     def seed(self) -> int | None:
-        """What the random numbers began with."""
+        """The seed of the random numbers."""
         return self.run.seed
 
     @property
     def rank(self) -> int:
-        """Of this process."""
+        """The rank of this process."""
         return self.run.world.rank
 
     @property
     def world_size(self) -> int:
-        """Number of processes."""
+        """The number of processes."""
         return self.run.world.size
 
     @property
@@ -213,24 +215,24 @@ class RunnerFacade(Facade):
 
     @cached_property
     def message_hub(self) -> MessageHub:
-        """What hooks tell each other."""
+        """The values that hooks share."""
         return MessageHub.new_instance(self.experiment_name)
 
     @property
     def logger(self) -> logging.Logger:
-        """Where to say something."""
+        """The logger of the run."""
         return _log
 
     @cached_property
     def visualizer(self) -> object:
-        """Where numbers and pictures go; what it gets is written by hookloop's writers."""
+        """A visualizer that passes numbers and images to hookloop's writers."""
         from hookloop.dialects.mmengine.visualization import EmittingVisualizer
 
         return EmittingVisualizer(self.run)
 
     @cached_property
     def log_processor(self) -> object:
-        """Makes lines of the log."""
+        """The formatter of log lines."""
         from hookloop.dialects.mmengine.runner.log_processor import LogProcessor
 
         return LogProcessor(by_epoch=not self.is_iter_based)
@@ -239,34 +241,34 @@ class RunnerFacade(Facade):
 
     @property
     def hooks(self) -> list[object]:
-        """The hooks in their order, as their authors wrote them."""
-        return [one.foreign if isinstance(one, Adapter) else one for one in self.run.hooks]
+        """The hooks in their order; adapted hooks are shown as their authors wrote them."""
+        return [hook.foreign if isinstance(hook, Adapter) else hook for hook in self.run.hooks]
 
     _hooks = hooks
 
     def register_hook(self, hook: object, priority: int | str | None = None) -> None:
-        """Add a hook to the run under way."""
+        """Add a hook to the current run."""
         from hookloop.dialects.mmengine.registry import HOOKS
 
-        made = HOOKS.build(hook) if isinstance(hook, Mapping) else hook
+        built = HOOKS.build(hook) if isinstance(hook, Mapping) else hook
         if priority is not None:
-            made.priority = priority  # type: ignore[attr-defined]
-        taken = {one.name for one in self.run.hooks}
-        ours = adapt_all([made])
-        for one in ours:
-            if one.name in taken:
-                one.named(f"{one.name}_{len(taken) + 1}")
-        self.run.plan.add(*ours)
-        for one in ours:
-            if isinstance(one, Adapter):
-                one.bind_facade(self.run)
+            built.priority = priority  # type: ignore[attr-defined]
+        names = {present.name for present in self.run.hooks}
+        added = adapt_all([built])
+        for native in added:
+            if native.name in names:
+                native.named(f"{native.name}_{len(names) + 1}")
+        self.run.plan.add(*added)
+        for native in added:
+            if isinstance(native, Adapter):
+                native.bind_facade(self.run)  # before_run, which usually does this, is over.
 
     def call_hook(self, fn_name: str, **kwargs: object) -> None:
-        """Call a method of every MMEngine hook that has it, in the hooks' order."""
-        for one in self.run.hooks:
-            method = getattr(one.foreign, fn_name, None) if isinstance(one, Adapter) else None
+        """Call a method of every MMEngine hook that has it, in the order of the hooks."""
+        for hook in self.run.hooks:
+            method = getattr(hook.foreign, fn_name, None) if isinstance(hook, Adapter) else None
             if callable(method):
-                self.hook = one.name
+                self.hook = hook.name
                 method(self, **kwargs)
 
     def save_checkpoint(  # noqa: PLR0913, PLR0917 - MMEngine's signature
@@ -280,11 +282,11 @@ class RunnerFacade(Facade):
         by_epoch: bool = True,
         backend_args: object = None,
     ) -> None:
-        """Ask for a checkpoint; it is written at the next safe place."""
-        kept = (("optimizers", save_optimizer), ("schedules", save_param_scheduler))
-        leave_out = tuple(part for part, wanted in kept if not wanted)
-        place = None if Path(out_dir) == self.run.dir else str(out_dir)
-        self.run.save(Save(filename, place, owner=self.hook, leave_out=leave_out))
+        """Request a checkpoint; it is written at the next safe point."""
+        parts = (("optimizers", save_optimizer), ("schedules", save_param_scheduler))
+        leave_out = tuple(part for part, is_saved in parts if not is_saved)
+        directory = None if Path(out_dir) == self.run.dir else str(out_dir)
+        self.run.save(Save(filename, directory, owner=self.hook, leave_out=leave_out))
 
 
 def _first(streams: Mapping[str, Source]) -> object:

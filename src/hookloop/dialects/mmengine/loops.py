@@ -1,4 +1,4 @@
-"""What a hook sees as ``runner.train_loop``, ``runner.val_loop`` and ``runner.test_loop``."""
+"""The loops that hooks find as ``runner.train_loop``, ``val_loop`` and ``test_loop``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ STOP = "mmengine_stop"
 
 
 class LoopView:
-    """One of the three loops, as far as hooks look at them."""
+    """One of the three loops, with the attributes that hooks use.
+
+    Args:
+        runner: The runner.
+        data: The loader.
+    """
 
     def __init__(self, runner: RunnerFacade, data: object) -> None:
         self.runner = runner
@@ -27,25 +32,25 @@ class LoopView:
 
     @property
     def dataloader(self) -> object:
-        """The loader; another one may be put in its place."""
+        """The loader; hooks may replace it."""
         return self._dataloader
 
     @dataloader.setter
     def dataloader(self, data: object) -> None:
         self._dataloader = data
-        self._read_from(data)
+        self._switch_to(data)
 
-    def _read_from(self, data: object) -> None:
+    def _switch_to(self, data: object) -> None:
         raise NotImplementedError
 
     @property
     def dataset(self) -> object:
-        """The data set behind the loader."""
+        """The dataset of the loader."""
         return getattr(self.dataloader, "dataset", self.dataloader)
 
 
 class EvaluationLoopView(LoopView):
-    """The validation or the test."""
+    """The validation loop or the test loop."""
 
     mode = "val"
 
@@ -53,7 +58,7 @@ class EvaluationLoopView(LoopView):
         super().__init__(runner, data)
         self.evaluator = evaluator
 
-    def _read_from(self, data: object) -> None:
+    def _switch_to(self, data: object) -> None:
         for source in self._streams().values():
             source.replace(cast("Batches", data))
             break
@@ -62,74 +67,75 @@ class EvaluationLoopView(LoopView):
         return self.runner.run.val_data
 
     def run(self) -> object:
-        """Evaluate now, in the middle of whatever is under way."""
+        """Evaluate now, also in the middle of an epoch."""
         evaluate = getattr(self.runner, self.mode, None)
         if evaluate is None:
             raise HookError(
-                f"'{self.runner.hook}' runs the {self.mode} loop, which only a script's Runner "
-                "can do at once: ask for a validation with runner.run.validate()."
+                f"'{self.runner.hook}' calls run() of the {self.mode} loop, which works only with "
+                "MMEngine's Runner. Request a validation with runner.run.validate()."
             )
         return evaluate()
 
     def run_iter(self, idx: int, data_batch: object) -> None:
-        """Let the model predict a batch and the evaluator take it in, between MMEngine's hooks."""
-        told: dict[str, object] = {"batch_idx": idx, "data_batch": data_batch}
-        self.runner.call_hook(f"before_{self.mode}_iter", **told)
+        """Predict one batch and pass it to the evaluator, with the hooks' calls around it."""
+        arguments: dict[str, object] = {"batch_idx": idx, "data_batch": data_batch}
+        self.runner.call_hook(f"before_{self.mode}_iter", **arguments)
         with torch.no_grad():
             outputs = getattr(self.runner.model, f"{self.mode}_step")(data_batch)
         if self.evaluator is not None:
             self.evaluator.process(data_samples=outputs, data_batch=data_batch)  # type: ignore[attr-defined]
-        self.runner.call_hook(f"after_{self.mode}_iter", **told, outputs=outputs)
+        self.runner.call_hook(f"after_{self.mode}_iter", **arguments, outputs=outputs)
 
 
 class TrainLoopView(LoopView):
-    """The training: its counters, and the wish to stop it."""
+    """The training loop: its counters, and the request to stop."""
 
     def __init__(self, runner: RunnerFacade, data: object) -> None:
         super().__init__(runner, data)
-        self._stops = False
+        self._is_stopping = False
         self.val_interval = 1
         self.val_begin = 1
 
     @property
     def epoch(self) -> int:
-        """As the runner counts."""
+        """As in the runner."""
         return self.runner.epoch
 
     @property
     def iter(self) -> int:
-        """As the runner counts."""
+        """As in the runner."""
         return self.runner.iter
 
     @property
     def max_epochs(self) -> int:
-        """As the runner counts."""
+        """As in the runner."""
         return self.runner.max_epochs
 
     @property
     def max_iters(self) -> int:
-        """As the runner counts."""
+        """As in the runner."""
         return self.runner.max_iters
 
     _epoch, _iter, _max_epochs, _max_iters = epoch, iter, max_epochs, max_iters
 
     @property
     def stop_training(self) -> bool:
-        """Whether a hook asked for the end."""
-        return self._stops
+        """Whether a hook has requested the end of the training."""
+        return self._is_stopping
 
     @stop_training.setter
     def stop_training(self, wanted: bool) -> None:
-        """Ask for the end: after this epoch, or after this iteration if those are counted."""
-        if not wanted or self._stops:
+        """Request the end: after this epoch, or after this iteration if those are counted."""
+        if not wanted or self._is_stopping:
             return
-        self._stops = True
+        self._is_stopping = True
         run, hook = self.runner.run, self.runner.hook
         reason = f"'{hook}' has set runner.train_loop.stop_training"
         if self.runner.is_iter_based or run.progress.stage != "inside":
             run.stop(reason)
             return
 
+        # MMEngine finishes the epoch and the validation after it, so the request waits for both.
         def stop_after_epoch(run: Run) -> None:
             run.stop(reason)
 
@@ -138,16 +144,16 @@ class TrainLoopView(LoopView):
 
 
 class EpochBasedTrainLoop(TrainLoopView):
-    """A training that counts epochs; another loader is read from the next one on."""
+    """A loop that counts epochs; a new loader is used from the next epoch on."""
 
-    def _read_from(self, data: object) -> None:
+    def _switch_to(self, data: object) -> None:
         source = self.runner.run.train_data
         if source is not None:
             source.replace(cast("Batches", data))
 
 
 class _InfiniteDataloaderIterator:
-    """What an iteration-based loop reads from: a loader, begun again where it ends.
+    """An endless iterator over a loader, which starts again at its end.
 
     Args:
         dataloader: The loader.
@@ -171,14 +177,14 @@ class _InfiniteDataloaderIterator:
 
 
 class IterBasedTrainLoop(TrainLoopView):
-    """A training that counts iterations only; its iterator says what is read."""
+    """A loop that counts iterations; a new iterator is used from the next iteration on."""
 
-    def _read_from(self, data: object) -> None:
-        """Nothing: as in MMEngine, ``dataloader_iterator`` is set for this."""
+    def _switch_to(self, data: object) -> None:
+        """Do nothing: in MMEngine, only a new ``dataloader_iterator`` has an effect."""
 
     @property
     def dataloader_iterator(self) -> _InfiniteDataloaderIterator:
-        """A new iterator over the loader; another one may be put in its place."""
+        """An iterator over the loader; hooks may replace it."""
         return _InfiniteDataloaderIterator(cast("Iterable[object]", self.dataloader))
 
     @dataloader_iterator.setter
@@ -189,11 +195,11 @@ class IterBasedTrainLoop(TrainLoopView):
 
 
 class ValLoop(EvaluationLoopView):
-    """A validation."""
+    """The validation loop."""
 
 
 class TestLoop(EvaluationLoopView):
-    """A test."""
+    """The test loop."""
 
     mode = "test"
 
@@ -201,7 +207,7 @@ class TestLoop(EvaluationLoopView):
         return self.runner.run.test_data
 
 
-def train_loop_of(runner: RunnerFacade, data: object) -> TrainLoopView:
-    """Return the view of a kind that hooks can ask for with ``isinstance``."""
-    kind = IterBasedTrainLoop if runner.is_iter_based else EpochBasedTrainLoop
-    return kind(runner, data)
+def make_train_loop(runner: RunnerFacade, data: object) -> TrainLoopView:
+    """Return a train loop of the class that hooks check for with ``isinstance``."""
+    loop_class = IterBasedTrainLoop if runner.is_iter_based else EpochBasedTrainLoop
+    return loop_class(runner, data)

@@ -1,4 +1,4 @@
-"""What MMEngine has and this dialect does not, and what to use instead."""
+"""Names of MMEngine that this dialect does not offer, and what to use instead."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ MISSING = {
 }
 
 
-def told(name: str) -> str:
-    """Say that a name is not offered, and what is."""
+def message_for(name: str) -> str:
+    """Return the message that a name is not offered, with the replacement."""
     return f"MMEngine's {name} is not offered by hookloop. Use {MISSING[name]}."
 
 
-def refuse(module: str, name: str) -> NoReturn:
-    """Refuse to import a name: plainly, if it is one of MMEngine's."""
+def reject(module: str, name: str) -> NoReturn:
+    """Reject the import of a name; the message names the replacement if MMEngine has the name."""
     if name in MISSING:
-        raise ImportError(told(name), name=module)
+        # Not an AttributeError: `from module import name` would replace its message.
+        raise ImportError(message_for(name), name=module)
     raise AttributeError(f"module '{module}' has no attribute '{name}'")

@@ -1,7 +1,7 @@
-"""``mmengine.registry``: names for classes, looked up upwards from child to parent.
+"""``mmengine.registry``: classes by name, looked up from child to parent.
 
-MMEngine's projects keep a registry of their own under each of these; what is not found in a child
-is looked for in its parent, and ``scope.Name`` names a child.
+Each project of MMEngine has child registries of these. A name that a child does not have is looked
+up in its parent, and ``scope.Name`` names the child of a scope.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Self, TypeVar, cast
 
-from hookloop.dialects.mmengine.missing import MISSING, told
+from hookloop.dialects.mmengine.missing import MISSING, message_for
+from hookloop.dialects.mmengine.utils.misc import get_object_from_string
 from hookloop.errors import nearest
 
-Made = Callable[..., object]
-T = TypeVar("T", bound=Made)
+Factory = Callable[..., object]
+T = TypeVar("T", bound=Factory)
 BuildFunc = Callable[..., object]
 
 
 def build_from_cfg(
     cfg: Mapping[str, object], registry: Registry, default_args: Mapping[str, object] | None = None
 ) -> object:
-    """Build what a config dict describes: ``type`` names it, the rest are its arguments."""
+    """Build the object of a config dict: ``type`` names it, the rest are its arguments."""
     if not hasattr(cfg, "keys"):
         raise TypeError(f"cfg should be a dict, ConfigDict or Config, but got {type(cfg)}")
     arguments = {**(default_args or {}), **cfg}
@@ -31,24 +33,25 @@ def build_from_cfg(
         raise KeyError(f'`cfg` or `default_args` must contain the key "type", but got {cfg}')
     scope = cast("str | None", arguments.pop("_scope_", None))
     kind = arguments.pop("type")
-    make = registry.require(kind, scope) if isinstance(kind, str) else kind
-    if not callable(make):
+    factory = registry.require(kind, scope) if isinstance(kind, str) else kind
+    if not callable(factory):
         raise TypeError(f"type must be a str or valid type, but got {type(kind)}")
-    shared = getattr(make, "get_instance", None)  # Of things that are found again by their name.
-    if "name" in arguments and callable(shared):
-        return shared(**arguments)
-    return make(**arguments)
+    # A visualizer, for example, is found again by its name, so it must not be made twice.
+    get_instance = getattr(factory, "get_instance", None)
+    if "name" in arguments and callable(get_instance):
+        return get_instance(**arguments)
+    return factory(**arguments)
 
 
 class Registry:
-    """Names of one kind of thing.
+    """Classes and functions of one kind, by name.
 
     Args:
-        name: The kind.
-        build_func: How a config dict is built, if not as usual.
-        parent: Where to look for what is not here.
-        scope: The project's name; by default the package that makes this registry.
-        locations: Modules that register; imported when a name is not found.
+        name: The kind, for example ``hook``.
+        build_func: Builds a config dict; by default the function of the parent.
+        parent: The registry to search for names that are not in this one.
+        scope: The name of the project; by default the package that creates this registry.
+        locations: Modules that register names; they are imported when a name is not found.
     """
 
     def __init__(
@@ -60,13 +63,14 @@ class Registry:
         locations: list[str] | None = None,
     ) -> None:
         self._name = name
-        self._module_dict: dict[str, Made] = {}
+        self._module_dict: dict[str, Factory] = {}
         self._children: dict[str, Registry] = {}
         self.scope = scope or _scope_of(sys._getframe(1).f_globals["__name__"])
         self.parent = parent
-        inherited: BuildFunc = parent.build_func if parent else build_from_cfg
+        # Not `if parent`: an empty registry has the length 0 and would count as False.
+        inherited: BuildFunc = parent.build_func if parent is not None else build_from_cfg
         self.build_func: BuildFunc = build_func or inherited
-        self._fallback: Callable[[], Mapping[str, Made]] = dict
+        self._fallback: Callable[[], Mapping[str, Factory]] = dict
         self._locations = list(locations or ())
         if parent is not None:
             parent._children[self.scope] = self
@@ -85,26 +89,26 @@ class Registry:
 
     @property
     def name(self) -> str:
-        """The kind of thing."""
+        """The kind."""
         return self._name
 
     @property
-    def module_dict(self) -> dict[str, Made]:
-        """What is registered here."""
+    def module_dict(self) -> dict[str, Factory]:
+        """The classes that are registered here, by name."""
         return self._module_dict
 
     @property
     def children(self) -> dict[str, Registry]:
-        """The projects' registries below this one, by scope."""
+        """The child registries, by scope."""
         return self._children
 
-    def filled(self, fallback: Callable[[], Mapping[str, Made]]) -> Self:
-        """Add names that are looked up last, and imported only then."""
+    def with_fallback(self, fallback: Callable[[], Mapping[str, Factory]]) -> Self:
+        """Set a function that returns further names; it is called only when a lookup needs it."""
         self._fallback = fallback
         return self
 
-    def get(self, key: str) -> Made | None:
-        """Return what a name stands for, or None."""
+    def get(self, key: str) -> Factory | None:
+        """Return the class of a name, or None."""
         if not isinstance(key, str):
             raise TypeError(f"The key argument of `Registry.get` must be a str, got {type(key)}")
         found = self._module_dict.get(key)
@@ -116,15 +120,18 @@ class Registry:
         if rest and scope in self._children:
             return self._children[scope].get(rest)
         while found is None and self._locations:
-            import_module(self._locations.pop(0))
+            import_module(self._locations.pop(0))  # Popped first: the module may look up names.
             found = self._module_dict.get(key)
         found = found or self._fallback().get(key)
-        if found is not None or self.parent is None:
+        if found is not None:
             return found
-        return self.parent.get(key)
+        if self.parent is not None:
+            return self.parent.get(key)
+        # A dumped config names classes by their path: type='torch.nn.Linear'.
+        return cast("Factory | None", get_object_from_string(key)) if rest else None
 
-    def find(self, key: str, scope: str | None = None) -> Made | None:
-        """Return what a name stands for in a project, by default that of the default scope."""
+    def find(self, key: str, scope: str | None = None) -> Factory | None:
+        """Return the class of a name in a project; by default that of the default scope."""
         current = DefaultScope.get_current_instance()
         name = scope or (current.scope_name if current is not None else None)
         root = self
@@ -133,24 +140,25 @@ class Registry:
         if name is None or name == root.scope:
             return self.get(key)
         if name not in root._children and find_spec(name) is not None:
-            import_module(f"{name}.registry")  # As there: a project's registries make themselves.
+            # Importing a project's module `registry` creates its registries, as in MMEngine.
+            import_module(f"{name}.registry")
         return root._children.get(name, self).get(key) or self.get(key)
 
-    def require(self, key: str, scope: str | None = None) -> Made:
-        """Return what a name stands for; an unknown name is refused with the nearest one."""
+    def require(self, key: str, scope: str | None = None) -> Factory:
+        """Return the class of a name; the error for an unknown name suggests the nearest one."""
         found = self.find(key, scope)
         if found is None and key in MISSING:
-            raise KeyError(told(key))
+            raise KeyError(message_for(key))
         if found is None:
-            known = sorted({*self._module_dict, *self._fallback()})
+            names = sorted({*self._module_dict, *self._fallback()})
             raise KeyError(
-                f"{key} is not in the {self.scope}::{self._name} registry.{nearest(key, known)} "
+                f"{key} is not in the {self.scope}::{self._name} registry.{nearest(key, names)} "
                 "Is the module that registers it imported, for example with custom_imports?"
             )
         return found
 
     def build(self, cfg: object, *args: object, **kwargs: object) -> object:
-        """Build what a config dict describes."""
+        """Build the object of a config dict."""
         return self.build_func(cfg, *args, **kwargs, registry=self)
 
     def register_module(
@@ -159,7 +167,7 @@ class Registry:
         force: bool = False,
         module: T | None = None,
     ) -> T | Callable[[T], T]:
-        """Register a class or function, as a decorator or at once."""
+        """Register a class or function; without ``module``, return a decorator."""
         if not isinstance(force, bool):
             raise TypeError(f"force must be a boolean, but got {type(force)}")
         if not (name is None or isinstance(name, str | list)):
@@ -176,11 +184,13 @@ class Registry:
         if not callable(module):
             raise TypeError(f"module must be Callable, but got {type(module)}")
         names = [name] if isinstance(name, str) else name or [module.__name__]
-        for one in names:
-            taken = self._module_dict.get(one)
-            if taken is not None and not force:
-                raise KeyError(f"{one} is already registered in {self._name} at {taken.__module__}")
-            self._module_dict[one] = module
+        for entry in names:
+            existing = self._module_dict.get(entry)
+            if existing is not None and not force:
+                raise KeyError(
+                    f"{entry} is already registered in {self._name} at {existing.__module__}"
+                )
+            self._module_dict[entry] = module
         return module
 
 
@@ -191,22 +201,22 @@ def _scope_of(module: str) -> str:
 def build_runner_from_cfg(
     cfg: Mapping[str, object], registry: Registry | None = None, **_: object
 ) -> object:
-    """Build a runner: of the type that ``runner_type`` names, if it names one."""
+    """Build a runner of the class that ``runner_type`` names; `Runner` by default."""
     from hookloop.dialects.mmengine.runner import Runner
 
     kind = cfg.get("runner_type", "Runner")
-    make = RUNNERS.get(cast("str", kind)) or Runner
-    return cast("type[Runner]", make).from_cfg(cfg)
+    runner_class = RUNNERS.get(cast("str", kind)) or Runner
+    return cast("type[Runner]", runner_class).from_cfg(cfg)
 
 
 def build_model_from_cfg(
     cfg: object, registry: Registry, default_args: Mapping[str, object] | None = None
 ) -> object:
-    """Build a model; a list of configs makes a sequential one."""
+    """Build a model; a list of configs makes a sequential model."""
     if isinstance(cfg, list):
         from torch.nn import Module, Sequential
 
-        built = [build_from_cfg(one, registry, default_args) for one in cfg]
+        built = [build_from_cfg(entry, registry, default_args) for entry in cfg]
         return Sequential(*cast("list[Module]", built))
     return build_from_cfg(cast("Mapping[str, object]", cfg), registry, default_args)
 
@@ -214,27 +224,61 @@ def build_model_from_cfg(
 def build_scheduler_from_cfg(
     cfg: Mapping[str, object], registry: Registry, default_args: Mapping[str, object] | None = None
 ) -> object:
-    """Build a parameter scheduler; ``convert_to_iter_based`` chooses how it counts."""
+    """Build a parameter scheduler; ``convert_to_iter_based`` turns its epochs into iterations."""
     arguments = {**(default_args or {}), **cfg}
     epoch_length = arguments.pop("epoch_length", None)
     if arguments.pop("convert_to_iter_based", False):
         kind = arguments.pop("type")
-        make = registry.require(kind) if isinstance(kind, str) else kind
-        return make.build_iter_from_epoch(epoch_length=epoch_length, **arguments)  # type: ignore[attr-defined]
+        scheduler_class = registry.require(kind) if isinstance(kind, str) else kind
+        return scheduler_class.build_iter_from_epoch(epoch_length=epoch_length, **arguments)  # type: ignore[attr-defined]
     return build_from_cfg(arguments, registry)
 
 
-def _from(module: str) -> Callable[[], Mapping[str, Made]]:
-    """Look names up in a module's ``__all__`` when they are first wanted."""
-
-    def names() -> Mapping[str, Made]:
-        loaded = import_module(module)
-        return {name: getattr(loaded, name) for name in loaded.__all__}
-
-    return names
+# Our own classes are not registered where they are defined: a registry imports them on the first
+# lookup, so that importing it alone is quick and makes no import cycle.
 
 
-def _torch_optimizers() -> Mapping[str, Made]:
+def _public(module: ModuleType) -> Mapping[str, Factory]:
+    return {name: getattr(module, name) for name in module.__all__}
+
+
+def _hooks() -> Mapping[str, Factory]:
+    from hookloop.dialects.mmengine import hooks
+
+    return _public(hooks)
+
+
+def _runner_classes() -> Mapping[str, Factory]:
+    from hookloop.dialects.mmengine import runner
+
+    return _public(runner)
+
+
+def _optim_classes() -> Mapping[str, Factory]:
+    from hookloop.dialects.mmengine import optim
+
+    return _public(optim)
+
+
+def _datasets() -> Mapping[str, Factory]:
+    from hookloop.dialects.mmengine import dataset
+
+    return _public(dataset)
+
+
+def _evaluators() -> Mapping[str, Factory]:
+    from hookloop.dialects.mmengine import evaluator
+
+    return _public(evaluator)
+
+
+def _visualizers() -> Mapping[str, Factory]:
+    from hookloop.dialects.mmengine import visualization
+
+    return _public(visualization)
+
+
+def _torch_optimizers() -> Mapping[str, Factory]:
     import torch.optim
 
     return {
@@ -244,54 +288,51 @@ def _torch_optimizers() -> Mapping[str, Made]:
     }
 
 
-def _torch_modules() -> Mapping[str, Made]:
+def _torch_modules() -> Mapping[str, Factory]:
     import torch.nn
 
-    ours = _from("hookloop.dialects.mmengine.model")()
-    return {**{k: v for k, v in vars(torch.nn).items() if isinstance(v, type)}, **ours}
+    from hookloop.dialects.mmengine import model
+
+    layers = {name: found for name, found in vars(torch.nn).items() if isinstance(found, type)}
+    return {**layers, **_public(model)}
 
 
-def _samplers() -> Mapping[str, Made]:
+def _samplers() -> Mapping[str, Factory]:
     import torch.utils.data as data
 
-    ours = _from("hookloop.dialects.mmengine.dataset")()
     names = ("BatchSampler", "RandomSampler", "SequentialSampler", "WeightedRandomSampler")
-    return {**{name: getattr(data, name) for name in names}, **ours}
+    return {**{name: getattr(data, name) for name in names}, **_datasets()}
 
-
-_HOME = "hookloop.dialects.mmengine"
 
 RUNNERS = Registry("runner", build_func=build_runner_from_cfg)
 RUNNER_CONSTRUCTORS = Registry("runner constructor")
 LOOPS = Registry("loop")
-HOOKS = Registry("hook").filled(_from(f"{_HOME}.hooks"))
-LOG_PROCESSORS = Registry("log processor").filled(_from(f"{_HOME}.runner"))
-OPTIMIZERS = Registry("optimizer").filled(_torch_optimizers)
-OPTIM_WRAPPERS = Registry("optim_wrapper").filled(_from(f"{_HOME}.optim"))
-OPTIM_WRAPPER_CONSTRUCTORS = Registry("optimizer wrapper constructor").filled(
-    _from(f"{_HOME}.optim")
-)
-PARAM_SCHEDULERS = Registry("parameter scheduler", build_func=build_scheduler_from_cfg).filled(
-    _from(f"{_HOME}.optim")
-)
-DATASETS = Registry("dataset").filled(_from(f"{_HOME}.dataset"))
-DATA_SAMPLERS = Registry("data sampler").filled(_samplers)
+HOOKS = Registry("hook").with_fallback(_hooks)
+LOG_PROCESSORS = Registry("log processor").with_fallback(_runner_classes)
+OPTIMIZERS = Registry("optimizer").with_fallback(_torch_optimizers)
+OPTIM_WRAPPERS = Registry("optim_wrapper").with_fallback(_optim_classes)
+OPTIM_WRAPPER_CONSTRUCTORS = Registry("optimizer wrapper constructor").with_fallback(_optim_classes)
+PARAM_SCHEDULERS = Registry(
+    "parameter scheduler", build_func=build_scheduler_from_cfg
+).with_fallback(_optim_classes)
+DATASETS = Registry("dataset").with_fallback(_datasets)
+DATA_SAMPLERS = Registry("data sampler").with_fallback(_samplers)
 TRANSFORMS = Registry("transform")
-MODELS = Registry("model", build_func=build_model_from_cfg).filled(_torch_modules)
+MODELS = Registry("model", build_func=build_model_from_cfg).with_fallback(_torch_modules)
 MODEL_WRAPPERS = Registry("model wrapper")
 WEIGHT_INITIALIZERS = Registry("weight initializer")
 BATCH_AUGMENTS = Registry("batch augment")
 TASK_UTILS = Registry("task util")
-METRICS = Registry("metric").filled(_from(f"{_HOME}.evaluator"))
-EVALUATOR = Registry("evaluator").filled(_from(f"{_HOME}.evaluator"))
-VISUALIZERS = Registry("visualizer").filled(_from(f"{_HOME}.visualization"))
-VISBACKENDS = Registry("vis_backend").filled(_from(f"{_HOME}.visualization"))
+METRICS = Registry("metric").with_fallback(_evaluators)
+EVALUATOR = Registry("evaluator").with_fallback(_evaluators)
+VISUALIZERS = Registry("visualizer").with_fallback(_visualizers)
+VISBACKENDS = Registry("vis_backend").with_fallback(_visualizers)
 FUNCTIONS = Registry("function")
 INFERENCERS = Registry("inferencer")
 
 
 class DefaultScope:
-    """The project in whose registries names are looked up first; only its name is kept."""
+    """The project whose registries are searched first."""
 
     _current: DefaultScope | None = None
 
@@ -300,13 +341,13 @@ class DefaultScope:
 
     @classmethod
     def get_instance(cls, name: str, **kwargs: str) -> DefaultScope:
-        """Make a scope and let it be the current one."""
+        """Create a scope and make it the current one."""
         cls._current = cls(name, kwargs.get("scope_name", "mmengine"))
         return cls._current
 
     @classmethod
     def get_current_instance(cls) -> DefaultScope | None:
-        """Return the scope made last."""
+        """Return the current scope."""
         return cls._current
 
 
@@ -316,4 +357,4 @@ def init_default_scope(scope: str) -> None:
 
 
 def register_all_modules(init_default_scope: bool = True) -> None:
-    """Nothing: names are imported when they are looked up."""
+    """Do nothing: names are imported when they are looked up."""

@@ -1,4 +1,4 @@
-"""``mmengine.config.Config``: one config, with its file."""
+"""``mmengine.config.Config``: the entries of a config and the file they come from."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ import pprint
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 import yaml
 
-from hookloop.dialects.mmengine.config.config_dict import ConfigDict, merged, plain_dict
+from hookloop.dialects.mmengine.config.config_dict import ConfigDict, attributed, merged, plain_dict
 from hookloop.dialects.mmengine.config.reading import import_customs, read_file
-
-_OWN = ("_cfg_dict", "_filename", "_text")
 
 
 class Config:
-    """A config: entries by key or attribute, and the file they come from.
+    """A config, with its entries as keys and as attributes.
 
     Args:
         cfg_dict: The entries.
-        cfg_text: What the file says.
+        cfg_text: The text of the file.
         filename: The file.
 
     >>> cfg = Config(dict(a=1, b=dict(c=[1, dict(d=2)])))
@@ -40,17 +39,22 @@ class Config:
     ) -> None:
         if cfg_dict is not None and not isinstance(cfg_dict, Mapping):
             raise TypeError(f"cfg_dict must be a dict, but got {type(cfg_dict)}")
+        # Through __dict__, because __setattr__ makes entries of the config.
         self.__dict__["_cfg_dict"] = ConfigDict(cfg_dict or {})
         self.__dict__["_filename"] = str(filename) if filename else None
         self.__dict__["_text"] = cfg_text or ""
 
     @classmethod
     def fromfile(
-        cls, filename: str | Path, import_custom_modules: bool = True, **_: object
+        cls,
+        filename: str | Path,
+        use_predefined_variables: bool = True,
+        import_custom_modules: bool = True,
+        **_: object,
     ) -> Config:
         """Read a file."""
         path = Path(filename).expanduser().resolve()
-        tree = read_file(path)
+        tree = read_file(path, fill=use_predefined_variables)
         if import_custom_modules:
             import_customs(tree)
         return cls(tree, path.read_text(encoding="utf-8"), path)
@@ -58,6 +62,7 @@ class Config:
     @classmethod
     def fromstring(cls, cfg_str: str, file_format: str) -> Config:
         """Read text as if it were a file of that format."""
+        # Reading a real file gives tracebacks and {{ fileDirname }} a path to name.
         with TemporaryDirectory() as directory:
             path = Path(directory) / f"config{file_format}"
             path.write_text(cfg_str, encoding="utf-8")
@@ -71,7 +76,7 @@ class Config:
 
     @property
     def text(self) -> str:
-        """What the file says."""
+        """The text of the file."""
         return str(self.__dict__["_text"])
 
     @property
@@ -81,19 +86,28 @@ class Config:
         return "".join(f"{key} = {pprint.pformat(value, width=100)}\n" for key, value in entries)
 
     def merge_from_dict(self, options: Mapping[str, object], allow_list_keys: bool = True) -> None:
-        """Change entries; a key may be a path, ``model.backbone.depth``."""
+        """Change entries; a key may be a path, ``model.backbone.depth``.
+
+        Numbers in a path are indices of lists, unless ``allow_list_keys`` is False.
+        """
         for path, value in options.items():
             parts = path.split(".")
             holder: object = self._cfg_dict
             for part in parts[:-1]:
-                holder = holder[int(part)] if isinstance(holder, list) else _child(holder, part)
+                holder = _child(holder, part, path, allow_list_keys)
+            last = parts[-1]
             if isinstance(holder, list):
-                holder[int(parts[-1])] = value
+                old = _child(holder, last, path, allow_list_keys)
+                both_dicts = isinstance(old, Mapping) and isinstance(value, Mapping)
+                new = merged({last: old}, {last: value})[last] if both_dicts else value
+                holder[int(last)] = attributed(new)
             elif isinstance(holder, ConfigDict):
-                holder[parts[-1]] = merged(holder, {parts[-1]: value})[parts[-1]]
+                holder[last] = merged(holder, {last: value})[last]
+            else:
+                raise TypeError(f"'{path}': there is no entry '{last}' in {holder!r}.")
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain dicts."""
+        """Return the entries as plain dicts."""
         return plain_dict(self._cfg_dict)
 
     def dump(self, file: str | Path | None = None) -> str | None:
@@ -111,6 +125,7 @@ class Config:
         return None
 
     def __getattr__(self, name: str) -> object:
+        # copy and pickle look for special methods before __init__ has set _cfg_dict.
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.__dict__["_cfg_dict"], name)
@@ -148,5 +163,14 @@ class Config:
         return entries
 
 
-def _child(holder: object, part: str) -> object:
-    return holder.setdefault(part, ConfigDict()) if isinstance(holder, ConfigDict) else None
+def _child(holder: object, part: str, path: str, allow_list_keys: bool) -> object:
+    """Return an entry on the way of a path; a dict makes it when it is missing."""
+    if isinstance(holder, ConfigDict):
+        return holder.setdefault(part, ConfigDict())
+    if not isinstance(holder, list):
+        raise TypeError(f"'{path}': there is no entry '{part}' in {holder!r}.")
+    if not (allow_list_keys and part.isdigit()):
+        raise TypeError(f"'{path}': '{part}' is not an index of the list {holder!r}.")
+    if int(part) >= len(holder):
+        raise KeyError(f"'{path}': Index {part} does not exist in list {holder!r}")
+    return cast("object", holder[int(part)])

@@ -1,4 +1,4 @@
-"""``mmengine.config.ConfigDict``: a dict whose entries are attributes as well."""
+"""``mmengine.config.ConfigDict``: a dict whose entries are also attributes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ Pairs = Mapping[str, object] | Iterable[tuple[str, object]]
 
 
 class ConfigDict(dict[str, object]):
-    """A dict with attribute access, also inside of it.
+    """A dict with attribute access; dicts, lists and tuples inside it have it too.
 
     >>> cfg = ConfigDict(model=dict(type="Net", layers=[dict(size=3)]))
     >>> cfg.model.type, cfg.model.layers[0].size, cfg.get("data")
     ('Net', 3, None)
     """
 
-    def __init__(self, given: Pairs = (), /, **kwargs: object) -> None:
+    def __init__(self, pairs: Pairs = (), /, **kwargs: object) -> None:
         super().__init__()
-        self.update(given, **kwargs)
+        self.update(pairs, **kwargs)
 
     def __setitem__(self, key: str, value: object) -> None:
         super().__setitem__(key, attributed(value))
@@ -36,9 +36,9 @@ class ConfigDict(dict[str, object]):
             raise AttributeError(name)
         del self[name]
 
-    def update(self, given: Pairs = (), /, **kwargs: object) -> None:  # type: ignore[override]
+    def update(self, pairs: Pairs = (), /, **kwargs: object) -> None:  # type: ignore[override]
         """Set several entries."""
-        for key, value in dict(given, **kwargs).items():
+        for key, value in dict(pairs, **kwargs).items():
             self[key] = value
 
     def setdefault(self, key: str, default: object = None) -> object:
@@ -48,49 +48,52 @@ class ConfigDict(dict[str, object]):
         return self[key]
 
     def copy(self) -> ConfigDict:
-        """Copy the outermost dict."""
+        """Return a copy that shares the entries."""
         return copy.copy(self)
 
     def __copy__(self) -> ConfigDict:
-        other = type(self)()
+        copied = type(self)()
         for key, value in self.items():
-            dict.__setitem__(other, key, value)
-        return other
+            dict.__setitem__(copied, key, value)  # Our own __setitem__ would copy the lists.
+        return copied
 
     def __deepcopy__(self, memo: dict[int, object]) -> ConfigDict:
         return type(self)({key: copy.deepcopy(value, memo) for key, value in self.items()})
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain dicts all through."""
+        """Return plain dicts on every level."""
         return plain_dict(self)
 
 
 def attributed(value: object) -> object:
-    """Turn dicts inside of lists and tuples into dicts with attributes."""
+    """Turn dicts, also those in lists and tuples, into dicts with attributes."""
     if isinstance(value, ConfigDict):
         return value
     if isinstance(value, dict):
         return ConfigDict(value)
-    if type(value) in (list, tuple):
-        return type(value)(attributed(one) for one in value)  # type: ignore[call-arg, attr-defined]
+    if type(value) in (list, tuple):  # A subclass, such as a named tuple, is left as it is.
+        return type(value)(attributed(entry) for entry in value)  # type: ignore[call-arg, attr-defined]
     return value
 
 
 def plain_dict(value: Mapping[str, object]) -> dict[str, object]:
     """Turn dicts with attributes into plain ones."""
 
-    def walk(one: object) -> object:
-        if isinstance(one, Mapping):
-            return {key: walk(part) for key, part in one.items()}
-        if type(one) in (list, tuple):
-            return type(one)(walk(part) for part in one)  # type: ignore[call-arg, attr-defined]
-        return one
+    def walk(node: object) -> object:
+        if isinstance(node, Mapping):
+            return {key: walk(part) for key, part in node.items()}
+        if type(node) in (list, tuple):
+            return type(node)(walk(part) for part in node)  # type: ignore[call-arg, attr-defined]
+        return node
 
     return {key: walk(part) for key, part in value.items()}
 
 
 def merged(base: Mapping[str, object], child: Mapping[str, object]) -> dict[str, object]:
-    """Merge a child over its base: dicts by key, all else replaces, ``_delete_`` replaces dicts."""
+    """Merge a child over its base.
+
+    Dicts are merged by key and everything else is replaced; a dict with ``_delete_=True`` replaces.
+    """
     result = dict(base)
     for key, value in child.items():
         old = result.get(key)

@@ -1,4 +1,4 @@
-"""Config files of MMEngine: both styles in Python, YAML and JSON, with their bases."""
+"""Read config files of MMEngine: Python in both styles, YAML and JSON, with their bases."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import re
 import types
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import cast
 
@@ -19,39 +20,45 @@ BASE = "_base_"
 _REFERENCE = re.compile(r"\{\{\s*_base_\.([\w.]+)\s*\}\}")
 
 
-def read_file(path: Path) -> dict[str, object]:
-    """Read a config file with all its bases."""
+def read_file(path: Path, *, fill: bool = True) -> dict[str, object]:
+    """Read a config file with all its bases.
+
+    Args:
+        path: The file.
+        fill: Whether ``{{ fileDirname }}`` and the other predefined variables are replaced.
+    """
     if not path.is_file():
         options = (entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else ()
         raise FileNotFoundError(f'file "{path}" does not exist.{nearest(path.name, options)}')
     if path.suffix == ".py":
-        return _read_python(path)
+        return _read_python(path, fill)
     if path.suffix in (".yaml", ".yml"):
-        own = yaml.safe_load(_filled(path))
+        own = yaml.safe_load(_read_text(path, fill))
     elif path.suffix == ".json":
-        own = json.loads(_filled(path))
+        own = json.loads(_read_text(path, fill))
     else:
         raise OSError(f"Only py, yml, yaml and json are supported, not '{path.name}'.")
     bases = own.pop(BASE, [])
-    return merged(_read_bases(path, bases), own)
+    return merged(_read_bases(path, bases, fill), own)
 
 
-def _read_python(path: Path) -> dict[str, object]:
-    text = _filled(path)
+def _read_python(path: Path, fill: bool) -> dict[str, object]:
+    text = _read_text(path, fill)
     tree = ast.parse(text, str(path))
-    base = _read_bases(path, _bases_of(tree))
+    base = _read_bases(path, _bases_of(tree), fill)
     scope: dict[str, object] = {"__file__": str(path), BASE: ConfigDict(base)}
     lazy = _take_read_base(tree)
     for module, level in lazy:
-        found = _relative(path, module, level)
-        inherited = read_file(found)
+        inherited = read_file(_relative(path, module, level), fill=fill)
         base = merged(base, inherited)
+        # The newer style uses inherited names like imported ones: a.update(dict(b=3)).
         scope |= inherited
+    # {{_base_.a.b}} is valid Python, a set of a set, so the first parse accepts it.
     text = _REFERENCE.sub(r"_base_.\1", text)
     if not lazy:
         tree = ast.parse(text, str(path))
     tree.body = [node for node in tree.body if not _assigns_base(node)]
-    exec(compile(tree, str(path), "exec"), scope)  # A config in Python is code, there as here.
+    exec(compile(tree, str(path), "exec"), scope)  # A Python config is code, in MMEngine too.
     return merged(base, {key: value for key, value in scope.items() if _is_entry(key, value)})
 
 
@@ -67,16 +74,15 @@ def _assigns_base(node: ast.stmt) -> bool:
 
 
 def _take_read_base(tree: ast.Module) -> list[tuple[str, int]]:
-    """Take ``with read_base(): from .x import *`` out of a file; return what it imports."""
+    """Remove ``with read_base(): from .x import *`` from a file; return what it imports."""
     found: list[tuple[str, int]] = []
     rest: list[ast.stmt] = []
     for node in tree.body:
         called = node.items[0].context_expr if isinstance(node, ast.With) else None
         if isinstance(called, ast.Call) and getattr(called.func, "id", "") == "read_base":
-            imports = [
-                one for one in cast("ast.With", node).body if isinstance(one, ast.ImportFrom)
-            ]
-            found += [(one.module or "", one.level) for one in imports]
+            body = cast("ast.With", node).body
+            imports = [line for line in body if isinstance(line, ast.ImportFrom)]
+            found += [(line.module or "", line.level) for line in imports]
         else:
             rest.append(node)
     tree.body = rest
@@ -84,32 +90,34 @@ def _take_read_base(tree: ast.Module) -> list[tuple[str, int]]:
 
 
 def _relative(path: Path, module: str, level: int) -> Path:
-    home = path.parent
+    directory = path.parent
     for _ in range(level - 1):
-        home = home.parent
-    return home.joinpath(*module.split(".")).with_suffix(".py")
+        directory = directory.parent
+    return directory.joinpath(*module.split(".")).with_suffix(".py")
 
 
-def _read_bases(path: Path, bases: object) -> dict[str, object]:
+def _read_bases(path: Path, bases: object, fill: bool) -> dict[str, object]:
     base: dict[str, object] = {}
     for name in [bases] if isinstance(bases, str) else cast("list[str]", bases):
-        found = read_file(path.parent / name)
+        found = read_file(path.parent / name, fill=fill)
+        # Bases are equals: whichever came first would win by accident.
         if twice := base.keys() & found.keys():
             raise KeyError(f"Duplicate key is not allowed among bases. Duplicate keys: {twice}")
         base |= found
     return base
 
 
-def _filled(path: Path) -> str:
-    """Read a file with ``{{ fileDirname }}`` and its kind filled in."""
+def _read_text(path: Path, fill: bool) -> str:
+    """Read a file, with ``{{ fileDirname }}`` and the other predefined variables replaced."""
     text = path.read_text(encoding="utf-8")
-    known = {
+    variables = {
         "fileDirname": path.parent,
         "fileBasename": path.name,
         "fileBasenameNoExtension": path.stem,
         "fileExtname": path.suffix,
     }
-    for name, value in known.items():
+    for name, value in variables.items() if fill else ():
+        # Backslashes of Windows paths would be escapes, here and in the config's strings.
         text = re.sub(r"\{\{\s*" + name + r"\s*\}\}", str(value).replace("\\", "/"), text)
     return text
 
@@ -120,16 +128,14 @@ def _is_entry(key: str, value: object) -> bool:
 
 
 def import_customs(tree: Mapping[str, object]) -> None:
-    """Import what ``custom_imports`` names."""
-    from importlib import import_module
-
-    wanted = tree.get("custom_imports")
-    if not isinstance(wanted, Mapping):
+    """Import the modules that ``custom_imports`` names, so that they register their classes."""
+    entry = tree.get("custom_imports")
+    if not isinstance(entry, Mapping):
         return
-    names = wanted.get("imports", [])
+    names = entry.get("imports", [])
     for name in [names] if isinstance(names, str) else names:
         try:
             import_module(name)
         except ImportError:
-            if not wanted.get("allow_failed_imports"):
+            if not entry.get("allow_failed_imports"):
                 raise

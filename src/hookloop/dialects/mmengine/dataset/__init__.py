@@ -1,4 +1,4 @@
-"""``mmengine.dataset``: samplers, collating and wrapped data sets."""
+"""``mmengine.dataset``: samplers, collate functions and wrapped datasets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hookloop.dialects.mmengine.dataset.collate import (
 )
 from hookloop.dialects.mmengine.dataset.compose import Compose, ConcatDataset, RepeatDataset
 from hookloop.dialects.mmengine.dataset.sampler import DefaultSampler, InfiniteSampler
-from hookloop.dialects.mmengine.missing import refuse
+from hookloop.dialects.mmengine.missing import reject
 
 __all__ = [
     "Compose",
@@ -26,4 +26,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> NoReturn:
-    refuse(__name__, name)
+    reject(__name__, name)

@@ -1,8 +1,9 @@
-"""``mmengine.dataset``: from samples to a batch."""
+"""``mmengine.dataset``: functions that make a batch of samples."""
 
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -12,42 +13,48 @@ from torch.utils.data import default_collate as torch_collate
 
 
 def pseudo_collate(data_batch: Sequence[object]) -> object:
-    """Transpose samples without stacking: a dict of lists, or a list of lists."""
+    """Transpose samples without stacking them: a dict of lists, or a list of lists."""
     first = data_batch[0]
     if isinstance(first, str | bytes):
         return data_batch
     if isinstance(first, tuple) and hasattr(first, "_fields"):
-        pairs = zip(*cast("Sequence[Sequence[object]]", data_batch), strict=True)
-        return type(first)(*(pseudo_collate(one) for one in pairs))  # type: ignore[arg-type]
+        return type(first)(*(pseudo_collate(values) for values in _transpose(data_batch)))  # type: ignore[arg-type]
     if isinstance(first, Sequence):
-        transposed = zip(*cast("Sequence[Sequence[object]]", data_batch), strict=True)
-        listed = [pseudo_collate(one) for one in transposed]
+        listed = [pseudo_collate(values) for values in _transpose(data_batch)]
         return listed if isinstance(first, tuple) else type(first)(listed)  # type: ignore[call-arg]
     if isinstance(first, Mapping):
         samples = cast("Sequence[Mapping[str, object]]", data_batch)
-        return {key: pseudo_collate([one[key] for one in samples]) for key in first}
+        return {key: pseudo_collate([sample[key] for sample in samples]) for key in first}
     return list(data_batch)
 
 
 def default_collate(data_batch: Sequence[object]) -> object:
-    """Stack samples as torch does; what cannot be stacked stays a list."""
+    """Stack samples as torch does; values that cannot be stacked stay a list."""
     first = data_batch[0]
     if isinstance(first, Mapping):
         samples = cast("Sequence[Mapping[str, object]]", data_batch)
-        return {key: default_collate([one[key] for one in samples]) for key in first}
+        return {key: default_collate([sample[key] for sample in samples]) for key in first}
     if isinstance(first, torch.Tensor | int | float | np.ndarray | np.number):
         return torch_collate(list(data_batch))
     if isinstance(first, Sequence) and not isinstance(first, str | bytes):
-        transposed = zip(*cast("Sequence[Sequence[object]]", data_batch), strict=True)
-        return [default_collate(one) for one in transposed]
+        return [default_collate(values) for values in _transpose(data_batch)]
     return list(data_batch)
 
 
 def worker_init_fn(
     worker_id: int, num_workers: int, rank: int, seed: int, disable_subprocess_warning: bool = False
 ) -> None:
-    """Seed the generators of a worker."""
-    number = num_workers * rank + worker_id + seed
-    random.seed(number)
-    np.random.seed(number)
-    torch.manual_seed(number)
+    """Seed the generators of a worker, differently in each worker of each process."""
+    worker_seed = num_workers * rank + worker_id + seed
+    random.seed(worker_seed)
+    np.random.seed(worker_seed)
+    torch.manual_seed(worker_seed)
+    if disable_subprocess_warning and worker_id != 0:
+        warnings.simplefilter("ignore")
+
+
+def _transpose(batch: Sequence[object]) -> list[tuple[object, ...]]:
+    rows = cast("Sequence[Sequence[object]]", batch)
+    if any(len(row) != len(rows[0]) for row in rows):
+        raise RuntimeError("each element in list of batch should be of equal size")
+    return list(zip(*rows, strict=True))

@@ -1,4 +1,4 @@
-"""``mmengine.dataset``: transforms one after another, and data sets made of others."""
+"""``mmengine.dataset``: chains of transforms, and datasets made of other datasets."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ Transform = Callable[[object], object]
 
 
 class Compose:
-    """Transforms, one after another; one that returns None drops the sample.
+    """A chain of transforms; the first one that returns None drops the sample.
 
     Args:
-        transforms: Functions, or how to build them.
+        transforms: Functions, or dicts that describe them.
     """
 
     def __init__(self, transforms: Sequence[Transform | Mapping[str, object]] | None) -> None:
         from hookloop.dialects.mmengine.registry import TRANSFORMS
 
-        self.transforms: list[Transform] = [
-            cast("Transform", TRANSFORMS.build(one) if isinstance(one, Mapping) else one)
-            for one in transforms or ()
-        ]
+        self.transforms: list[Transform] = []
+        for entry in transforms or ():
+            transform = TRANSFORMS.build(entry) if isinstance(entry, Mapping) else entry
+            if not callable(transform):
+                raise TypeError(f"transform should be a callable object, but got {transform!r}")
+            self.transforms.append(transform)
 
     def __call__(self, data: object) -> object:
         for transform in self.transforms:
@@ -35,54 +37,55 @@ class Compose:
 
 
 class ConcatDataset(TorchConcat[object]):
-    """Several data sets as one.
+    """Several datasets, one after the other.
 
     Args:
-        datasets: Objects, or how to build them.
+        datasets: Datasets, or dicts that describe them.
     """
 
     def __init__(
         self, datasets: Sequence[Dataset[object] | Mapping[str, object]], **_: object
     ) -> None:
-        super().__init__([_built(one) for one in datasets])
+        super().__init__([_build(dataset) for dataset in datasets])
 
     @property
     def metainfo(self) -> object:
-        """That of the first."""
+        """The meta information of the first dataset."""
         return getattr(self.datasets[0], "metainfo", {})
 
 
 class RepeatDataset(Dataset[object]):
-    """A data set several times over.
+    """A dataset that repeats another one.
 
     Args:
-        dataset: An object, or how to build it.
-        times: How often.
+        dataset: A dataset, or a dict that describes it.
+        times: How often it is repeated.
+        lazy_init: Accepted for its name; the dataset is always ready.
     """
 
     def __init__(
         self, dataset: Dataset[object] | Mapping[str, object], times: int, lazy_init: bool = False
     ) -> None:
-        self.dataset = _built(dataset)
+        self.dataset = _build(dataset)
         self.times = times
 
     def __getitem__(self, index: int) -> object:
-        return self.dataset[index % self._once]
+        return self.dataset[index % self._length]
 
     def __len__(self) -> int:
-        return self.times * self._once
+        return self.times * self._length
 
     @property
     def metainfo(self) -> object:
-        """That of the data set."""
+        """The meta information of the dataset."""
         return getattr(self.dataset, "metainfo", {})
 
     @property
-    def _once(self) -> int:
+    def _length(self) -> int:
         return len(self.dataset)  # type: ignore[arg-type]
 
 
-def _built(dataset: Dataset[object] | Mapping[str, object]) -> Dataset[object]:
+def _build(dataset: Dataset[object] | Mapping[str, object]) -> Dataset[object]:
     from hookloop.dialects.mmengine.registry import DATASETS
 
     return cast(

@@ -1,4 +1,4 @@
-"""``mmengine.dataset``: samplers that share an order among processes."""
+"""``mmengine.dataset``: samplers that split one order among the processes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hookloop.dialects.mmengine.dist import get_dist_info, sync_random_seed
 
 
 class DefaultSampler(Sampler[int]):
-    """Goes through the data once per epoch, in an order that follows from seed and epoch.
+    """Yield every sample once per epoch, in an order that depends on seed and epoch only.
 
     Args:
         dataset: The data.
         shuffle: Whether the order is random.
-        seed: Of the order; agreed on by default.
-        round_up: Whether each process gets as many samples, some of them twice.
+        seed: The seed of the order; by default the processes agree on one.
+        round_up: Whether samples are repeated until each process gets the same number.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class DefaultSampler(Sampler[int]):
         else:
             indices = list(range(len(self.dataset)))
         if self.round_up:
+            # A tiny dataset may have to be repeated more than once to reach the world size.
             repeats = self.total_size // max(len(indices), 1) + 1
             indices = (indices * repeats)[: self.total_size]
         return iter(indices[self.rank : self.total_size : self.world_size])
@@ -50,12 +51,18 @@ class DefaultSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch begins."""
+        """Set the epoch, which changes the order."""
         self.epoch = epoch
 
 
 class InfiniteSampler(Sampler[int]):
-    """Goes through the data without end; for training by iterations."""
+    """Yield samples forever, for trainings that count iterations.
+
+    Args:
+        dataset: The data.
+        shuffle: Whether each pass has a random order.
+        seed: The seed of the order; by default the processes agree on one.
+    """
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int | None = None) -> None:
         self.rank, self.world_size = get_dist_info()
@@ -71,7 +78,7 @@ class InfiniteSampler(Sampler[int]):
         return self.size
 
     def set_epoch(self, epoch: int) -> None:
-        """Nothing: there is no second epoch."""
+        """Do nothing: the one epoch never ends."""
 
     def _endless(self) -> Iterator[int]:
         generator = torch.Generator().manual_seed(self.seed)

@@ -1,4 +1,4 @@
-"""``mmengine.device``: the device that there is."""
+"""``mmengine.device``: the devices of this machine."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ __all__ = ["get_device", "get_max_cuda_memory", "is_cuda_available", "is_mps_ava
 
 
 def get_device() -> str:
-    """Return the kind of the best device."""
+    """Return the type of the best device, for example ``cuda``."""
     return choose_device("auto").type
 
 
 def is_cuda_available() -> bool:
-    """Tell whether there is a GPU for CUDA."""
+    """Return whether there is a GPU that CUDA can use."""
     return torch.cuda.is_available()
 
 
 def is_mps_available() -> bool:
-    """Tell whether there is Apple's GPU."""
+    """Return whether there is a GPU of Apple."""
     return torch.backends.mps.is_available()
 
 
 def get_max_cuda_memory(device: torch.device | None = None) -> int:
-    """Return the most memory that tensors took so far, in MB."""
+    """Return the peak memory of the tensors so far, in MB."""
     return int(torch.cuda.max_memory_allocated(device) / 2**20)

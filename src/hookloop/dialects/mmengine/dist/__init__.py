@@ -1,4 +1,4 @@
-"""``mmengine.dist``: who this process is among those that train together."""
+"""``mmengine.dist``: the processes that train together, and what they exchange."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ __all__ = [
 
 
 def is_distributed() -> bool:
-    """Tell whether there are several processes."""
+    """Return whether a process group is initialized."""
     return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 def get_rank(group: object = None) -> int:
-    """Return the number of this process."""
+    """Return the rank of this process."""
     return torch.distributed.get_rank() if is_distributed() else 0
 
 
 def get_world_size(group: object = None) -> int:
-    """Return how many processes there are."""
+    """Return the number of processes."""
     return torch.distributed.get_world_size() if is_distributed() else 1
 
 
 def get_dist_info(group: object = None) -> tuple[int, int]:
-    """Return both."""
+    """Return the rank and the number of processes."""
     return get_rank(), get_world_size()
 
 
 def is_main_process(group: object = None) -> bool:
-    """Tell whether this process writes files and talks to the user."""
+    """Return whether this is the process that writes files."""
     return get_rank() == 0
 
 
 def master_only(func: Callable[P, R]) -> Callable[P, R | None]:
-    """Let a function do nothing in other processes than the main one."""
+    """Make a function do nothing except in the main process."""
 
     @functools.wraps(func)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R | None:
@@ -75,13 +75,13 @@ def barrier(group: object = None) -> None:
 
 
 def init_dist(launcher: str, backend: str = "nccl", **kwargs: object) -> None:
-    """Begin to work together; hookloop does this itself when a launcher started it."""
+    """Initialize the process group; hookloop does this itself under a launcher."""
     if launcher != "none" and not is_distributed():
         torch.distributed.init_process_group(backend)
 
 
 def infer_launcher() -> str:
-    """Tell how this process was started."""
+    """Return the launcher that started this process, or ``none``."""
     return "pytorch" if torch.distributed.is_torchelastic_launched() else "none"
 
 
@@ -92,21 +92,22 @@ def all_reduce_params(
     if op == "mean":
         mean_over_ranks(params)
     elif is_distributed():
-        for one in params:
-            torch.distributed.all_reduce(one)
+        for tensor in params:
+            torch.distributed.all_reduce(tensor)
 
 
 def all_reduce_dict(
     data: dict[str, Tensor], op: str = "sum", group: object = None, device: object = None
 ) -> None:
-    """Reduce the tensors of a dict over all processes, in place; the keys are in all of them."""
-    for _, one in sorted(data.items()):
-        if one.dtype.is_floating_point:
-            all_reduce_params([one], op=op)
+    """Reduce the tensors of a dict over all processes, in place; all have the same keys."""
+    # Sorted, because the calls must pair up and the order of dicts may differ by process.
+    for _, tensor in sorted(data.items()):
+        if tensor.dtype.is_floating_point:
+            all_reduce_params([tensor], op=op)
 
 
 def broadcast_object_list(data: list[object], src: int = 0, group: object = None) -> None:
-    """Give all processes what one of them has, in place."""
+    """Copy the objects of one process to all others, in place."""
     if is_distributed():
         torch.distributed.broadcast_object_list(data, src)
 
@@ -121,13 +122,14 @@ def collect_results(
     torch.distributed.all_gather_object(parts, results)
     if not is_main_process():
         return None
+    # Samplers deal samples out in turn; the ones beyond size are repeats that fill the last turn.
     longest = max(len(part) for part in parts)
-    mixed = [part[place] for place in range(longest) for part in parts if place < len(part)]
-    return mixed[:size]
+    ordered = [part[turn] for turn in range(longest) for part in parts if turn < len(part)]
+    return ordered[:size]
 
 
 def sync_random_seed(group: object = None) -> int:
-    """Agree on a seed."""
-    seed: list[object] = [int(np.random.randint(2**31))]  # noqa: NPY002 - what a seed in MMEngine seeds
+    """Draw a seed in the main process and return it in all of them."""
+    seed: list[object] = [int(np.random.randint(2**31))]  # noqa: NPY002 - MMEngine seeds this generator
     broadcast_object_list(seed)
     return int(str(seed[0]))

@@ -1,4 +1,4 @@
-"""``mmengine.evaluator.Evaluator``: several metrics as one."""
+"""``mmengine.evaluator.Evaluator``: the metrics of one evaluation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Described = BaseMetric | Mapping[str, object]
 
 
 class Evaluator:
-    """The metrics of one evaluation.
+    """Pass batches to several metrics and collect their results.
 
     Args:
-        metrics: One or several: objects, or how to build them.
+        metrics: One metric or several, as objects or as dicts that describe them.
     """
 
     def __init__(self, metrics: Described | Sequence[Described]) -> None:
@@ -23,14 +23,14 @@ class Evaluator:
 
         listed = metrics if isinstance(metrics, Sequence) else [metrics]
         self.metrics = [
-            cast("BaseMetric", METRICS.build(one) if isinstance(one, Mapping) else one)
-            for one in listed
+            cast("BaseMetric", METRICS.build(entry) if isinstance(entry, Mapping) else entry)
+            for entry in listed
         ]
         self._dataset_meta: object = None
 
     @property
     def dataset_meta(self) -> object:
-        """What the data set says of itself."""
+        """The meta information of the dataset."""
         return self._dataset_meta
 
     @dataset_meta.setter
@@ -40,16 +40,16 @@ class Evaluator:
             metric.dataset_meta = dataset_meta
 
     def process(self, data_samples: Sequence[object], data_batch: object | None = None) -> None:
-        """Take one batch and its predictions."""
+        """Pass one batch and its predictions to every metric."""
         plain = [
-            one.to_dict() if callable(getattr(one, "to_dict", None)) else one  # type: ignore[attr-defined]
-            for one in data_samples
+            sample.to_dict() if callable(getattr(sample, "to_dict", None)) else sample  # type: ignore[attr-defined]
+            for sample in data_samples
         ]
         for metric in self.metrics:
             metric.process(data_batch, plain)
 
     def evaluate(self, size: int) -> dict[str, object]:
-        """Compute all metrics and begin anew."""
+        """Compute all metrics and start again with empty results."""
         results: dict[str, object] = {}
         for metric in self.metrics:
             found = metric.evaluate(size)
@@ -68,7 +68,7 @@ class Evaluator:
         data: Sequence[object] | None = None,
         chunk_size: int = 1,
     ) -> dict[str, object]:
-        """Compute the metrics of predictions made before."""
+        """Compute the metrics of predictions that were made earlier."""
         for start in range(0, len(data_samples), chunk_size):
             part = slice(start, start + chunk_size)
             self.process(data_samples[part], data[part] if data is not None else None)
@@ -76,11 +76,11 @@ class Evaluator:
 
 
 def get_metric_value(indicator: str, metrics: Mapping[str, object]) -> object:
-    """Find a metric by its name, with or without a prefix."""
+    """Return the metric of a name, with or without its prefix."""
     if "/" in indicator:
         if indicator not in metrics:
             raise ValueError(
-                f'The indicator "{indicator}" is no metric.{nearest(indicator, metrics)}'
+                f'The indicator "{indicator}" is not a metric.{nearest(indicator, metrics)}'
             )
         return metrics[indicator]
     found = [key for key in metrics if key.rsplit("/", 1)[-1] == indicator]

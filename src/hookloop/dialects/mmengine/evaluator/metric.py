@@ -1,4 +1,4 @@
-"""``mmengine.evaluator.BaseMetric``: collects results per batch, computes metrics at the end."""
+"""``mmengine.evaluator.BaseMetric``: results of every batch, and metrics at the end."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _log = logging.getLogger("hookloop")
 
 
 class BaseMetric(ABC):
-    """A metric: a subclass fills ``self.results`` in `process`, one entry per sample or batch.
+    """The base of metrics; a subclass adds entries to ``self.results`` in `process`.
 
     Args:
-        collect_device: Where results of several processes are gathered.
-        prefix: Put before the names of its metrics, with a slash.
-        collect_dir: Not needed.
+        collect_device: The device on which the results of several processes are gathered.
+        prefix: Put before the names of the metrics, with a slash.
+        collect_dir: Accepted for its name; results are gathered in memory.
     """
 
     default_prefix: str | None = None
@@ -39,7 +39,7 @@ class BaseMetric(ABC):
 
     @property
     def dataset_meta(self) -> object:
-        """What the data set says of itself."""
+        """The meta information of the dataset."""
         return self._dataset_meta
 
     @dataset_meta.setter
@@ -48,14 +48,14 @@ class BaseMetric(ABC):
 
     @abstractmethod
     def process(self, data_batch: object, data_samples: Sequence[object]) -> None:
-        """Take one batch and its predictions; put what is needed into ``self.results``."""
+        """Add what the metrics need of one batch and its predictions to ``self.results``."""
 
     @abstractmethod
     def compute_metrics(self, results: list[object]) -> dict[str, object]:
         """Compute the metrics from the results of all samples."""
 
     def evaluate(self, size: int) -> dict[str, object]:
-        """Compute the metrics and begin anew."""
+        """Compute the metrics and start again with empty results."""
         if not self.results:
             _log.warning(
                 "%s got empty `self.results`. Please ensure that the processed results are "
@@ -63,6 +63,7 @@ class BaseMetric(ABC):
                 type(self).__name__,
             )
         results = collect_results(self.results, size, self.collect_device)
+        # The main process computes for all, because only it has the results of all.
         metrics: list[object] = [None]
         if is_main_process():
             computed = self.compute_metrics(results or [])
@@ -75,11 +76,11 @@ class BaseMetric(ABC):
 
 
 class DumpResults(BaseMetric):
-    """Writes the predictions to a file that ``torch.load`` reads.
+    """Write the predictions to a file that ``torch.load`` reads.
 
     Args:
-        out_file_path: The file; MMEngine's pickle would run code when it is read, so the content
-            is tensors in plain containers.
+        out_file_path: The file. It holds tensors in plain containers and not MMEngine's pickle,
+            which would run code when it is read.
     """
 
     def __init__(self, out_file_path: str, **kwargs: object) -> None:
@@ -89,7 +90,7 @@ class DumpResults(BaseMetric):
         self.out_file_path = out_file_path
 
     def process(self, data_batch: object, data_samples: Sequence[object]) -> None:
-        self.results.extend(to_portable(one) for one in data_samples)
+        self.results.extend(to_portable(sample) for sample in data_samples)
 
     def compute_metrics(self, results: list[object]) -> dict[str, object]:
         Path(self.out_file_path).parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,10 @@
-"""``mmengine.fileio``: small files, by the ending of their name."""
+"""``mmengine.fileio``: read and write small files on the local disk."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 import yaml
@@ -25,80 +26,99 @@ __all__ = [
 
 
 def load(file: str | Path, file_format: str | None = None, **kwargs: object) -> object:
-    """Read JSON or YAML; a pickle would run code, so it is refused."""
-    kind = file_format or Path(file).suffix[1:]
+    """Read a JSON or YAML file; a pickle would run code, so it is rejected."""
+    kind = _format_of(file, file_format)
     text = Path(file).read_text(encoding="utf-8")
-    if kind == "json":
-        return json.loads(text)
-    if kind in ("yaml", "yml"):
-        return yaml.safe_load(text)
-    raise TypeError(f"Unsupported format: {kind}. Use json or yaml.")
+    return json.loads(text) if kind == "json" else yaml.safe_load(text)
 
 
-def dump(obj: object, file: str | Path, file_format: str | None = None, **kwargs: object) -> None:
-    """Write JSON or YAML."""
-    kind = file_format or Path(file).suffix[1:]
-    if kind not in ("json", "yaml", "yml"):
-        raise TypeError(f"Unsupported format: {kind}. Use json or yaml.")
+def dump(
+    obj: object,
+    file: str | Path | None = None,
+    file_format: str | None = None,
+    **kwargs: object,
+) -> str | None:
+    """Write JSON or YAML to a file, or return it as text if there is no file."""
+    kind = _format_of(file, file_format)
     text = json.dumps(obj, default=str) if kind == "json" else yaml.safe_dump(obj)
+    if file is None:
+        return text
     Path(file).write_text(text, encoding="utf-8")
+    return None
 
 
-def list_from_file(filename: str | Path, encoding: str = "utf-8", prefix: str = "") -> list[str]:
-    """Read a file's lines."""
-    return [prefix + line for line in Path(filename).read_text(encoding=encoding).splitlines()]
+def list_from_file(
+    filename: str | Path,
+    encoding: str = "utf-8",
+    prefix: str = "",
+    offset: int = 0,
+    max_num: int = 0,
+) -> list[str]:
+    """Read the lines of a file.
+
+    Args:
+        filename: The file.
+        encoding: Its encoding.
+        prefix: Put before each line.
+        offset: How many lines at the start are skipped.
+        max_num: The greatest number of lines; 0 for all.
+    """
+    # Not splitlines(), which also splits at form feeds and Unicode separators inside a line.
+    with Path(filename).open(encoding=encoding) as lines:
+        end = offset + max_num if max_num > 0 else None
+        return [prefix + line.rstrip("\n\r") for line in islice(lines, offset, end)]
 
 
 def exists(filepath: str | Path, backend_args: object = None) -> bool:
-    """Tell whether there is such a file or directory."""
+    """Return whether a file or directory exists."""
     return Path(filepath).exists()
 
 
 def isfile(filepath: str | Path, backend_args: object = None) -> bool:
-    """Tell whether there is such a file."""
+    """Return whether a path is an existing file."""
     return Path(filepath).is_file()
 
 
 def join_path(filepath: str | Path, *filepaths: str | Path, backend_args: object = None) -> str:
-    """Join parts of a path."""
+    """Join the parts of a path."""
     return str(Path(filepath).joinpath(*filepaths))
 
 
 def get(filepath: str | Path, backend_args: object = None) -> bytes:
-    """Read a file's bytes."""
+    """Read the bytes of a file."""
     _check_local(backend_args)
     return Path(filepath).read_bytes()
 
 
 def get_text(filepath: str | Path, encoding: str = "utf-8", backend_args: object = None) -> str:
-    """Read a file's text."""
+    """Read the text of a file."""
     _check_local(backend_args)
     return Path(filepath).read_text(encoding=encoding)
 
 
 def put(obj: bytes, filepath: str | Path, backend_args: object = None) -> None:
-    """Write bytes; directories on the way are made."""
+    """Write bytes to a file; missing directories are made."""
     _check_local(backend_args)
     Path(filepath).parent.mkdir(parents=True, exist_ok=True)
     Path(filepath).write_bytes(obj)
 
 
 def put_text(obj: str, filepath: str | Path, backend_args: object = None) -> None:
-    """Write text."""
+    """Write text to a file; missing directories are made."""
     put(obj.encode(), filepath, backend_args)
 
 
 def isdir(filepath: str | Path, backend_args: object = None) -> bool:
-    """Tell whether there is such a directory."""
+    """Return whether a path is an existing directory."""
     return Path(filepath).is_dir()
 
 
 class FileClient:
-    """Files on the disk, as older hooks read and write them.
+    """The older interface to files on the local disk.
 
     Args:
         backend: Only ``disk``.
-        prefix: Not needed.
+        prefix: Accepted for its name; it has no effect.
     """
 
     name = "HardDiskBackend"
@@ -112,19 +132,30 @@ class FileClient:
     def infer_client(
         cls, file_client_args: Mapping[str, str] | None = None, uri: str | Path | None = None
     ) -> FileClient:
-        """Return the client for an address."""
+        """Return the client for a URI."""
         return cls(**(file_client_args or {}))
 
-    get, get_text, put, put_text = (staticmethod(one) for one in (get, get_text, put, put_text))
+    get, get_text, put, put_text = (
+        staticmethod(function) for function in (get, get_text, put, put_text)
+    )
     exists, isdir, isfile, join_path = (
-        staticmethod(one) for one in (exists, isdir, isfile, join_path)
+        staticmethod(function) for function in (exists, isdir, isfile, join_path)
     )
 
 
+def _format_of(file: str | Path | None, file_format: str | None) -> str:
+    kind = file_format or (Path(file).suffix[1:] if file is not None else None)
+    if kind is None:
+        raise ValueError("file_format must be specified since file is None")
+    if kind not in ("json", "yaml", "yml"):
+        raise TypeError(f"Unsupported format: {kind}. Use json or yaml.")
+    return kind
+
+
 def _check_local(backend_args: object) -> None:
-    said = backend_args.get("backend", "local") if isinstance(backend_args, Mapping) else "local"
-    if said not in ("local", "disk"):
+    name = backend_args.get("backend", "local") if isinstance(backend_args, Mapping) else "local"
+    if name not in ("local", "disk"):
         raise ValueError(
-            f"The file backend '{said}' is not offered, only files on the disk. Read others with "
-            "fsspec in the hook itself."
+            f"The file backend '{name}' is not offered, only files on the local disk. Read other "
+            "files with fsspec in the hook itself."
         )

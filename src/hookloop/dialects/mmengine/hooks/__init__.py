@@ -1,4 +1,4 @@
-"""``mmengine.hooks``: the base class and MMEngine's own hooks, made from ours."""
+"""``mmengine.hooks``: the base class and MMEngine's own hooks, built on native ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mmengine.hooks.CheckpointHook``: which checkpoints are saved and kept, as MMEngine does it."""
+"""``mmengine.hooks.CheckpointHook``: save and keep the checkpoints that MMEngine would."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class CheckpointHook(Hook, Catalogued):
     """Save checkpoints at an interval, at the end, and of the best metrics.
 
     Args:
-        interval: Epochs or iterations from one to the next; 0 or less for none.
+        interval: Epochs or iterations between two checkpoints; 0 or less for none.
         by_epoch: Whether epochs are counted.
         save_optimizer: Whether the optimizers' state is saved.
         save_param_scheduler: Whether the schedulers' state is saved.
-        out_dir: Another directory; files go to a subdirectory named like the run's.
+        out_dir: Another directory; files go to its subdirectory with the name of the run's.
         max_keep_ckpts: How many of the newest to keep; 0 or less for all.
         save_last: Whether to save at the end.
-        save_best: A metric, several, or ``auto`` for the first of the first validation.
-        rule: ``greater`` or ``less`` is better, one or one per metric; inferred by default.
-        greater_keys: Names of which more is better.
-        less_keys: Names of which less is better.
+        save_best: A metric, several metrics, or ``auto`` for the first one of the first validation.
+        rule: ``greater`` or ``less``, for all metrics or one per metric; inferred by default.
+        greater_keys: Names of metrics for which more is better.
+        less_keys: Names of metrics for which less is better.
         file_client_args: Not offered; ``out_dir`` takes URLs.
-        filename_tmpl: Name of the files, with ``{}`` for the number.
+        filename_tmpl: The name of the files, with ``{}`` for the number.
         backend_args: Not offered.
-        published_keys: Which keys files for publishing have; made at the end.
-        save_begin: The first epoch or iteration to save, from which the interval counts.
+        published_keys: The keys of the published files, which are written at the end.
+        save_begin: The first epoch or iteration to save; the interval counts from there.
     """
 
     priority = "VERY_LOW"
@@ -80,11 +80,12 @@ class CheckpointHook(Hook, Catalogued):
         self._check_best()
 
     def rule_of(self, metric: str) -> Rule:
-        """Tell whether more or less of a metric is better."""
+        """Return whether a ``greater`` or ``less`` value of a metric is better."""
         found: str | None
         if self._rules:
-            place = self.save_best.index(metric) if metric in self.save_best else 0
-            found = self._rules[place] if len(self._rules) > 1 else self._rules[0]
+            # With `auto` the metric has a name that save_best does not list.
+            index = self.save_best.index(metric) if metric in self.save_best else 0
+            found = self._rules[index] if len(self._rules) > 1 else self._rules[0]
         else:
             found = infer_rule(metric, *self._keys)
         if found == "greater":
@@ -121,6 +122,7 @@ class CheckpointHook(Hook, Catalogued):
 def _check(
     save_begin: int, unknown: dict[str, object], client: object, backend: object, keys: object
 ) -> None:
+    """Reject arguments with which MMEngine would fail, some of them only at the first save."""
     if save_begin < 0:
         raise ValueError(f"save_begin should not be less than 0, but got {save_begin}")
     if client is not None or backend is not None:

@@ -1,4 +1,4 @@
-"""``mmengine.hooks.EarlyStoppingHook``: an end to the training when a metric stalls."""
+"""``mmengine.hooks.EarlyStoppingHook``: stop the training when a metric stalls."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class EarlyStoppingHook(Hook, Catalogued):
     Args:
         monitor: The metric.
         rule: ``greater`` or ``less`` is better; inferred from the name by default.
-        min_delta: By how much a value must beat the best.
-        strict: Whether a missing metric is an error, or a warning.
+        min_delta: The smallest change that counts as an improvement.
+        strict: Whether a missing metric is an error and not a warning.
         check_finite: Whether to stop on NaN or infinity.
-        patience: Validations without improvement until the end.
+        patience: How many validations without improvement end the training.
         stopping_threshold: Stop when the metric is beyond it.
     """
 
@@ -67,15 +67,19 @@ class EarlyStoppingHook(Hook, Catalogued):
 
 
 class _StopEarly(NativeHook):
-    """Does the work; unlike MMEngine's, it remembers its counters over a resume."""
+    """Do the work natively; unlike MMEngine's hook, it keeps its counters in checkpoints.
+
+    Args:
+        settings: The hook with the settings.
+    """
 
     name = "early_stopping_hook"
     priority = Priority.LOWEST
     ends_training = True
 
-    def __init__(self, said: EarlyStoppingHook) -> None:
-        self._said = said
-        self.best = -math.inf if said.rule == "greater" else math.inf
+    def __init__(self, settings: EarlyStoppingHook) -> None:
+        self._settings = settings
+        self.best = -math.inf if settings.rule == "greater" else math.inf
         self.wait = 0
 
     def state_dict(self) -> dict[str, object]:
@@ -85,31 +89,33 @@ class _StopEarly(NativeHook):
         self.best, self.wait = cast("float", state["best"]), cast("int", state["wait"])
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
-        said = self._said
-        if said.monitor not in metrics:
+        monitor = self._settings.monitor
+        if monitor not in metrics:
             names = list(without_phase(metrics, "val"))
-            text = f"EarlyStoppingHook: '{said.monitor}' is not in the metrics: {names}."
-            if said.strict:
+            text = f"EarlyStoppingHook: '{monitor}' is not in the metrics: {names}."
+            if self._settings.strict:
                 raise RuntimeError(text)
             _log.warning(text)
             return
-        reason = self._look(float(metrics[said.monitor]))
+        reason = self._find_reason(float(metrics[monitor]))
         if reason:
             run.stop(f"EarlyStoppingHook: {reason}")
 
-    def _look(self, value: float) -> str | None:
-        said = self._said
-        sign = 1 if said.rule == "greater" else -1
-        if said.check_finite and not math.isfinite(value):
-            return f"{said.monitor} is {value}"
-        if said.stopping_threshold is not None and sign * (value - said.stopping_threshold) > 0:
-            return f"{said.monitor} has reached {value:.6g}"
-        # Written as MMEngine computes it, because the last bit decides: 0.1 + 0.1 > 0.3 - 0.1.
-        goal = self.best + sign * said.min_delta
-        if (goal > value) if said.rule == "greater" else (goal < value):
+    def _find_reason(self, value: float) -> str | None:
+        """Take a new value; return the reason to stop, or None."""
+        settings = self._settings
+        sign = 1 if settings.rule == "greater" else -1
+        if settings.check_finite and not math.isfinite(value):
+            return f"{settings.monitor} is {value}"
+        threshold = settings.stopping_threshold
+        if threshold is not None and sign * (value - threshold) > 0:
+            return f"{settings.monitor} has reached {value:.6g}"
+        # In MMEngine's order of operations: in floating point, 0.2 + 0.1 is greater than 0.3.
+        goal = self.best + sign * settings.min_delta
+        if (goal > value) if settings.rule == "greater" else (goal < value):
             self.wait += 1
-            if self.wait >= said.patience:
-                return f"{said.monitor} did not improve in the last {self.wait} validations"
+            if self.wait >= settings.patience:
+                return f"{settings.monitor} did not improve in the last {self.wait} validations"
         else:
             self.best, self.wait = value, 0
         return None

@@ -30,14 +30,15 @@ _PARAMETERS = {"momentum", "interval", "device", "update_buffers", "gamma"}
 
 
 class EMAHook(Hook, Replaceable):
-    """Average the weights along the training; validation and test use the average.
+    """Average the weights during the training; validation and test use the average.
 
     Args:
         ema_type: ``ExponentialMovingAverage``, ``StochasticWeightAverage``,
-            ``MomentumAnnealingEMA``, or an averaged model that is registered among the models.
-        strict_load: Kept for its name; our checkpoints have all weights or are refused.
+            ``MomentumAnnealingEMA``, or an averaged model that is registered in ``MODELS``.
+        strict_load: Whether the average must have all weights of a file, for averages that are
+            registered; the native average always requires them.
         begin_iter: The first iteration that is averaged.
-        begin_epoch: The first epoch that is averaged, instead.
+        begin_epoch: The first epoch that is averaged; not together with ``begin_iter``.
         kwargs: ``momentum`` (0.0002, the share of the new weights), ``interval`` (1), ``device``,
             ``update_buffers`` (False), ``gamma`` (100).
     """
@@ -65,12 +66,12 @@ class EMAHook(Hook, Replaceable):
         kind = ema_type if isinstance(ema_type, str) else ema_type.__name__
         if kind not in KINDS and isinstance(ema_type, str) and MODELS.find(kind) is None:
             raise HookError(
-                f"EMAHook: there is no ema_type '{kind}'.{nearest(kind, KINDS)} There are: "
-                f"{', '.join(KINDS)}, and what is registered in MODELS."
+                f"EMAHook: there is no ema_type '{kind}'.{nearest(kind, KINDS)} Use one of "
+                f"{', '.join(KINDS)}, or a name that is registered in MODELS."
             )
         for name in kwargs:
             if kind in KINDS and name not in _PARAMETERS:
-                raise TypeError(f"EMAHook takes no '{name}'.{nearest(name, _PARAMETERS)}")
+                raise TypeError(f"EMAHook has no argument '{name}'.{nearest(name, _PARAMETERS)}")
         self.strict_load = strict_load
         self.begin_iter = begin_iter
         self.begin_epoch = begin_epoch
@@ -81,14 +82,14 @@ class EMAHook(Hook, Replaceable):
 
     @property
     def acts_itself(self) -> bool:
-        """Whether the methods are called: also for an average that no native hook makes."""
+        """Whether the methods are called; always for an average that no native hook computes."""
         return self._kind is None or super().acts_itself
 
     def native_hooks(self) -> list[NativeHook]:
         options: dict[str, Any] = dict(self._options)
         if "update_buffers" in options:
             options["buffers"] = options.pop("update_buffers")
-        # Theirs is the number of the first averaged epoch, ours of the last that is not.
+        # MMEngine names the first averaged epoch, our hook the last one that is not averaged.
         begin = f"{self.begin_epoch - 1} epochs" if self.begin_epoch > 1 else self.begin_iter
         return [
             native.AverageWeights(cast("Any", self._kind), begin=begin, warmup=False, **options)
@@ -97,11 +98,11 @@ class EMAHook(Hook, Replaceable):
     def before_train(self, runner: RunnerFacade) -> None:
         if self.begin_iter > runner.max_iters or self.begin_epoch > runner.max_epochs:
             raise AssertionError(
-                f"EMAHook begins after the end: begin_iter={self.begin_iter} of "
+                f"EMAHook begins after the end of the training: begin_iter={self.begin_iter} of "
                 f"{runner.max_iters}, begin_epoch={self.begin_epoch} of {runner.max_epochs}."
             )
 
-    # --- the same work by methods, for averages and subclasses that no native hook knows
+    # --- the same work in methods, for registered averages and for subclasses that override one
 
     def before_run(self, runner: RunnerFacade) -> None:
         model = runner.model
@@ -151,14 +152,14 @@ class EMAHook(Hook, Replaceable):
             self.ema_model.module.load_state_dict(weights, strict=self.strict_load)
 
     def _ema_started(self, runner: RunnerFacade) -> bool:
-        """Tell whether the averaging has begun."""
+        """Return whether this iteration is averaged."""
         if self.enabled_by_epoch:
             return runner.epoch + 1 >= self.begin_epoch
         return runner.iter + 1 >= self.begin_iter
 
     @torch.no_grad()
     def _swap_ema_parameters(self) -> None:
-        """Put the average in the model's place, or back."""
+        """Exchange the weights of the model with the average."""
         buffers = self.ema_model.update_buffers
         pairs = zip(
             _tensors(self.ema_model.module, buffers=buffers),
@@ -166,12 +167,13 @@ class EMAHook(Hook, Replaceable):
             strict=True,
         )
         for average, weight in pairs:
-            kept = average.detach().clone()
+            # Copied in place: optimizers and hooks hold references to these tensors.
+            averaged = average.detach().clone()
             average.copy_(weight)
-            weight.copy_(kept)
+            weight.copy_(averaged)
 
     def _swap_ema_state_dict(self, checkpoint: dict[str, object]) -> None:
-        """Exchange both sets of weights in a checkpoint."""
+        """Exchange the weights and the average in a checkpoint."""
         weights = dict(cast("dict[str, Tensor]", checkpoint["state_dict"]))
         averages = dict(cast("dict[str, Tensor]", checkpoint["ema_state_dict"]))
         for key, value in checkpoint["ema_state_dict"].items():  # type: ignore[attr-defined]

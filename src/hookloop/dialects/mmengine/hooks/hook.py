@@ -13,10 +13,10 @@ _MODES = ("train", "val", "test")
 
 
 class Hook:
-    """Something that acts at MMEngine's 22 mount points.
+    """The base class of MMEngine's hooks, with a method for each of its 22 mount points.
 
-    The points of one mode go, unless they are overridden, to ``_before_epoch``, ``_after_epoch``,
-    ``_before_iter`` and ``_after_iter`` with that mode.
+    The methods of one mode call ``_before_epoch``, ``_after_epoch``, ``_before_iter`` or
+    ``_after_iter`` with that mode, unless they are overridden.
     """
 
     priority: int | str = "NORMAL"
@@ -114,40 +114,41 @@ class Hook:
     ) -> None: ...
 
     def every_n_epochs(self, runner: Runner, n: int, start: int = 0) -> bool:
-        """Tell, at an ``after_`` point, whether the epoch is the n-th counted from ``start``."""
+        """Return, at an ``after_`` point, whether the epoch is the n-th from ``start`` on."""
+        # True at `start` itself, where the difference is 0, and False before it.
         done = runner.epoch + 1 - start
         return n > 0 and done >= 0 and done % n == 0
 
     def every_n_inner_iters(self, batch_idx: int, n: int) -> bool:
-        """Tell whether the batch is the n-th of its epoch."""
+        """Return whether the batch is an n-th one of its epoch."""
         return n > 0 and (batch_idx + 1) % n == 0
 
     def every_n_train_iters(self, runner: Runner, n: int, start: int = 0) -> bool:
-        """Tell, at an ``after_`` point, whether the iteration is the n-th from ``start`` on."""
+        """Return, at an ``after_`` point, whether the iteration is the n-th from ``start`` on."""
         done = runner.iter + 1 - start
         return n > 0 and done >= 0 and done % n == 0
 
     def end_of_epoch(self, dataloader: Sequence[object], batch_idx: int) -> bool:
-        """Tell whether the batch is the last of its loader."""
+        """Return whether the batch is the last one of the loader."""
         return batch_idx + 1 == len(dataloader)
 
     def is_last_train_epoch(self, runner: Runner) -> bool:
-        """Tell whether the epoch is the last one."""
+        """Return, at an ``after_`` point, whether the epoch is the last one."""
         return runner.epoch + 1 == runner.max_epochs
 
     def is_last_train_iter(self, runner: Runner) -> bool:
-        """Tell whether the iteration is the last one."""
+        """Return, at an ``after_`` point, whether the iteration is the last one."""
         return runner.iter + 1 == runner.max_iters
 
     def get_triggered_stages(self) -> list[str]:
-        """List the points at which this hook does something."""
+        """Return the points at which this hook does something."""
 
-        def differs(name: str) -> bool:
+        def is_overridden(name: str) -> bool:
             return getattr(type(self), name) is not getattr(Hook, name)
 
-        found = {stage for stage in self.stages if differs(stage)}
+        found = {stage for stage in self.stages if is_overridden(stage)}
         for when in ("before", "after"):
             for what in ("epoch", "iter"):
-                if differs(f"_{when}_{what}"):
+                if is_overridden(f"_{when}_{what}"):
                     found |= {f"{when}_{mode}_{what}" for mode in _MODES}
         return [stage for stage in self.stages if stage in found]

@@ -1,4 +1,4 @@
-"""``mmengine.hooks.IterTimerHook``: how long an iteration takes, and how long all will."""
+"""``mmengine.hooks.IterTimerHook``: the time per iteration and the time that remains."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class IterTimerHook(Hook):
-    """Put the times of an iteration, of its data, and what remains, into the message hub."""
+    """Put the times of iterations and of their data, and the remaining time, into the hub."""
 
     priority = "NORMAL"
 
-    # Subclasses read these names.
+    # Subclasses in other projects use these names, so they are MMEngine's.
     def __init__(self) -> None:
         self.t = perf_counter()
         self.time_sec_tot = 0.0
@@ -49,15 +49,15 @@ class IterTimerHook(Hook):
         mode: str = "train",
     ) -> None:
         now = perf_counter()
-        taken, self.t = now - self.t, now
+        elapsed, self.t = now - self.t, now
         hub = runner.message_hub
-        hub.update_scalar(f"{mode}/time", taken)
+        hub.update_scalar(f"{mode}/time", elapsed)
         if mode == "train":
-            self.time_sec_tot += taken
+            self.time_sec_tot += elapsed
             mean = self.time_sec_tot / (runner.iter - self.start_iter + 1)
             hub.update_info("eta", mean * (runner.max_iters - runner.iter - 1))
         else:
-            self.time_sec_test_val += taken
+            self.time_sec_test_val += elapsed
             mean = self.time_sec_test_val / (batch_idx + 1)
             data = getattr(runner, f"{mode}_dataloader")
             left = len(data) - batch_idx - 1 if hasattr(data, "__len__") else 0

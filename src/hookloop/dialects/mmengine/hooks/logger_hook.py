@@ -1,4 +1,4 @@
-"""``mmengine.hooks.LoggerHook``: lines of the log, and numbers for the visualizer."""
+"""``mmengine.hooks.LoggerHook``: log lines, and numbers for the visualizer."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class LoggerHook(Hook):
-    """Say how the training goes, every so many iterations and after each evaluation.
+    """Log the progress of the training at an interval and after each evaluation.
 
     Args:
-        interval: Iterations of an epoch from one line to the next.
-        ignore_last: Whether the rest of an epoch, shorter than the interval, gets no line.
-        interval_exp_name: Iterations from one line with the experiment's name to the next.
-        out_dir: Where logs are copied to at the end.
-        out_suffix: Which files are copied.
-        keep_local: Whether the originals stay.
+        interval: Iterations of an epoch between two lines.
+        ignore_last: Whether the last iterations of an epoch, fewer than the interval, get no line.
+        interval_exp_name: Iterations between two lines with the name of the experiment.
+        out_dir: The directory that log files are copied to at the end.
+        out_suffix: The endings of the files that are copied.
+        keep_local: Whether the original files are kept.
         file_client_args: Not offered.
-        log_metric_by_epoch: Whether metrics of a validation are counted by epochs.
+        log_metric_by_epoch: Whether the step of validation metrics is the epoch.
         backend_args: Not offered.
     """
 
@@ -50,6 +50,11 @@ class LoggerHook(Hook):
                 raise TypeError(f"{name} must be an integer, not {number!r}")
             if number <= 0:
                 raise ValueError(f"{name} must be greater than 0, not {number}")
+        for name, flag in (("ignore_last", ignore_last), ("keep_local", keep_local)):
+            if not isinstance(flag, bool):
+                raise TypeError(f"{name} must be a boolean, not {flag!r}")
+        if not isinstance(out_dir, str | Path | None):
+            raise TypeError(f"out_dir must be a str or Path object, not {out_dir!r}")
         if out_dir is None and (file_client_args or backend_args):
             raise ValueError("out_dir should be given when backend_args is.")
         self.interval = interval
@@ -71,11 +76,12 @@ class LoggerHook(Hook):
         outputs: dict[str, object] | None = None,
     ) -> None:
         loader: Sequence[object] = runner.train_dataloader  # type: ignore[assignment]
-        ends = hasattr(loader, "__len__") and self.end_of_epoch(loader, batch_idx)
-        if ends or self.every_n_train_iters(runner, self.interval_exp_name):
+        is_end = hasattr(loader, "__len__") and self.end_of_epoch(loader, batch_idx)
+        if is_end or self.every_n_train_iters(runner, self.interval_exp_name):
             runner.logger.info("Exp name: %s", runner.experiment_name)
-        rest = ends and (not self.ignore_last or len(loader) <= self.interval)
-        if not (rest or self.every_n_inner_iters(batch_idx, self.interval)):
+        # An epoch no longer than the interval would otherwise never get a line.
+        logs_end = is_end and (not self.ignore_last or len(loader) <= self.interval)
+        if not (logs_end or self.every_n_inner_iters(batch_idx, self.interval)):
             return
         tag, text = runner.log_processor.get_log_after_iter(runner, batch_idx, "train")  # type: ignore[attr-defined]
         runner.logger.info(text)
@@ -88,7 +94,7 @@ class LoggerHook(Hook):
         data_batch: DATA_BATCH = None,
         outputs: Sequence[object] | None = None,
     ) -> None:
-        self._say(runner, batch_idx, "val")
+        self._log_progress(runner, batch_idx, "val")
 
     def after_test_iter(
         self,
@@ -97,7 +103,7 @@ class LoggerHook(Hook):
         data_batch: DATA_BATCH = None,
         outputs: Sequence[object] | None = None,
     ) -> None:
-        self._say(runner, batch_idx, "test")
+        self._log_progress(runner, batch_idx, "test")
 
     def after_val_epoch(
         self, runner: RunnerFacade, metrics: Mapping[str, object] | None = None
@@ -116,9 +122,9 @@ class LoggerHook(Hook):
             runner, count, "test", with_non_scalar=True
         )
         runner.logger.info(text)
-        home = Path(runner.log_dir)
-        home.mkdir(parents=True, exist_ok=True)
-        write_text(home / self.json_log_path, json.dumps(plain(tag)))
+        directory = Path(runner.log_dir)
+        directory.mkdir(parents=True, exist_ok=True)
+        write_text(directory / self.json_log_path, json.dumps(plain(tag)))
 
     def after_run(self, runner: RunnerFacade) -> None:
         close = getattr(runner.visualizer, "close", None)
@@ -127,15 +133,15 @@ class LoggerHook(Hook):
         if self.out_dir is not None:
             self._copy(Path(runner.log_dir), self.out_dir / Path(runner.work_dir).name)
 
-    def _say(self, runner: RunnerFacade, batch_idx: int, mode: str) -> None:
+    def _log_progress(self, runner: RunnerFacade, batch_idx: int, mode: str) -> None:
         if self.every_n_inner_iters(batch_idx, self.interval):
             _, text = runner.log_processor.get_log_after_iter(runner, batch_idx, mode)  # type: ignore[attr-defined]
             runner.logger.info(text)
 
-    def _copy(self, source: Path, goal: Path) -> None:
+    def _copy(self, source: Path, destination: Path) -> None:
         for path in sorted(source.rglob("*")):
             if path.is_file() and path.name.endswith(self.out_suffix):
-                target = goal / path.relative_to(source)
+                target = destination / path.relative_to(source)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(path, target)
                 if not self.keep_local:

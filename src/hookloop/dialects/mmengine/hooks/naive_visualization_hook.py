@@ -1,4 +1,4 @@
-"""``mmengine.hooks.NaiveVisualizationHook``: pictures of test batches."""
+"""``mmengine.hooks.NaiveVisualizationHook``: images of test batches."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class NaiveVisualizationHook(Hook):
-    """Give the images of test batches, with what was predicted, to the visualizer.
+    """Pass the images of test batches and their predictions to the visualizer.
 
     Args:
-        interval: Batches from one to the next.
-        draw_gt: Whether to draw the truth; a visualizer of yours does it.
-        draw_pred: Whether to draw the prediction; the same.
+        interval: Batches between two that are shown.
+        draw_gt: Whether to draw the ground truth; a visualizer of the user does it.
+        draw_pred: Whether to draw the predictions; likewise.
     """
 
     priority = "NORMAL"

@@ -19,20 +19,20 @@ Handler = Callable[[profile], None]
 
 
 class ProfilerHook(Hook):
-    """Profile the operators of the first epoch, or of some iterations.
+    """Profile the operators of the first epoch or of the first iterations.
 
     Args:
-        by_epoch: Whether to profile epochs; only the first one can be.
-        profile_times: How many epochs or iterations.
-        activity_with_cpu: Whether to record what the CPU does.
-        activity_with_cuda: Whether to record what the GPU does.
+        by_epoch: Whether to profile an epoch, which is always the first one.
+        profile_times: How many epochs or iterations to profile.
+        activity_with_cpu: Whether to record operations of the CPU.
+        activity_with_cuda: Whether to record operations of the GPU.
         schedule: Arguments of ``torch.profiler.schedule``.
         on_trace_ready: A function, or ``dict(type="log_trace")`` or ``dict(type="tb_trace")``.
-        record_shapes: As torch's.
-        profile_memory: As torch's.
-        with_stack: As torch's.
-        with_flops: As torch's.
-        json_trace_path: Where to write a trace for chrome://tracing.
+        record_shapes: As in torch's profiler.
+        profile_memory: As in torch's profiler.
+        with_stack: As in torch's profiler.
+        with_flops: As in torch's profiler.
+        json_trace_path: The file for a trace that chrome://tracing shows.
     """
 
     priority = "VERY_LOW"
@@ -60,16 +60,16 @@ class ProfilerHook(Hook):
                 "by_epoch=False to profile iterations."
             )
         if not (activity_with_cpu or activity_with_cuda):
-            raise HookError("ProfilerHook: one of activity_with_cpu, activity_with_cuda is needed.")
+            raise HookError("ProfilerHook needs activity_with_cpu or activity_with_cuda.")
         if not (on_trace_ready is None or callable(on_trace_ready)):
             _check_handler(on_trace_ready)
         self.by_epoch = by_epoch
         self.profile_times = profile_times
-        wanted = (
+        choices = (
             (ProfilerActivity.CPU, activity_with_cpu),
             (ProfilerActivity.CUDA, activity_with_cuda),
         )
-        self.activities = [activity for activity, used in wanted if used]
+        self.activities = [activity for activity, is_used in choices if is_used]
         self._schedule = schedule
         self.on_trace_ready = on_trace_ready
         self._details = {
@@ -114,19 +114,20 @@ class ProfilerHook(Hook):
             self._export(runner)
 
     def after_run(self, runner: RunnerFacade) -> None:
-        if self._profiler is not None:  # The training ended before the profile.
+        # Only one profiler can be active: one that is left open would break the next run.
+        if self._profiler is not None:
             self._profiler.stop()
             self._profiler = None
 
     def _handler(self, runner: RunnerFacade) -> Handler | None:
-        said = self.on_trace_ready
-        if said is None or callable(said):
-            return said
-        options = dict(said)
+        handler = self.on_trace_ready
+        if handler is None or callable(handler):
+            return handler
+        options = dict(handler)
         if options.pop("type") == "log_trace":
             return partial(_log_trace, runner.logger, options)
-        home = options.pop("dir_name", None) or str(Path(runner.log_dir) / "tf_tracing_logs")
-        return cast("Handler", tensorboard_trace_handler(str(home), **options))  # type: ignore[arg-type]
+        directory = options.pop("dir_name", None) or Path(runner.log_dir) / "tf_tracing_logs"
+        return cast("Handler", tensorboard_trace_handler(str(directory), **options))  # type: ignore[arg-type]
 
     def _export(self, runner: RunnerFacade) -> None:
         if self._profiler is None:
@@ -138,8 +139,8 @@ class ProfilerHook(Hook):
         self._profiler = None
 
 
-def _check_handler(said: object) -> None:
-    kind = said.get("type") if isinstance(said, Mapping) else None
+def _check_handler(handler: object) -> None:
+    kind = handler.get("type") if isinstance(handler, Mapping) else None
     if kind not in ("log_trace", "tb_trace"):
         raise ValueError(f'trace_type should be "log_trace" or "tb_trace", but got {kind!r}')
 
@@ -153,15 +154,15 @@ def _log_trace(logger: object, options: Mapping[str, object], profiler: profile)
 
 
 class NPUProfilerHook(Hook):
-    """MMEngine's profiler for Ascend NPUs; it needs such a device, and torch_npu.
+    """MMEngine's profiler for Ascend NPUs, which is always rejected.
 
     Args:
-        begin: First iteration to profile.
-        end: Iteration before which to end.
-        result_path: Where results go.
-        exit_after_profiling: Whether to exit then.
-        use_e2e_profiler: As torch_npu's.
-        ge_profiling_to_std_out: As torch_npu's.
+        begin: The first iteration to profile.
+        end: The iteration after the last one.
+        result_path: The directory for the results.
+        exit_after_profiling: Whether to exit afterwards.
+        use_e2e_profiler: As in torch_npu.
+        ge_profiling_to_std_out: As in torch_npu.
     """
 
     priority = "VERY_LOW"
@@ -179,6 +180,6 @@ class NPUProfilerHook(Hook):
         if begin >= end:
             raise ValueError(f"begin {begin} should be less than end {end}.")
         raise HookError(
-            "NPUProfilerHook needs an Ascend NPU with torch_npu, which hookloop does not drive. On "
-            "a CPU or GPU use ProfilerHook, or the native ProfileOperators."
+            "NPUProfilerHook needs an Ascend NPU with torch_npu, which hookloop does not support. "
+            "On a CPU or GPU use ProfilerHook, or the native ProfileOperators."
         )

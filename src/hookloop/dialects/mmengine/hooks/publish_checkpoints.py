@@ -1,4 +1,4 @@
-"""`PublishCheckpoints`: files with chosen keys only, named after their content."""
+"""`PublishCheckpoints`: files with a few keys only, named after their content."""
 
 from __future__ import annotations
 
@@ -18,44 +18,46 @@ if TYPE_CHECKING:
     from hookloop.dialects.mmengine.hooks.checkpoint_hook import CheckpointHook
     from hookloop.dialects.mmengine.hooks.keep_checkpoints import KeepCheckpoints
 
+# MMEngine's key -> ours.
 _OURS = {"state_dict": "model", "optimizer": "optimizers", "param_schedulers": "schedules"}
 
 
 class PublishCheckpoints(Hook):
-    """Make ``<name>-<first 8 digits of its SHA-256>.pth`` of the last and the best files.
+    """Write ``<name>-<first 8 digits of its SHA-256>.pth`` for the last and the best files.
 
     Args:
-        said: The settings.
-        keep: Knows which files there are.
+        settings: The hook with the settings.
+        keep: The hook that knows the names of the files.
     """
 
     name = "checkpoint_hook_publish"
     priority = Priority.VERY_LOW
 
-    def __init__(self, said: CheckpointHook, keep: KeepCheckpoints) -> None:
-        self._said = said
+    def __init__(self, settings: CheckpointHook, keep: KeepCheckpoints) -> None:
+        self._settings = settings
         self._keep = keep
 
     def after_run(self, run: Run) -> None:
-        """Publish; not before the run's end are all files durable."""
+        """Publish the files; only at the end of the run all of them are on disk."""
         if run.outcome.status not in ("completed", "stopped") or not run.world.is_main:
             return
         names = [*self._keep.best.values()]
-        if self._said.save_last and self._keep.last is not None:
+        if self._settings.save_last and self._keep.last is not None:
             names.insert(0, self._keep.last)
-        home = Path(self._keep.place(run) or run.dir)
+        directory = Path(self._keep.directory(run) or run.dir)
         for name in names:
-            if (home / name).is_file():
-                self._publish(home / name)
+            if (directory / name).is_file():
+                self._publish(directory / name)
 
     def _publish(self, path: Path) -> None:
         checkpoint = load(path)
         kept = {}
-        for key in self._said.published_keys:
+        for key in self._settings.published_keys:
             found = key if key in checkpoint else _OURS.get(key, key)
             if found in checkpoint:
                 kept[key] = checkpoint[found]
         buffer = io.BytesIO()
         torch.save(kept, buffer)
+        # Of the bytes on disk, so that the name can be checked with sha256sum.
         digest = hashlib.sha256(buffer.getvalue()).hexdigest()[:8]
         write_bytes(path.with_name(f"{path.stem}-{digest}.pth"), buffer.getvalue())

@@ -1,4 +1,4 @@
-"""`Replaceable`: a row of the catalogue whose methods a subclass may override."""
+"""`Replaceable`: a catalogued hook whose methods a subclass may override."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from hookloop.dialects.adapter import Catalogued
 
 
 class Replaceable(Catalogued):
-    """A row that native hooks stand for, until a subclass changes one of its methods.
+    """A hook that native hooks replace, unless a subclass overrides one of its methods.
 
-    Then the methods are called as MMEngine calls them, so that ``super()`` and what is left out
-    have their effect; the native hooks would go on with the unchanged work.
+    Then the methods are called as MMEngine calls them, so that the override has its effect; the
+    native hooks would still do the work of the base class.
 
     Attributes:
-        own: Names of the methods that the native hooks stand for.
+        own: The methods that the native hooks replace.
     """
 
     own: ClassVar[tuple[str, ...]] = ()
 
     @property
     def acts_itself(self) -> bool:
-        """Whether the methods are called, and no native hooks."""
-        kind = type(self)
-        row = next(one for one in kind.__mro__ if Replaceable in one.__bases__)
-        return any(getattr(kind, name) is not getattr(row, name) for name in self.own)
+        """Whether the methods are called and not the native hooks."""
+        own_class = type(self)
+        base = next(ancestor for ancestor in own_class.__mro__ if Replaceable in ancestor.__bases__)
+        return any(getattr(own_class, name) is not getattr(base, name) for name in self.own)

@@ -1,4 +1,4 @@
-"""``mmengine.hooks.RuntimeInfoHook``: where the run stands, for whoever reads the message hub."""
+"""``mmengine.hooks.RuntimeInfoHook``: the state of the run, in the message hub."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ class RuntimeInfoHook(Hook):
                 runner.message_hub.update_scalar(f"train/{name}", value)  # type: ignore[arg-type]
 
     def before_val(self, runner: RunnerFacade) -> None:
+        # A validation inside a training hands the stage back; one on its own leaves none.
         self._stage = runner.message_hub.get_info("loop_stage")
         runner.message_hub.update_info("loop_stage", "val")
 
@@ -76,7 +77,7 @@ class RuntimeInfoHook(Hook):
     def after_val_epoch(
         self, runner: RunnerFacade, metrics: Mapping[str, object] | None = None
     ) -> None:
-        self._put(runner, "val", metrics)
+        self._put_metrics(runner, "val", metrics)
 
     def before_test(self, runner: RunnerFacade) -> None:
         runner.message_hub.update_info("loop_stage", "test")
@@ -87,9 +88,11 @@ class RuntimeInfoHook(Hook):
     def after_test_epoch(
         self, runner: RunnerFacade, metrics: Mapping[str, object] | None = None
     ) -> None:
-        self._put(runner, "test", metrics)
+        self._put_metrics(runner, "test", metrics)
 
-    def _put(self, runner: RunnerFacade, mode: str, metrics: Mapping[str, object] | None) -> None:
+    def _put_metrics(
+        self, runner: RunnerFacade, mode: str, metrics: Mapping[str, object] | None
+    ) -> None:
         for name, value in (metrics or {}).items():
             if _is_scalar(value):
                 runner.message_hub.update_scalar(f"{mode}/{name}", value)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""MMEngine's hooks that are one of ours under another name."""
+"""MMEngine's hooks that are native hooks under another name."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class ParamSchedulerHook(Hook, Replaceable):
 
     def after_train_epoch(self, runner: RunnerFacade) -> None:
         for scheduler in _schedulers(runner):
-            if scheduler.by_epoch:
+            # A scheduler on a metric steps once per validation; stepping here too would make its
+            # window end after half of the training.
+            if scheduler.by_epoch and not scheduler.need_val_args:
                 scheduler.step()
 
     def after_val_epoch(
@@ -52,7 +54,7 @@ class ParamSchedulerHook(Hook, Replaceable):
 
 
 class DistSamplerSeedHook(Hook, Catalogued):
-    """Tell samplers which epoch begins, so that they shuffle anew."""
+    """Set the epoch of samplers, so that each epoch has another order."""
 
     def native_hooks(self) -> list[NativeHook]:
         return [native.SetSamplerEpoch()]
@@ -69,9 +71,9 @@ class EmptyCacheHook(Hook, Catalogued):
     """Release the cached memory of a GPU.
 
     Args:
-        before_epoch: Whether before each pass.
-        after_epoch: Whether after each pass.
-        after_iter: Whether after each iteration.
+        before_epoch: Whether to do so before each epoch of any mode.
+        after_epoch: Whether to do so after each epoch of any mode.
+        after_iter: Whether to do so after each iteration of any mode.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""``mmengine.hooks.PrepareTTAHook``: several views of each sample in the test."""
+"""``mmengine.hooks.PrepareTTAHook``: test-time augmentation."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class PrepareTTAHook(Hook):
-    """Wrap the model in one that merges the predictions of several views, before a test.
+    """Before a test, wrap the model so that the predictions of several views are merged.
 
     Args:
-        tta_cfg: How to build the wrapper, a subclass of ``BaseTTAModel``; it is given the model.
+        tta_cfg: Describes the wrapper, a subclass of ``BaseTTAModel``; the model is its ``module``.
     """
 
     takes_part_in_training = True

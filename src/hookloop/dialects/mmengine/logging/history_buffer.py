@@ -1,23 +1,25 @@
-"""``mmengine.logging.HistoryBuffer``: the values of one name, with a count for each."""
+"""``mmengine.logging.HistoryBuffer``: the history of one scalar, with a count for each value."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
 Statistic = Callable[..., object]
+Numbers = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
 
 class HistoryBuffer:
-    """A history of numbers; tensors are read when a statistic needs them, not before.
+    """A history of numbers; tensors are read only when a statistic needs them.
 
     Args:
-        log_history: Values so far.
-        count_history: What each value stands for, for example the batch size.
-        max_length: How many are kept.
+        log_history: The values so far.
+        count_history: The weight of each value, for example the batch size.
+        max_length: How many of the newest values are kept.
 
     >>> buffer = HistoryBuffer([1, 2, 3], [1, 1, 2])
     >>> buffer.mean(), buffer.current(), buffer.max(2)
@@ -39,9 +41,9 @@ class HistoryBuffer:
         self._counts: list[float] = list(count_history)[-max_length:]
 
     @property
-    def data(self) -> tuple[list[float], list[float]]:
-        """Values and counts, as numbers."""
-        return self._read(len(self._values)), list(self._counts)
+    def data(self) -> tuple[Numbers, Numbers]:
+        """The values and the counts, as arrays."""
+        return np.array(self._read(len(self._values))), np.array(self._counts)
 
     def update(self, log_val: Tensor | float, count: float = 1) -> None:
         """Add a value."""
@@ -52,51 +54,52 @@ class HistoryBuffer:
 
     @classmethod
     def register_statistics(cls, method: Statistic) -> Statistic:
-        """Register a function of the buffer, to be used by its name in `statistics`."""
+        """Register a function of a buffer, so that `statistics` finds it by its name."""
         cls._registered[method.__name__] = method
         return method
 
     def statistics(self, method_name: str, *args: object, **kwargs: object) -> object:
-        """Compute a statistic by its name."""
+        """Compute the statistic of a name."""
         own = {"mean": self.mean, "max": self.max, "min": self.min, "current": self.current}
         if method_name in own:
             return cast("Statistic", own[method_name])(*args, **kwargs)
         if method_name not in self._registered:
-            known = ", ".join([*own, *self._registered])
-            raise KeyError(f"{method_name} has not been registered; there are: {known}.")
+            names = ", ".join([*own, *self._registered])
+            raise KeyError(f"{method_name} has not been registered; there are: {names}.")
         return self._registered[method_name](self, *args, **kwargs)
 
     def mean(self, window_size: int | None = None) -> float:
-        """The sum of the last values over the sum of their counts."""
+        """Return the sum of the last values divided by the sum of their counts."""
+        # Not a weighted mean: MMEngine does not multiply the values by their counts either.
         values = self._window(window_size)
         return sum(values) / sum(self._counts[-len(values) :])
 
     def max(self, window_size: int | None = None) -> float:
-        """The greatest of the last values."""
+        """Return the greatest of the last values."""
         return max(self._window(window_size))
 
     def min(self, window_size: int | None = None) -> float:
-        """The least of the last values."""
+        """Return the least of the last values."""
         return min(self._window(window_size))
 
     def current(self) -> float:
-        """The last value."""
+        """Return the last value."""
         if not self._values:
             raise ValueError("HistoryBuffer._log_history is an empty array.")
         return self._read(1)[0]
 
     def state_dict(self) -> dict[str, object]:
         """Return the history as tensors, which a checkpoint can hold."""
-        values, counts = self.data
+        values = self._read(len(self._values))
         return {
             "values": torch.tensor(values, dtype=torch.float64),
-            "counts": torch.tensor(counts, dtype=torch.float64),
+            "counts": torch.tensor(self._counts, dtype=torch.float64),
             "max_length": self.max_length,
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, object]) -> HistoryBuffer:
-        """Make the buffer again of what `state_dict` returned."""
+        """Return the buffer that `state_dict` described."""
         values, counts = cast("Tensor", state["values"]), cast("Tensor", state["counts"])
         return cls(values.tolist(), counts.tolist(), cast("int", state["max_length"]))
 
@@ -106,14 +109,15 @@ class HistoryBuffer:
         return self._read(min(window_size or len(self._values), len(self._values)))
 
     def _read(self, count: int) -> list[float]:
-        """Turn the last values into numbers, those on a device in one copy."""
+        """Turn the last values into numbers."""
         if not count:
             return []
         last = self._values[-count:]
-        waiting = [place for place, value in enumerate(last) if isinstance(value, Tensor)]
-        if waiting:
-            tensors = [cast("Tensor", last[place]).reshape(()).double() for place in waiting]
-            for place, number in zip(waiting, torch.stack(tensors).tolist(), strict=True):
-                last[place] = number
+        unread = [index for index, value in enumerate(last) if isinstance(value, Tensor)]
+        if unread:
+            # One copy for all of them: each copy from a GPU waits for the work queued on it.
+            tensors = [cast("Tensor", last[index]).reshape(()).double() for index in unread]
+            for index, number in zip(unread, torch.stack(tensors).tolist(), strict=True):
+                last[index] = number
             self._values[-count:] = last
         return [float(value) for value in last]

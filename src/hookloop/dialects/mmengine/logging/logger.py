@@ -15,13 +15,14 @@ TIME = "%m/%d %H:%M:%S"
 
 
 class MMLogger(Named, logging.Logger):
-    """A logger that writes to the terminal and, if told so, to a file.
+    """A logger that writes to the terminal and, with ``log_file``, to a file.
 
     Args:
-        name: Of this logger; `get_instance` finds it again.
-        logger_name: As it is shown.
-        log_file: Where to write besides the terminal.
-        log_level: From which level on.
+        name: The name by which `get_instance` finds this logger.
+        logger_name: The name of the logger in the sense of Python's logging.
+        log_file: A file to write to as well.
+        log_level: The lowest level that is written.
+        file_mode: How the file is opened.
     """
 
     _instances: ClassVar[dict[str, object]] = {}
@@ -41,12 +42,13 @@ class MMLogger(Named, logging.Logger):
         self.addHandler(logging.StreamHandler(sys.stdout))
         if self.log_file is not None:
             self.log_file.parent.mkdir(parents=True, exist_ok=True)
+            # Delayed, so that a runner that logs nothing leaves no empty file behind.
             self.addHandler(LogFile(self.log_file, file_mode, delay=True))
         for handler in self.handlers:
             handler.setFormatter(logging.Formatter(FORMAT, TIME))
 
     def close(self) -> None:
-        """Let go of the file until there is something to say again."""
+        """Close the file; the next message opens it again."""
         for handler in self.handlers:
             if isinstance(handler, logging.FileHandler):
                 handler.close()
@@ -55,11 +57,22 @@ class MMLogger(Named, logging.Logger):
 def print_log(
     msg: object, logger: logging.Logger | str | None = None, level: int = logging.INFO
 ) -> None:
-    """Say something: on the terminal, with a logger or its name, ``current``, or ``silent``."""
+    """Log a message.
+
+    Args:
+        msg: The message.
+        logger: A logger, the name of one, ``current``, ``silent``, or None for plain print.
+        level: The level of the message.
+    """
     if logger is None:
         sys.stdout.write(f"{msg}\n")
     elif isinstance(logger, logging.Logger):
         logger.log(level, msg)
+    elif not isinstance(logger, str):
+        raise TypeError(
+            "`logger` should be a logging.Logger, a name, 'silent', 'current' or None, but got "
+            f"{type(logger)}"
+        )
     elif logger == "current":
         MMLogger.get_current_instance().log(level, msg)
     elif logger != "silent":

@@ -1,4 +1,4 @@
-"""``mmengine.logging.MessageHub``: what hooks tell each other and the log."""
+"""``mmengine.logging.MessageHub``: values that hooks share with each other and with the log."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from hookloop.dialects.mmengine.logging.named import Named
 class MessageHub(Named):
     """Named scalars with their histories, and named pieces of information.
 
-    What is marked ``resumed`` is kept in checkpoints.
+    Entries that are marked ``resumed`` are saved in checkpoints.
 
     Args:
-        name: Of this hub; `get_instance` finds it again.
+        name: The name by which `get_instance` finds this hub.
+        log_scalars: The histories to begin with.
+        runtime_info: The information to begin with.
+        resumed_keys: Which of their names are saved in checkpoints.
 
     >>> hub = MessageHub("example")
     >>> hub.update_scalar("train/loss", 0.5)
@@ -44,12 +47,15 @@ class MessageHub(Named):
 
     @classmethod
     def get_instance(cls, name: str, **kwargs: object) -> Self:
-        """Return the hub of a name; whatever else is said, a new one is empty."""
+        """Return the hub of a name; a new hub is empty, whatever the other arguments are."""
         return super().get_instance(name)
 
     @classmethod
     def new_instance(cls, name: str) -> Self:
-        """Make a hub and let it be the current one; one of that name would be an older run's."""
+        """Make an empty hub and let it be the current one.
+
+        A hub of the same name belongs to an older run, so it is replaced.
+        """
         cls._instances.pop(name, None)
         return cls.get_instance(name)
 
@@ -66,7 +72,7 @@ class MessageHub(Named):
     def update_scalar(
         self, key: str, value: float | Tensor, count: int = 1, resumed: bool = True
     ) -> None:
-        """Add a number to a history; a tensor is not read yet."""
+        """Add a number to a history; a tensor stays on its device until it is read."""
         self._mark(key, resumed)
         if not isinstance(count, int):
             raise TypeError(f"The type of count must be int, but got {type(count)}: {count}")
@@ -104,26 +110,28 @@ class MessageHub(Named):
         return copy.deepcopy(self._runtime_info[key]) if key in self._runtime_info else default
 
     def pop_info(self, key: str, default: object = None) -> object:
-        """Take a piece of information away and return it."""
+        """Remove a piece of information and return it."""
         return self._runtime_info.pop(key, default)
 
     def state_dict(self) -> dict[str, object]:
-        """Return what is to be resumed, in plain containers and tensors."""
-        wanted = {key for key, resumed in self._resumed_keys.items() if resumed}
+        """Return the resumed entries, in plain containers and tensors."""
+        resumed_names = {key for key, resumed in self._resumed_keys.items() if resumed}
         return {
             "log_scalars": {
-                key: one.state_dict() for key, one in self._log_scalars.items() if key in wanted
+                key: history.state_dict()
+                for key, history in self._log_scalars.items()
+                if key in resumed_names
             },
             "runtime_info": {
                 key: to_portable(value)
                 for key, value in self._runtime_info.items()
-                if key in wanted
+                if key in resumed_names
             },
             "resumed_keys": dict(self._resumed_keys),
         }
 
     def load_state_dict(self, state_dict: Mapping[str, object]) -> None:
-        """Take back what `state_dict` returned."""
+        """Restore what `state_dict` returned."""
         scalars = cast("Mapping[str, Mapping[str, object]]", state_dict.get("log_scalars", {}))
         for key, state in scalars.items():
             self._log_scalars[key] = HistoryBuffer.from_state(state)
@@ -131,17 +139,22 @@ class MessageHub(Named):
         self._resumed_keys |= cast("dict[str, bool]", state_dict.get("resumed_keys", {}))
 
     def _mark(self, key: str, resumed: bool) -> None:
-        known = self._resumed_keys.setdefault(key, resumed)
-        assert known == resumed, f"{key} used to be {known}, but got {resumed} now: it must stay."
+        before = self._resumed_keys.setdefault(key, resumed)
+        assert before == resumed, (
+            f"{key} used to be {before}, but got {resumed} now. resumed keys cannot be modified "
+            "repeatedly."
+        )
 
 
 def _scalar(key: str, value: object) -> Tensor | float:
-    """Take a number in any of the forms in which one comes."""
+    """Return a number, or a copy of a tensor with one element; reject everything else."""
     if isinstance(value, Tensor):
-        assert value.numel() == 1, f"{key}: a scalar is wanted, not a tensor of {value.shape}."
-        return value.detach().clone()  # Whoever made it may go on to change it in place.
+        assert value.numel() == 1, (
+            f"{key} must be a scalar, not a tensor of shape {tuple(value.shape)}."
+        )
+        return value.detach().clone()  # Its owner may change it in place later.
     if isinstance(value, np.ndarray | np.number):
-        assert value.size == 1, f"{key}: a scalar is wanted, not an array of {value.shape}."
+        assert value.size == 1, f"{key} must be a scalar, not an array of shape {value.shape}."
         return float(value.item())
-    assert isinstance(value, int | float), f"{key}: a scalar is wanted, not {value!r}."
+    assert isinstance(value, int | float), f"{key} must be a scalar, not {value!r}."
     return float(value)

@@ -1,4 +1,4 @@
-"""``mmengine.model``: models that are averages of another."""
+"""``mmengine.model``: models whose weights are averages of another model's."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from torch import Tensor, nn
 
 
 class BaseAveragedModel(nn.Module):
-    """A copy of a model that follows it.
+    """A copy of a model that averages its weights.
 
-    The first update copies, later ones average, every ``interval``-th.
+    The first update copies the weights; of the later ones, every ``interval``-th averages.
 
     Args:
-        model: The model to follow.
-        interval: Calls from one update to the next.
-        device: Where the copy is kept.
-        update_buffers: Whether buffers are averaged too, or left as they are.
+        model: The model.
+        interval: Calls between two averages.
+        device: The device of the copy.
+        update_buffers: Whether buffers are averaged too; otherwise they are copied.
     """
 
     steps: Tensor
@@ -41,16 +41,16 @@ class BaseAveragedModel(nn.Module):
         self.avg_parameters = state
 
     def avg_func(self, averaged_param: Tensor, source_param: Tensor, steps: int) -> None:
-        """Change the average in place."""
+        """Update the average in place."""
         raise NotImplementedError
 
     def forward(self, *args: object, **kwargs: object) -> object:
-        """Use the average."""
+        """Call the averaged model."""
         return self.module(*args, **kwargs)
 
     @torch.no_grad()
     def update_parameters(self, model: nn.Module) -> None:
-        """Follow the model one step."""
+        """Update the average with the weights of the model."""
         source = cast(
             "dict[str, Tensor]",
             model.state_dict() if self.update_buffers else dict(model.named_parameters()),
@@ -63,21 +63,22 @@ class BaseAveragedModel(nn.Module):
             elif steps % self.interval == 0 and average.dtype.is_floating_point:
                 self.avg_func(average, new, steps)
         if not self.update_buffers:
-            theirs = dict(model.named_buffers())
+            # Running statistics of norms are averages already.
+            sources = dict(model.named_buffers())
             for name, buffer in self.module.named_buffers():
-                buffer.copy_(theirs[name].to(buffer.device))
+                buffer.copy_(sources[name].to(buffer.device))
         self.steps += 1
 
 
 class StochasticWeightAverage(BaseAveragedModel):
-    """The plain mean."""
+    """The mean of all weights so far."""
 
     def avg_func(self, averaged_param: Tensor, source_param: Tensor, steps: int) -> None:
         averaged_param.add_((source_param - averaged_param) / (steps // self.interval + 1))
 
 
 class ExponentialMovingAverage(BaseAveragedModel):
-    """The exponential moving average; ``momentum`` is the share of the new weights."""
+    """The exponential moving average; ``momentum`` is the weight of the new values."""
 
     def __init__(self, model: nn.Module, momentum: float = 0.0002, **kwargs: object) -> None:
         super().__init__(model, **kwargs)  # type: ignore[arg-type]
@@ -90,7 +91,7 @@ class ExponentialMovingAverage(BaseAveragedModel):
 
 
 class MomentumAnnealingEMA(ExponentialMovingAverage):
-    """The same, with a share that shrinks to ``momentum``: ``gamma / (gamma + steps)``."""
+    """An exponential average whose weight ``gamma / (gamma + steps)`` shrinks to ``momentum``."""
 
     def __init__(
         self, model: nn.Module, momentum: float = 0.0002, gamma: int = 100, **kwargs: object

@@ -1,4 +1,4 @@
-"""``mmengine.model.BaseModel``: a model that makes its own training and evaluation steps."""
+"""``mmengine.model.BaseModel``: a model with its own training and evaluation steps."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class BaseModel(BaseModule):
     """A model whose ``forward`` has three modes: ``loss``, ``predict`` and ``tensor``.
 
     Args:
-        data_preprocessor: Prepares batches: a module, or how to build one.
-        init_cfg: How weights are initialised.
+        data_preprocessor: The module that prepares batches, or a dict that describes it.
+        init_cfg: How the weights are initialized.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class BaseModel(BaseModule):
             raise TypeError("data_preprocessor should be a `dict` or `nn.Module` instance")
 
     def train_step(self, data: object, optim_wrapper: OptimWrapper) -> dict[str, Tensor]:
-        """Make one iteration: forward, loss, backward and, when it is time, an update."""
+        """Make one iteration: forward, loss, backward and, if it is due, an update."""
         with optim_wrapper.optim_context(self):
             data = self.data_preprocessor(data, True)
             losses = self._run_forward(data, mode="loss")
@@ -51,12 +51,12 @@ class BaseModel(BaseModule):
         return log_vars
 
     def val_step(self, data: object) -> list[object]:
-        """Predict one batch of the validation."""
+        """Predict a batch of the validation."""
         data = self.data_preprocessor(data, False)
         return cast("list[object]", self._run_forward(data, mode="predict"))
 
     def test_step(self, data: object) -> list[object]:
-        """Predict one batch of the test."""
+        """Predict a batch of the test."""
         data = self.data_preprocessor(data, False)
         return cast("list[object]", self._run_forward(data, mode="predict"))
 
@@ -69,7 +69,7 @@ class BaseModel(BaseModule):
             if isinstance(value, Tensor):
                 scalars[name] = value.mean()
             elif isinstance(value, list | tuple):
-                scalars[name] = cast("Tensor", sum(one.mean() for one in value))
+                scalars[name] = cast("Tensor", sum(part.mean() for part in value))
             else:
                 raise TypeError(f"{name} is not a tensor or list of tensors")
         total = cast("Tensor", sum(value for name, value in scalars.items() if "loss" in name))
@@ -79,10 +79,10 @@ class BaseModel(BaseModule):
     def forward(
         self, inputs: Tensor, data_samples: list[object] | None = None, mode: str = "tensor"
     ) -> object:
-        """Return losses, predictions or tensors, as the mode says."""
+        """Return losses, predictions or tensors, depending on the mode."""
 
     def _run_forward(self, data: object, mode: str) -> object:
-        """Spread a batch over the arguments of ``forward``."""
+        """Pass the entries of a batch to ``forward`` as its arguments."""
         if isinstance(data, Mapping):
             return self(**data, mode=mode)
         if isinstance(data, list | tuple):
@@ -93,6 +93,6 @@ class BaseModel(BaseModule):
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The device of the model."""
         first = next(self.parameters(), None)
         return first.device if first is not None else torch.device("cpu")

@@ -1,4 +1,4 @@
-"""``mmengine.model.BaseModule``: a module that can initialise its weights."""
+"""``mmengine.model.BaseModule``: a module that can initialize its weights."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ class BaseModule(nn.Module):
     """A module with ``init_cfg``.
 
     Args:
-        init_cfg: How weights are initialised; of the configs, ``Pretrained`` with a checkpoint is
-            carried out, all else is left to the module's own ``init_weights``.
+        init_cfg: How the weights are initialized. Only ``Pretrained`` with a checkpoint has an
+            effect; everything else is left to ``init_weights`` of subclasses.
     """
 
     def __init__(self, init_cfg: object = None) -> None:
@@ -20,11 +20,11 @@ class BaseModule(nn.Module):
 
     @property
     def is_init(self) -> bool:
-        """Whether the weights were initialised."""
+        """Whether the weights have been initialized."""
         return self._is_init
 
     def init_weights(self) -> None:
-        """Initialise the weights, of all modules inside too; once."""
+        """Initialize the weights of this module and those inside it; a second call does nothing."""
         if self._is_init:
             return
         for child in self.children():

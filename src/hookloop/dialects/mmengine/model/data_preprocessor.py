@@ -1,4 +1,4 @@
-"""``mmengine.model.BaseDataPreprocessor``: from what a loader gives to what a model takes."""
+"""``mmengine.model.BaseDataPreprocessor``: prepare a batch of a loader for a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from torch.nn import functional
 
 
 class BaseDataPreprocessor(nn.Module):
-    """Moves data to the device of the model."""
+    """Move data to the device of the model.
+
+    Args:
+        non_blocking: Whether the copy may overlap with other work.
+    """
 
     def __init__(self, non_blocking: bool = False) -> None:
         super().__init__()
@@ -20,15 +24,15 @@ class BaseDataPreprocessor(nn.Module):
         self._device = torch.device("cpu")
 
     def cast_data(self, data: object) -> object:
-        """Move all tensors in nested data."""
+        """Return nested data with all tensors on the device."""
         if isinstance(data, Mapping):
             return {key: self.cast_data(value) for key, value in data.items()}
         if isinstance(data, str | bytes) or data is None:
             return data
         if isinstance(data, tuple) and hasattr(data, "_fields"):
-            return type(data)(*(self.cast_data(one) for one in data))  # type: ignore[arg-type]
+            return type(data)(*(self.cast_data(entry) for entry in data))  # type: ignore[arg-type]
         if isinstance(data, Sequence):
-            return type(data)(self.cast_data(one) for one in data)  # type: ignore[call-arg]
+            return type(data)(self.cast_data(entry) for entry in data)  # type: ignore[call-arg]
         if isinstance(data, Tensor) or callable(getattr(data, "to", None)):
             return data.to(self.device, non_blocking=self._non_blocking)  # type: ignore[attr-defined]
         return data
@@ -39,25 +43,27 @@ class BaseDataPreprocessor(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where data goes."""
+        """The device that data is moved to."""
         return self._device
 
     def _apply(self, fn: object, recurse: bool = True) -> BaseDataPreprocessor:
-        """Follow the model wherever it is moved: ``to``, ``cuda`` and ``cpu`` come past here."""
+        """Note the device to which the model is moved; ``to``, ``cuda`` and ``cpu`` call this."""
+        # There is no parameter here to ask for its device, so an empty tensor shows it.
         self._device = cast("Tensor", fn(torch.zeros(0))).device  # type: ignore[operator]
         return cast("BaseDataPreprocessor", super()._apply(fn, recurse))  # type: ignore[no-untyped-call]
 
 
 class ImgDataPreprocessor(BaseDataPreprocessor):
-    """Stacks images, normalised and padded to one size.
+    """Normalize images, pad them to one size and stack them.
 
     Args:
-        mean: Per channel.
-        std: Per channel.
-        pad_size_divisor: What height and width are made a multiple of.
-        pad_value: What is put around the images.
-        bgr_to_rgb: Whether to turn the channels round.
-        rgb_to_bgr: The same, the other way.
+        mean: The mean of each channel.
+        std: The standard deviation of each channel.
+        pad_size_divisor: Height and width are padded to a multiple of it.
+        pad_value: The value of the padding.
+        bgr_to_rgb: Whether to reverse the channels.
+        rgb_to_bgr: The same; only one of them may be set.
+        non_blocking: Whether the copy may overlap with other work.
     """
 
     mean: Tensor
@@ -88,7 +94,7 @@ class ImgDataPreprocessor(BaseDataPreprocessor):
     def forward(self, data: object, training: bool = False) -> object:
         prepared = cast("dict[str, object]", self.cast_data(data))
         inputs = cast("Tensor | Sequence[Tensor]", prepared["inputs"])
-        images = [self._normalized(image) for image in inputs]
+        images = [self._normalize(image) for image in inputs]
         height = max(image.shape[-2] for image in images)
         width = max(image.shape[-1] for image in images)
         height, width = (
@@ -107,7 +113,7 @@ class ImgDataPreprocessor(BaseDataPreprocessor):
         prepared.setdefault("data_samples", None)
         return prepared
 
-    def _normalized(self, image: Tensor) -> Tensor:
+    def _normalize(self, image: Tensor) -> Tensor:
         if self._channel_conversion:
             image = image[[2, 1, 0], ...]
         image = image.float()

@@ -1,4 +1,4 @@
-"""``mmengine.model.BaseTTAModel``: several views of each sample, merged in the test."""
+"""``mmengine.model.BaseTTAModel``: test-time augmentation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hookloop.dialects.mmengine.model.base_model import BaseModel
 
 
 class BaseTTAModel(BaseModel):
-    """Wraps a model whose test step is made on several views; a subclass merges the predictions.
+    """A wrapper that predicts several views of each sample; a subclass merges the predictions.
 
     Args:
-        module: The model: an object, or how to build it.
-        data_preprocessor: That of the model, by default.
+        module: The model, or a dict that describes it.
+        data_preprocessor: Prepares batches; the views go through that of the model as well.
     """
 
     def __init__(
@@ -28,17 +28,18 @@ class BaseTTAModel(BaseModel):
         self.module = cast("BaseModel", built)
 
     def merge_preds(self, data_samples_list: list[list[object]]) -> list[object]:
-        """Merge, per sample, the predictions of its views."""
-        raise NotImplementedError("Subclass BaseTTAModel and write merge_preds().")
+        """Merge the predictions of the views of each sample."""
+        raise NotImplementedError("Subclass BaseTTAModel and define merge_preds().")
 
     def test_step(self, data: object) -> list[object]:
+        # A batch holds, per entry, a list over the views; the model needs a batch per view.
         views = (
             [dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True)]
             if isinstance(data, Mapping)
             else [list(values) for values in zip(*cast("list[list[object]]", data), strict=True)]
         )
         predictions = [self.module.test_step(view) for view in views]
-        return self.merge_preds([list(one) for one in zip(*predictions, strict=True)])
+        return self.merge_preds([list(views) for views in zip(*predictions, strict=True)])
 
     def forward(self, *args: object, **kwargs: object) -> object:
         raise NotImplementedError("`BaseTTAModel` is only used through test_step.")

@@ -1,4 +1,4 @@
-"""``mmengine.model.wrappers``: models around models."""
+"""``mmengine.model.wrappers``: models that wrap another model."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ MMDistributedDataParallel = DistributedDataParallel
 
 
 def is_model_wrapper(model: nn.Module, registry: object = None) -> bool:
-    """Tell whether a model stands around another, which is its ``module``."""
+    """Return whether a model wraps another, which is its ``module``."""
     return isinstance(model, DataParallel | DistributedDataParallel)

@@ -1,4 +1,4 @@
-"""``mmengine.optim``: wrapped optimizers and schedulers of their parameters."""
+"""``mmengine.optim``: optimizer wrappers and parameter schedulers."""
 
 from __future__ import annotations
 

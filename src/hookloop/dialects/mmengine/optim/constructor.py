@@ -1,4 +1,4 @@
-"""``mmengine.optim.build_optim_wrapper``: an optimizer for a model, with rules per parameter."""
+"""``mmengine.optim.build_optim_wrapper``: build an optimizer with rules per parameter."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _NORMS = (
 
 
 def build_optim_wrapper(model: nn.Module, cfg: Mapping[str, object]) -> OptimWrapper:
-    """Build a wrapped optimizer; ``constructor`` names who does it."""
+    """Build a wrapped optimizer with the constructor that ``constructor`` names."""
     from hookloop.dialects.mmengine.registry import OPTIM_WRAPPER_CONSTRUCTORS
 
     options = dict(cfg)
     kind = options.pop("constructor", "DefaultOptimWrapperConstructor")
     rules = options.pop("paramwise_cfg", None)
-    made = OPTIM_WRAPPER_CONSTRUCTORS.build(
+    constructor = OPTIM_WRAPPER_CONSTRUCTORS.build(
         {"type": kind, "optim_wrapper_cfg": options, "paramwise_cfg": rules}
     )
-    return cast("DefaultOptimWrapperConstructor", made)(model)
+    return cast("DefaultOptimWrapperConstructor", constructor)(model)
 
 
 class DefaultOptimWrapperConstructor:
-    """Builds the optimizer of a model, with learning rate and decay per kind of parameter.
+    """Build the optimizer of a model, with a learning rate and a decay per kind of parameter.
 
     Args:
         optim_wrapper_cfg: ``dict(type="OptimWrapper", optimizer=dict(type="SGD", lr=0.1))``.
-        paramwise_cfg: The rules: ``custom_keys`` (part of a name -> multipliers, the longest
-            first), and multipliers for biases, norms, flat and depth-wise parameters.
+        paramwise_cfg: The rules: ``custom_keys`` (part of a name -> multipliers; the longest part
+            wins), and multipliers for biases, norms, flat and depth-wise parameters.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class DefaultOptimWrapperConstructor:
                 raise KeyError(f"paramwise_cfg has no '{name}'.{nearest(name, _RULES)}")
 
     def __call__(self, model: nn.Module) -> OptimWrapper:
-        """Build for a model."""
+        """Build the wrapped optimizer of a model."""
         from hookloop.dialects.mmengine.registry import OPTIM_WRAPPERS, OPTIMIZERS
 
         model = getattr(model, "module", model)
@@ -84,6 +84,7 @@ class DefaultOptimWrapperConstructor:
         groups: list[dict[str, object]] = []
         for prefix, module in model.named_modules():
             for name, parameter in module.named_parameters(prefix=prefix, recurse=False):
+                # Shared parameters are met once per module, and torch rejects duplicates.
                 if id(parameter) not in seen:
                     seen.add(id(parameter))
                     settings = rules.settings(name, parameter, module)
@@ -93,17 +94,24 @@ class DefaultOptimWrapperConstructor:
 
 @dataclass(frozen=True)
 class ParamRules:
-    """Learning rate and decay of a parameter, by its name and kind."""
+    """The learning rate and decay of a parameter, by its name and kind.
+
+    Attributes:
+        rules: The rules of ``paramwise_cfg``.
+        lr: The learning rate that the multipliers apply to.
+        decay: The weight decay that the multipliers apply to.
+    """
 
     rules: Mapping[str, object]
     lr: float | None
     decay: float | None
 
     def settings(self, name: str, parameter: nn.Parameter, module: nn.Module) -> dict[str, object]:
-        """Return what the group of a parameter says besides the parameter."""
+        """Return the settings of the group of a parameter."""
         if not parameter.requires_grad:
             return {}
         custom = cast("Mapping[str, Mapping[str, object]]", self.rules.get("custom_keys", {}))
+        # Sorted by name first, so that keys of equal length have a fixed order, as in MMEngine.
         for key in sorted(sorted(custom), key=len, reverse=True):
             if key in name:
                 return self._scaled(

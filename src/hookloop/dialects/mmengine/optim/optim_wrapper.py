@@ -1,4 +1,4 @@
-"""``mmengine.optim.OptimWrapper``: backward, accumulation, clipping and step in one call."""
+"""``mmengine.optim.OptimWrapper``: backward, accumulation, clipping and the step in one call."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _log = logging.getLogger("hookloop")
 
 
 class OptimWrapper:
-    """An optimizer that is given losses.
+    """An optimizer that is updated with a loss.
 
     Args:
         optimizer: The optimizer.
-        accumulative_counts: Losses per step; what remains at the end is a step of its own.
+        accumulative_counts: Losses per step; the losses that remain at the end make a last step.
         clip_grad: ``dict(max_norm=...)``, or ``dict(type="value", clip_value=...)``.
-        base_param_settings: A parameter group whose learning rate is shown, where each parameter
-            has one of its own.
+        base_param_settings: A parameter group without parameters, whose learning rate is shown
+            when each parameter has a learning rate of its own.
     """
 
     def __init__(
@@ -40,11 +40,15 @@ class OptimWrapper:
             raise AssertionError(f"optimizer must be a torch.optim.Optimizer, not {optimizer!r}")
         self.optimizer = optimizer
         self._accumulative_counts = accumulative_counts
+        if clip_grad is not None and not clip_grad:
+            raise AssertionError(
+                "If `clip_grad` is not None, it should have the arguments of torch's clipping."
+            )
         self.clip_grad_kwargs = dict(clip_grad or {})
         self.clip_type = str(self.clip_grad_kwargs.pop("type", "norm"))
         if self.clip_type not in ("norm", "value"):
             raise ValueError(f"type of clip_grad should be 'norm' or 'value', not {self.clip_type}")
-        # With several groups none shows the rate that was set, so a group of its own does.
+        # With several groups, no group need have the rate that was set, so an extra one shows it.
         if base_param_settings is None and len(optimizer.param_groups) > 1:
             base_param_settings = {"params": torch.tensor([0.0]), **optimizer.defaults}
         self.base_param_settings = dict(base_param_settings) if base_param_settings else None
@@ -58,7 +62,7 @@ class OptimWrapper:
         step_kwargs: Mapping[str, object] | None = None,
         zero_kwargs: Mapping[str, object] | None = None,
     ) -> None:
-        """Take a loss: its gradients are added, and a step is made when it is time."""
+        """Add the gradients of a loss, and make a step if it is due."""
         self.backward(self.scale_loss(loss))
         if self.should_update():
             self.step(**(step_kwargs or {}))
@@ -70,38 +74,39 @@ class OptimWrapper:
         self._inner_count += 1
 
     def step(self, **kwargs: object) -> None:
-        """Clip and step."""
+        """Clip the gradients and make a step."""
         if self.clip_grad_kwargs:
             self._clip_grad()
         self.optimizer.step(**kwargs)  # type: ignore[call-overload]
 
     def zero_grad(self, **kwargs: object) -> None:
-        """Forget the gradients."""
+        """Clear the gradients."""
         self.optimizer.zero_grad(**kwargs)  # type: ignore[arg-type]
 
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:
-        """The context of forward: without synchronisation until a step is due."""
+        """Return the context for forward; gradients are synchronized only when a step is due."""
         no_sync = getattr(model, "no_sync", None)
-        waits = not self.should_sync() and callable(no_sync)
-        context = cast("AbstractContextManager[None]", no_sync()) if waits else nullcontext()  # type: ignore[misc]
+        skips_sync = not self.should_sync() and callable(no_sync)
+        context = cast("AbstractContextManager[None]", no_sync()) if skips_sync else nullcontext()  # type: ignore[misc]
         with context:
             yield
 
     def should_update(self) -> bool:
-        """Tell whether a step is due."""
+        """Return whether a step is due."""
         return self._inner_count % self._accumulative_counts == 0 or (
             self._inner_count == self._max_counts
         )
 
     def should_sync(self) -> bool:
-        """Tell whether the next loss makes a step due."""
+        """Return whether the next loss makes a step due."""
         return (self._inner_count + 1) % self._accumulative_counts == 0 or (
             self._inner_count + 1 == self._max_counts
         )
 
     def scale_loss(self, loss: Tensor) -> Tensor:
         """Divide a loss by the number of losses in its step."""
+        # The last step may have fewer losses than the others.
         factor = self._accumulative_counts
         full = self._max_counts - self._remainder_counts
         if factor > 1 and self._max_counts != -1 and self._inner_count >= full:
@@ -109,17 +114,19 @@ class OptimWrapper:
         return loss / factor
 
     def initialize_count_status(self, model: nn.Module, init_counts: int, max_counts: int) -> None:
-        """Say how many losses came before and how many there will be in all."""
+        """Set how many losses came before, and how many there will be in total."""
         self._inner_count = init_counts
         self._max_counts = max_counts
-        waits = any(one.grad is not None for one in model.parameters())
-        if self._inner_count % self._accumulative_counts and not waits:
-            _log.warning("The training is resumed between two steps; their gradients are lost.")
+        has_gradients = any(parameter.grad is not None for parameter in model.parameters())
+        if self._inner_count % self._accumulative_counts and not has_gradients:
+            _log.warning(
+                "The training resumes between two steps; the gradients before it are lost."
+            )
         self._remainder_counts = max_counts % self._accumulative_counts
 
     @property
     def param_groups(self) -> list[dict[str, object]]:
-        """The groups; the base group too, if there is one."""
+        """The parameter groups, with the base group if there is one."""
         groups = self.optimizer.param_groups
         return [*groups, self.base_param_settings] if self.base_param_settings else groups
 
@@ -130,36 +137,32 @@ class OptimWrapper:
 
     @property
     def inner_count(self) -> int:
-        """Losses so far."""
+        """The number of losses so far."""
         return self._inner_count
 
     def get_lr(self) -> dict[str, list[float]]:
-        """The learning rates of the groups."""
+        """Return the learning rates of the groups."""
         rates = {"lr": [cast("float", group["lr"]) for group in self.optimizer.param_groups]}
         if self.base_param_settings is not None:
             rates["base_lr"] = [cast("float", self.base_param_settings["lr"])]
         return rates
 
     def get_momentum(self) -> dict[str, list[float]]:
-        """The momenta of the groups, the first beta of Adam among them."""
-        return {
-            "momentum": [
-                cast(
-                    "float", group.get("momentum", cast("list[float]", group.get("betas", [0]))[0])
-                )
-                for group in self.optimizer.param_groups
-            ]
-        }
+        """Return the momentum of each group; for Adam and its like, the first beta."""
+        momenta = {"momentum": [_momentum_of(group) for group in self.optimizer.param_groups]}
+        if self.base_param_settings is not None:
+            momenta["base_momentum"] = [_momentum_of(self.base_param_settings)]
+        return momenta
 
     def state_dict(self) -> dict[str, object]:
-        """The optimizer's state."""
+        """Return the state of the optimizer."""
         state: dict[str, object] = self.optimizer.state_dict()
         if self.base_param_settings is not None:
             state["base_param_settings"] = self.base_param_settings
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, object]) -> None:
-        """Take back what `state_dict` returned."""
+        """Restore what `state_dict` returned."""
         state = dict(state_dict)
         base = state.pop("base_param_settings", None)
         if base is not None:
@@ -183,11 +186,11 @@ class OptimWrapper:
 
 
 class AmpOptimWrapper(OptimWrapper):
-    """The same in mixed precision, with a scaled loss in float16.
+    """An optimizer wrapper for mixed precision; in float16 the loss is scaled.
 
     Args:
         loss_scale: ``"dynamic"``, a number, or the arguments of torch's ``GradScaler``.
-        dtype: ``"float16"`` or ``"bfloat16"``; float16 by default.
+        dtype: ``"float16"``, the default, or ``"bfloat16"``.
         use_fsdp: Not offered.
     """
 
@@ -209,6 +212,7 @@ class AmpOptimWrapper(OptimWrapper):
         if isinstance(loss_scale, Mapping):
             options = dict(loss_scale)
         elif isinstance(loss_scale, int | float):
+            # A constant scale: the growth never comes.
             options = {"init_scale": float(loss_scale), "growth_interval": 2**31 - 1}
         elif loss_scale != "dynamic":
             raise TypeError(f"loss_scale must be a number, a dict or 'dynamic', not {loss_scale!r}")
@@ -245,17 +249,17 @@ class AmpOptimWrapper(OptimWrapper):
 
 
 class OptimWrapperDict(OptimWrapper):
-    """Several wrapped optimizers by name, for a model that steps them itself."""
+    """Several optimizer wrappers by name, for a model that makes the steps itself."""
 
     def __init__(self, **optim_wrapper_dict: OptimWrapper) -> None:
-        for name, one in optim_wrapper_dict.items():
-            if not isinstance(one, OptimWrapper):
-                raise AssertionError(f"`{name}` must be an OptimWrapper, but got {type(one)}")
+        for name, wrapper in optim_wrapper_dict.items():
+            if not isinstance(wrapper, OptimWrapper):
+                raise AssertionError(f"`{name}` must be an OptimWrapper, but got {type(wrapper)}")
         self.optim_wrappers = optim_wrapper_dict
 
     def update_params(self, *args: object, **kwargs: object) -> None:
         raise NotImplementedError(
-            "OptimWrapperDict: call update_params of one of its wrappers, in train_step."
+            "OptimWrapperDict: call update_params of its wrappers in train_step, one by one."
         )
 
     backward = step = zero_grad = update_params
@@ -263,31 +267,43 @@ class OptimWrapperDict(OptimWrapper):
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:
         if self.optim_wrappers:
-            raise NotImplementedError("OptimWrapperDict: use optim_context of one of its wrappers.")
+            raise NotImplementedError("OptimWrapperDict: use optim_context of its wrappers.")
         yield
 
     def initialize_count_status(self, model: nn.Module, init_counts: int, max_counts: int) -> None:
-        return None  # Each of them counts for itself.
+        return None  # A model decides itself how often it updates each of them.
 
     @property
     def param_groups(self) -> dict[str, list[dict[str, object]]]:  # type: ignore[override]
-        return {name: one.param_groups for name, one in self.items()}
+        return {name: wrapper.param_groups for name, wrapper in self.items()}
 
     def get_lr(self) -> dict[str, list[float]]:
-        return {f"{name}.lr": one.get_lr()["lr"] for name, one in self.items()}
+        return {
+            f"{name}.{key}": values
+            for name, wrapper in self.items()
+            for key, values in wrapper.get_lr().items()
+        }
 
     def get_momentum(self) -> dict[str, list[float]]:
-        return {f"{name}.momentum": one.get_momentum()["momentum"] for name, one in self.items()}
+        return {
+            f"{name}.{key}": values
+            for name, wrapper in self.items()
+            for key, values in wrapper.get_momentum().items()
+        }
 
     def state_dict(self) -> dict[str, object]:
-        return {name: one.state_dict() for name, one in self.items()}
+        return {name: wrapper.state_dict() for name, wrapper in self.items()}
 
     def load_state_dict(self, state_dict: Mapping[str, object]) -> None:
         for name, state in state_dict.items():
+            if name not in self:
+                raise AssertionError(
+                    f"Mismatched `state_dict`! cannot found {name} in OptimWrapperDict"
+                )
             self[name].load_state_dict(cast("Mapping[str, object]", state))
 
     def items(self) -> Iterator[tuple[str, OptimWrapper]]:
-        """Yield names and wrappers."""
+        """Yield the names and wrappers."""
         yield from self.optim_wrappers.items()
 
     def keys(self) -> Iterator[str]:
@@ -306,3 +322,9 @@ class OptimWrapperDict(OptimWrapper):
 
     def __len__(self) -> int:
         return len(self.optim_wrappers)
+
+
+def _momentum_of(group: Mapping[str, object]) -> float:
+    if "momentum" in group:
+        return cast("float", group["momentum"])
+    return cast("tuple[float, ...]", group.get("betas", (0,)))[0]

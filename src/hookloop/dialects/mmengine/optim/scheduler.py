@@ -1,4 +1,4 @@
-"""The base of MMEngine's parameter schedulers: a window of steps, and one value per group."""
+"""The base class of MMEngine's parameter schedulers."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ INF = int(1e9)
 
 
 class _ParamScheduler:
-    """Changes one parameter of an optimizer's groups, within the steps ``begin <= step < end``.
+    """Change one parameter of an optimizer's groups at the steps ``begin <= step < end``.
 
-    Each step follows from the value before it, so several schedulers can act on one parameter.
+    Each value is computed from the one before it, so that several schedulers can act on one
+    parameter.
 
     Args:
         optimizer: An optimizer, or a wrapped one.
         param_name: ``"lr"``, ``"momentum"``, or any other entry of the groups.
-        begin: The first step at which it acts.
-        end: The step at which it ceases to.
-        last_step: For a scheduler that goes on: the step before.
-        by_epoch: Whether epochs are counted, or iterations.
+        begin: The first step of the window.
+        end: The step after the last one of the window.
+        last_step: The last step so far, for a scheduler that continues; -1 for a new one.
+        by_epoch: Whether it steps after epochs, and not after iterations.
+        verbose: Accepted for its name; it has no effect.
     """
 
     need_val_args = False
     scaled: ClassVar[tuple[str, ...]] = ()
-    """Arguments that count steps, and grow when epochs are turned into iterations."""
+    """Arguments that count steps; they are multiplied when epochs become iterations."""
 
     def __init__(
         self,
@@ -62,15 +64,15 @@ class _ParamScheduler:
 
     @property
     def total_iters(self) -> int:
-        """Steps from the first value to the last."""
+        """The number of steps from the first value to the last."""
         return self.end - self.begin - 1
 
     def values(self, current: Sequence[float]) -> list[float]:
-        """Return the values of this step; ``last_step`` is its number within the window."""
+        """Return the values of this step; ``last_step`` is its index in the window."""
         raise NotImplementedError
 
     def step(self) -> None:
-        """Go one step on; outside of the window nothing changes."""
+        """Make one step; outside of the window nothing changes."""
         self._global_step += 1
         groups = self.optimizer.param_groups
         if self.begin <= self._global_step < self.end:
@@ -81,15 +83,15 @@ class _ParamScheduler:
         self._last_value = [self._value(group) for group in groups]
 
     def get_last_value(self) -> list[float]:
-        """Return the values set last."""
+        """Return the values of the last step."""
         return self._last_value
 
     def state_dict(self) -> dict[str, object]:
-        """Return where it stands and its shape."""
+        """Return its position and its settings."""
         return {key: value for key, value in vars(self).items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: Mapping[str, object]) -> None:
-        """Take back what `state_dict` returned."""
+        """Restore what `state_dict` returned."""
         vars(self).update(state_dict)
 
     @classmethod
@@ -102,7 +104,7 @@ class _ParamScheduler:
         epoch_length: int | None = None,
         **kwargs: object,
     ) -> Self:
-        """Make one that counts iterations of what is said in epochs."""
+        """Return a scheduler that counts iterations, from arguments in epochs."""
         if not by_epoch:
             raise AssertionError("Only epoch-based parameter schedulers can be converted.")
         if epoch_length is None or epoch_length <= 0:
@@ -111,11 +113,11 @@ class _ParamScheduler:
             kwargs[name] = _times(kwargs.get(name), epoch_length)
         kwargs = {key: value for key, value in kwargs.items() if value is not None}
         end = end if end == INF else end * epoch_length
-        make = cast("Callable[..., Self]", cls)
-        return make(*args, begin=begin * epoch_length, end=end, by_epoch=False, **kwargs)
+        factory = cast("Callable[..., Self]", cls)
+        return factory(*args, begin=begin * epoch_length, end=end, by_epoch=False, **kwargs)
 
     def _value(self, group: Mapping[str, object]) -> float:
-        if self.param_name == "momentum" and "betas" in group:  # Adam and its kind.
+        if self.param_name == "momentum" and "betas" in group:  # Adam's momentum.
             return cast("tuple[float, ...]", group["betas"])[0]
         return cast("float", group[self.param_name])
 
@@ -128,12 +130,12 @@ class _ParamScheduler:
 
 def _times(value: object, length: int) -> object:
     if isinstance(value, list | tuple):
-        return [one * length for one in value]
+        return [step * length for step in value]
     return value * length if isinstance(value, int) else value
 
 
 def by_lr_and_momentum(base: type) -> tuple[type, type]:
-    """Make the two usual forms of a scheduler: of the learning rate and of the momentum."""
+    """Return two subclasses: one for the learning rate and one for the momentum."""
     stem = base.__name__.removesuffix("ParamScheduler")
     return tuple(  # type: ignore[return-value]
         _fixed(base, f"{stem}{suffix}", param)

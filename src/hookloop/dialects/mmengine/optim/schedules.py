@@ -1,4 +1,4 @@
-"""MMEngine's schedulers, each for any parameter, for the learning rate and for the momentum."""
+"""MMEngine's schedulers: each for any parameter, the learning rate and the momentum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ConstantParamScheduler(_ParamScheduler):
-    """Multiplies by a factor until the end of the window."""
+    """Multiply the value by a factor until the end of the window."""
 
     def __init__(
         self, optimizer: Optimizer, param_name: str, factor: float = 1 / 3, **window: object
@@ -30,12 +30,13 @@ class ConstantParamScheduler(_ParamScheduler):
         if self.last_step == 0:
             return [value * self.factor for value in current]
         if self.last_step == self.total_iters:
-            return [value / self.factor for value in current]
+            # Not value / factor, which differs from MMEngine in the last bit.
+            return [value * (1.0 / self.factor) for value in current]
         return list(current)
 
 
 class ExponentialParamScheduler(_ParamScheduler):
-    """Multiplies by a factor at each step."""
+    """Multiply the value by a factor at each step."""
 
     def __init__(
         self, optimizer: Optimizer, param_name: str, gamma: float, **window: object
@@ -49,7 +50,7 @@ class ExponentialParamScheduler(_ParamScheduler):
 
 
 class StepParamScheduler(_ParamScheduler):
-    """Multiplies by a factor at every so many-th step."""
+    """Multiply the value by a factor at every ``step_size``-th step."""
 
     scaled = ("step_size",)
 
@@ -72,7 +73,7 @@ class StepParamScheduler(_ParamScheduler):
 
 
 class MultiStepParamScheduler(_ParamScheduler):
-    """Multiplies by a factor at each of some steps."""
+    """Multiply the value by a factor at each milestone."""
 
     scaled = ("milestones",)
 
@@ -94,7 +95,7 @@ class MultiStepParamScheduler(_ParamScheduler):
 
 
 class LinearParamScheduler(_ParamScheduler):
-    """Goes in a straight line from one factor to another: a warm-up."""
+    """Change the factor linearly from one value to another, for example for a warm-up."""
 
     def __init__(
         self,
@@ -121,7 +122,7 @@ class LinearParamScheduler(_ParamScheduler):
 
 
 class CosineAnnealingParamScheduler(_ParamScheduler):
-    """Follows half a cosine down to ``eta_min``."""
+    """Follow half a cosine down to ``eta_min``."""
 
     scaled = ("T_max",)
 
@@ -149,7 +150,7 @@ class CosineAnnealingParamScheduler(_ParamScheduler):
         ]
 
     def _next(self, value: float, base: float) -> float:
-        least = least_of(base, self.eta_min, self.eta_min_ratio)
+        least = lowest_value(base, self.eta_min, self.eta_min_ratio)
         step, period = self.last_step, self.T_max
         if step == 0:
             return value
@@ -160,14 +161,14 @@ class CosineAnnealingParamScheduler(_ParamScheduler):
 
 
 class PolyParamScheduler(_ParamScheduler):
-    """Follows a power of what remains down to ``eta_min``."""
+    """Follow a power of the remaining steps down to ``eta_min``."""
 
     def __init__(
         self,
         optimizer: Optimizer,
         param_name: str,
-        power: float = 1,
         eta_min: float = 0,
+        power: float = 1,
         **window: object,
     ) -> None:
         self.power = power
@@ -182,7 +183,7 @@ class PolyParamScheduler(_ParamScheduler):
 
 
 class CosineRestartParamScheduler(_ParamScheduler):
-    """Follows a cosine down to ``eta_min`` in each of several periods."""
+    """Follow a cosine down to ``eta_min`` in each of several periods."""
 
     scaled = ("periods",)
 
@@ -211,11 +212,11 @@ class CosineRestartParamScheduler(_ParamScheduler):
         index = bisect_right(self.cumulative_periods, self.last_step)
         if index == len(self.periods):
             raise ValueError(f"step {self.last_step} exceeds the periods {self.cumulative_periods}")
-        began = self.cumulative_periods[index - 1] if index else 0
-        done = min((self.last_step - began) / self.periods[index], 1)
+        start = self.cumulative_periods[index - 1] if index else 0
+        done = min((self.last_step - start) / self.periods[index], 1)
         share = 0.5 * (math.cos(math.pi * done) + 1)
         weight = self.restart_weights[index]
-        least = [least_of(base, self.eta_min, self.eta_min_ratio) for base in self.base_values]
+        least = [lowest_value(base, self.eta_min, self.eta_min_ratio) for base in self.base_values]
         return [
             low + share * (base * weight - low)
             for base, low in zip(self.base_values, least, strict=True)
@@ -223,7 +224,7 @@ class CosineRestartParamScheduler(_ParamScheduler):
 
 
 class OneCycleParamScheduler(_ParamScheduler):
-    """Rises to ``eta_max`` and falls far below the start: the 1cycle policy."""
+    """Rise to ``eta_max`` and fall far below the start: the 1cycle policy."""
 
     scaled = ("total_steps",)
 
@@ -254,29 +255,32 @@ class OneCycleParamScheduler(_ParamScheduler):
             self.phases.append((self.total_steps - 1, first, last))
         else:
             self.phases = [(rise, first, eta_max), (self.total_steps - 1, eta_max, last)]
+        # The cycle starts at its own value, whatever the optimizer was given.
         for group in getattr(optimizer, "optimizer", optimizer).param_groups:
             group[f"initial_{param_name}"] = first
         super().__init__(optimizer, param_name, begin, end, **window)  # type: ignore[arg-type]
 
     def values(self, current: Sequence[float]) -> list[float]:
         if self.last_step > self.total_steps:
-            raise ValueError(f"Tried to step {self.last_step} times, of {self.total_steps} in all.")
-        began = 0.0
-        for ended, start, goal in self.phases:
-            if self.last_step <= ended or ended == self.phases[-1][0]:
-                done = (self.last_step - began) / (ended - began)
-                return [self._between(start, goal, done)] * len(current)
-            began = ended
+            raise ValueError(
+                f"Tried to step {self.last_step} times; there are {self.total_steps} steps."
+            )
+        phase_start = 0.0
+        for phase_end, start, goal in self.phases:
+            if self.last_step <= phase_end or phase_end == self.phases[-1][0]:
+                done = (self.last_step - phase_start) / (phase_end - phase_start)
+                return [self._interpolate(start, goal, done)] * len(current)
+            phase_start = phase_end
         return list(current)
 
-    def _between(self, start: float, goal: float, done: float) -> float:
+    def _interpolate(self, start: float, goal: float, done: float) -> float:
         if self.anneal_strategy == "linear":
             return (goal - start) * done + start
         return goal + (start - goal) / 2 * (1 + math.cos(math.pi * done))
 
 
 class ReduceOnPlateauParamScheduler(_ParamScheduler):
-    """Multiplies by a factor when a metric has not become better for a while."""
+    """Multiply the value by a factor when a metric has not improved for a while."""
 
     need_val_args = True
 
@@ -323,10 +327,10 @@ class ReduceOnPlateauParamScheduler(_ParamScheduler):
 
     def step(self, metrics: Mapping[str, float] | float | None = None) -> None:
         if metrics is not None:
-            self._look(metrics)
+            self._count_bad_epochs(metrics)
         super().step()
 
-    def _look(self, metrics: Mapping[str, float] | float) -> None:
+    def _count_bad_epochs(self, metrics: Mapping[str, float] | float) -> None:
         if isinstance(metrics, Mapping):
             if self.monitor not in metrics:
                 raise KeyError(f"{self.monitor} is not in the metrics: {', '.join(metrics)}")
@@ -341,7 +345,7 @@ class ReduceOnPlateauParamScheduler(_ParamScheduler):
             self.num_bad_epochs = 0
 
     def _is_better(self, value: float) -> bool:
-        if math.isinf(self.best):
+        if math.isinf(self.best):  # With a relative threshold of 1, inf * 0 would be NaN.
             goal = self.best
         elif self.threshold_rule == "rel":
             goal = self.best * (1 + self.threshold)
@@ -350,8 +354,8 @@ class ReduceOnPlateauParamScheduler(_ParamScheduler):
         return value < goal if self.rule == "less" else value > goal
 
 
-def least_of(base: float, eta_min: float | None, ratio: float | None) -> float:
-    """Return the value at which annealing ends."""
+def lowest_value(base: float, eta_min: float | None, ratio: float | None) -> float:
+    """Return the value at which the annealing ends."""
     return base * ratio if ratio is not None else eta_min or 0.0
 
 

@@ -1,4 +1,4 @@
-"""``mmengine.runner``: the runner, on top of hookloop's Trainer."""
+"""``mmengine.runner``: the runner, on top of hookloop's `Trainer`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hookloop.dialects.mmengine.loops import (
     TestLoop,
     ValLoop,
 )
-from hookloop.dialects.mmengine.missing import refuse
+from hookloop.dialects.mmengine.missing import reject
 from hookloop.dialects.mmengine.runner.amp import autocast
 from hookloop.dialects.mmengine.runner.checkpoint import (
     find_latest_checkpoint,
@@ -46,4 +46,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> NoReturn:
-    refuse(__name__, name)
+    reject(__name__, name)

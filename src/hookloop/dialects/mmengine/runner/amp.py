@@ -15,7 +15,7 @@ def autocast(
     enabled: bool = True,
     cache_enabled: bool | None = None,
 ) -> Iterator[None]:
-    """Compute in mixed precision on the device that there is."""
+    """Compute in mixed precision; by default on the GPU if there is one."""
     kind = device_type or ("cuda" if torch.cuda.is_available() else "cpu")
     with torch.autocast(kind, dtype=dtype, enabled=enabled, cache_enabled=cache_enabled):
         yield

@@ -1,8 +1,8 @@
-"""``mmengine.runner.checkpoint``: files of MMEngine and ours, read without running code.
+"""``mmengine.runner.checkpoint``: read MMEngine's files and ours without running code.
 
-MMEngine's files hold a pickled message hub: histories, numpy arrays, numbers. They are read with
-torch's unpickler for weights; for each class that a file names and torch does not know, a stand-in
-is given to it that only keeps what it gets. No class that a file names is imported.
+MMEngine's files hold a pickled message hub with histories and numpy arrays. They are read with
+torch's unpickler for weights. A class that torch does not allow is replaced by a stand-in that only
+stores its arguments, so no class that a file names is imported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _log = logging.getLogger("hookloop")
 
 
 class Held:
-    """What stands in a loaded checkpoint for an object of a class that was not imported."""
+    """The stand-in for an object whose class was not imported."""
 
     def __init__(self, *args: object) -> None:
         self.args = args
@@ -38,9 +38,10 @@ class Held:
 
 
 def read_checkpoint(path: str | Path, map_location: object = "cpu") -> dict[str, object]:
-    """Read a checkpoint of MMEngine or of hookloop; nothing in it can run."""
+    """Read a checkpoint of MMEngine or hookloop without running code in it."""
     try:
         unknown = torch.serialization.get_unsafe_globals_in_checkpoint(path)
+        # One class per name, because torch maps each allowed class to a single name.
         held = [(type(name.rpartition(".")[2], (Held,), {}), name) for name in unknown]
         with torch.serialization.safe_globals(held):  # type: ignore[arg-type]
             loaded = torch.load(path, map_location=map_location, weights_only=True)  # type: ignore[arg-type]
@@ -54,7 +55,7 @@ def read_checkpoint(path: str | Path, map_location: object = "cpu") -> dict[str,
 
 
 def weights_in(checkpoint: Mapping[str, object]) -> dict[str, Tensor]:
-    """Find the weights in a checkpoint of any layout."""
+    """Return the weights of a checkpoint of MMEngine or hookloop, or of a plain state dict."""
     for key in ("state_dict", "model"):
         if isinstance(checkpoint.get(key), Mapping):
             return dict(cast("Mapping[str, Tensor]", checkpoint[key]))
@@ -64,7 +65,7 @@ def weights_in(checkpoint: Mapping[str, object]) -> dict[str, Tensor]:
 def load_state_dict(
     module: nn.Module, state_dict: Mapping[str, Tensor], strict: bool = False, logger: object = None
 ) -> None:
-    """Give a module its weights; what does not fit is told, or refused if ``strict``."""
+    """Load weights into a module; what does not fit is a warning, or an error if ``strict``."""
     own = module.state_dict()
     fitting = {
         name: value
@@ -74,12 +75,12 @@ def load_state_dict(
     left_out = sorted(state_dict.keys() - fitting.keys())
     report = module.load_state_dict(fitting, strict=strict)
     for kind, names in (
-        ("missing", [name for name in report.missing_keys if name not in left_out]),
-        ("unexpected", report.unexpected_keys),
-        ("of another shape", left_out),
+        ("Missing weights", [name for name in report.missing_keys if name not in left_out]),
+        ("Unexpected weights", report.unexpected_keys),
+        ("Weights of another shape, not loaded", left_out),
     ):
         if names:
-            _log.warning("The weights that were loaded have %s names: %s", kind, ", ".join(names))
+            _log.warning("%s: %s", kind, ", ".join(names))
 
 
 def load_checkpoint(
@@ -90,7 +91,7 @@ def load_checkpoint(
     logger: object = None,
     revise_keys: tuple[tuple[str, str], ...] | list[tuple[str, str]] = ((r"^module\.", ""),),
 ) -> dict[str, object]:
-    """Load the weights of a file into a model; return all that the file holds."""
+    """Load the weights of a file into a model; return the whole checkpoint."""
     checkpoint = read_checkpoint(filename, map_location)
     put_weights(model, checkpoint, strict=strict, revise_keys=revise_keys)
     return checkpoint
@@ -103,9 +104,9 @@ def put_weights(
     strict: bool = False,
     revise_keys: tuple[tuple[str, str], ...] | list[tuple[str, str]] = ((r"^module\.", ""),),
 ) -> None:
-    """Give a model the weights of a checkpoint, with names revised."""
-    names = Pretrained("", rename=dict(revise_keys), strip_prefix=())
-    weights = {names.name_of(name): value for name, value in weights_in(checkpoint).items()}
+    """Load the weights of a checkpoint into a model, with names changed by ``revise_keys``."""
+    renaming = Pretrained("", rename=dict(revise_keys), strip_prefix=())
+    weights = {renaming.name_of(name): value for name, value in weights_in(checkpoint).items()}
     load_state_dict(model, weights, strict)
 
 
@@ -117,27 +118,27 @@ def save_checkpoint(checkpoint: Mapping[str, object], filename: str, **kwargs: o
 
 
 def weights_to_cpu(state_dict: Mapping[str, Tensor]) -> OrderedDict[str, Tensor]:
-    """Copy weights to the CPU."""
+    """Return weights on the CPU."""
     return OrderedDict((key, value.cpu()) for key, value in state_dict.items())
 
 
 def get_state_dict(module: nn.Module, **kwargs: object) -> dict[str, object]:
     """Return the weights of a module."""
-    return dict(module.state_dict())
+    return dict(module.state_dict(**kwargs))  # type: ignore[call-overload]
 
 
 def find_latest_checkpoint(path: str | Path, stores: Sequence[str] = ()) -> str | None:
-    """Return the file that ``last_checkpoint`` in a directory names.
+    """Return the path that ``last_checkpoint`` in a directory names.
 
     Args:
         path: The directory.
-        stores: Other places that the user keeps checkpoints in; the file may lead to no other.
+        stores: Other locations of the user's checkpoints; the path may lead to no other location.
     """
     pointer = RunDir(Path(path)).last_pointer
     if pointer is None:
         return None
-    here = Path(path) / pointer.name
-    # MMEngine writes absolute paths; after a move the file lies beside `last_checkpoint`.
-    if pointer.location is None or (here.is_file() and not stores):
-        return str(here)
+    beside = Path(path) / pointer.name
+    # MMEngine writes absolute paths; in a moved directory the file is beside `last_checkpoint`.
+    if pointer.location is None or (beside.is_file() and not stores):
+        return str(beside)
     return f"{trusted_location(pointer, str(path), stores)}/{pointer.name}"

@@ -1,4 +1,4 @@
-"""``mmengine.runner.LogProcessor``: from the message hub to a line of the log."""
+"""``mmengine.runner.LogProcessor``: log lines from the values of the message hub."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ MEAN = r".*(loss|time|data_time|grad_norm).*"
 
 
 class LogProcessor:
-    """Smooths what the hub holds and words it.
+    """Average the values of the message hub and format them as a line.
 
     Args:
-        window_size: Values over which losses and times are averaged, across epochs.
-        by_epoch: Whether lines begin with ``Epoch(train) [1][3/10]`` or ``Iter(train) [3/10]``.
-        custom_cfg: Further entries: ``data_src``, ``method_name``, ``window_size`` (a number,
+        window_size: How many values losses and times are averaged over; it spans epochs.
+        by_epoch: Whether lines begin with ``Epoch(train) [1][3/10]``, else ``Iter(train) [3/10]``.
+        custom_cfg: Further statistics: ``data_src``, ``method_name``, ``window_size`` (a number,
             ``epoch`` or ``global``) and ``log_name``.
-        num_digits: After the point.
-        log_with_hierarchy: Whether names keep their mode, ``train/loss``.
-        mean_pattern: Which names are averaged.
+        num_digits: The number of digits after the point.
+        log_with_hierarchy: Whether names keep their mode, as in ``train/loss``.
+        mean_pattern: The pattern of the names that are averaged.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class LogProcessor:
     def get_log_after_iter(
         self, runner: RunnerFacade, batch_idx: int, mode: str
     ) -> tuple[dict[str, object], str]:
-        """Return the numbers of an iteration and the line that says them."""
+        """Return the numbers of an iteration and the line that shows them."""
         tag = self._collect(runner, batch_idx, mode)
-        words = [self._place(runner, batch_idx, mode)]
+        words = [self._progress(runner, batch_idx, mode)]
         rates = {key: value for key, value in tag.items() if key.split("/")[-1].endswith("lr")}
         words += [
             f"{key}: {cast('float', value):.{self.num_digits}e}" for key, value in rates.items()
@@ -67,8 +67,8 @@ class LogProcessor:
             words.append(f"memory: {memory}")
             tag["memory"] = memory
         if mode == "train":
-            shown = {*rates, time_name, data_name, "memory"}
-            words += [self._word(key, value) for key, value in tag.items() if key not in shown]
+            already = {*rates, time_name, data_name, "memory"}
+            words += [self._format(key, value) for key, value in tag.items() if key not in already]
             tag["epoch"] = runner.epoch + 1
             tag["iter"] = runner.iter + 1
             return tag, "  ".join(words)
@@ -77,7 +77,7 @@ class LogProcessor:
     def get_log_after_epoch(
         self, runner: RunnerFacade, batch_idx: int, mode: str, with_non_scalar: bool = False
     ) -> tuple[dict[str, object], str]:
-        """Return the numbers of an evaluation and the line that says them."""
+        """Return the numbers of an evaluation and the line that shows them."""
         tag = self._collect(runner, batch_idx, mode, whole=True)
         prefix = f"{mode}/" if self.log_with_hierarchy else ""
         times = {f"{prefix}data_time", f"{prefix}time"}
@@ -87,18 +87,18 @@ class LogProcessor:
             if key.startswith(f"{mode}/")
         }
         named = [item for item in tag.items() if item[0] not in times]
-        words = [self._word(key, value) for key, value in named]
+        words = [self._format(key, value) for key, value in named]
         words += [f"{key}: \n{value}\n" for key, value in others.items()]
-        words += [self._word(key, tag[key]) for key in sorted(times & tag.keys())]
-        last = self._epoch_place(runner, batch_idx, mode)
+        words += [self._format(key, tag[key]) for key in sorted(times & tag.keys())]
+        start = self._epoch_progress(runner, batch_idx, mode)
         if with_non_scalar:
             tag = {**others, **tag}
-        return OrderedDict(tag), f"{last}    {'  '.join(words)}"
+        return OrderedDict(tag), f"{start}    {'  '.join(words)}"
 
     def _collect(
         self, runner: RunnerFacade, batch_idx: int, mode: str, *, whole: bool = False
     ) -> dict[str, object]:
-        """Take the numbers of a mode, averaged where that makes sense."""
+        """Return the numbers of a mode; those that match the pattern are averaged."""
         tag: dict[str, object] = {}
         for name, history in runner.message_hub.log_scalars.items():
             if not name.startswith(f"{mode}/"):
@@ -113,29 +113,29 @@ class LogProcessor:
                 tag[key] = history.mean(max(window, 1)) if averages else history.current()
             elif whole:
                 tag[key] = history.current()
-        for wish in self.custom_cfg if mode == "train" else ():
-            self._add_custom(runner, tag, dict(wish), batch_idx)
+        for entry in self.custom_cfg if mode == "train" else ():
+            self._add_custom(runner, tag, dict(entry), batch_idx)
         return tag
 
     def _add_custom(
-        self, runner: RunnerFacade, tag: dict[str, object], wish: dict[str, object], batch_idx: int
+        self, runner: RunnerFacade, tag: dict[str, object], entry: dict[str, object], batch_idx: int
     ) -> None:
-        source = str(wish.pop("data_src"))
-        name = str(wish.pop("log_name", source))
-        method = str(wish.pop("method_name"))
-        window = wish.get("window_size")
+        source = str(entry.pop("data_src"))
+        name = str(entry.pop("log_name", source))
+        method = str(entry.pop("method_name"))
+        window = entry.get("window_size")
         if window == "epoch":
-            wish["window_size"] = batch_idx + 1
+            entry["window_size"] = batch_idx + 1
         elif window == "global":
-            wish["window_size"] = runner.iter + 1
+            entry["window_size"] = runner.iter + 1
         history = runner.message_hub.get_scalar(f"train/{source}")
-        tag[name] = history.statistics(method, **wish)
+        tag[name] = history.statistics(method, **entry)
 
     def _done(self, runner: RunnerFacade, batch_idx: int, mode: str) -> int:
         return runner.iter + 1 if mode == "train" else batch_idx + 1
 
-    def _place(self, runner: RunnerFacade, batch_idx: int, mode: str) -> str:
-        """Say how far it is: ``Epoch(train) [1][ 3/10]``."""
+    def _progress(self, runner: RunnerFacade, batch_idx: int, mode: str) -> str:
+        """Return the start of a line, for example ``Epoch(train) [1][ 3/10]``."""
         length = _length(getattr(runner, f"{mode}_dataloader"))
         if self.by_epoch or mode != "train":
             width = len(str(length))
@@ -150,13 +150,13 @@ class LogProcessor:
         width = len(str(runner.max_iters))
         return f"Iter(train) [{runner.iter + 1:>{width}}/{runner.max_iters}]"
 
-    def _epoch_place(self, runner: RunnerFacade, count: int, mode: str) -> str:
+    def _epoch_progress(self, runner: RunnerFacade, count: int, mode: str) -> str:
         if self.by_epoch:
             head = f"[{runner.epoch}]" if mode == "val" else ""
             return f"Epoch({mode}) {head}[{count}/{count}]"
         return f"Iter({mode}) [{count}/{count}]"
 
-    def _word(self, name: str, value: object) -> str:
+    def _format(self, name: str, value: object) -> str:
         return (
             f"{name}: {value:.{self.num_digits}f}"
             if isinstance(value, float)

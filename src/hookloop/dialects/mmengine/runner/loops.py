@@ -1,4 +1,4 @@
-"""``mmengine.runner.loops``: the loops, by the names that hooks ask for."""
+"""``mmengine.runner.loops``: the loops, under the names that hooks import."""
 
 from __future__ import annotations
 

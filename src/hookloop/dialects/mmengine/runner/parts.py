@@ -1,4 +1,4 @@
-"""From the runner's config dicts to objects: loaders, optimizer, schedulers, loops' settings."""
+"""Build loaders, optimizers and schedulers from the runner's config dicts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,15 @@ Described = Mapping[str, object]
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """What ``train_cfg`` says."""
+    """The settings of ``train_cfg``.
+
+    Attributes:
+        by_epoch: Whether epochs are counted, and not iterations.
+        limit: The number of epochs or iterations.
+        val_interval: Epochs or iterations between two validations.
+        val_begin: The first epoch or iteration that is validated.
+        dynamic_intervals: Milestones, with the interval from then on.
+    """
 
     by_epoch: bool
     limit: int
@@ -43,33 +51,33 @@ LOOPS = ("EpochBasedTrainLoop", "IterBasedTrainLoop")
 
 
 def read_train_cfg(cfg: Described) -> LoopSettings:
-    """Read ``train_cfg``: by ``type`` or ``by_epoch``."""
-    said = dict(cfg)
-    kind = said.pop("type", None)
+    """Read ``train_cfg``, which names the loop by ``type`` or by ``by_epoch``."""
+    options = dict(cfg)
+    kind = options.pop("type", None)
     if kind is not None and kind not in LOOPS:
         raise ValueError(
             f"train_cfg: the loop '{kind}' is not offered.{nearest(str(kind), LOOPS)} hookloop "
-            f"drives the training itself: {' or '.join(LOOPS)}; what a loop of your own does "
-            "besides goes into a hook."
+            f"runs the training itself: use {' or '.join(LOOPS)}, and move the rest of a custom "
+            "loop into a hook."
         )
-    by_epoch = said.pop("by_epoch", None)
+    by_epoch = options.pop("by_epoch", None)
     is_epoch_based = kind == "EpochBasedTrainLoop" if kind else by_epoch is not False
-    limit = said.pop("max_epochs" if is_epoch_based else "max_iters", None)
+    limit = options.pop("max_epochs" if is_epoch_based else "max_iters", None)
     if not isinstance(limit, int):
-        wanted = "max_epochs" if is_epoch_based else "max_iters"
-        raise ValueError(f"train_cfg needs {wanted}, a whole number, not {limit!r}.")
+        name = "max_epochs" if is_epoch_based else "max_iters"
+        raise ValueError(f"train_cfg needs {name}, an integer, not {limit!r}.")
     settings = LoopSettings(
         is_epoch_based,
         limit,
-        cast("int", said.pop("val_interval", 1 if is_epoch_based else 1000)),
-        cast("int", said.pop("val_begin", 1)),
+        cast("int", options.pop("val_interval", 1 if is_epoch_based else 1000)),
+        cast("int", options.pop("val_begin", 1)),
         [
             (int(m), int(i))
-            for m, i in cast("list[tuple[int, int]]", said.pop("dynamic_intervals", None) or [])
+            for m, i in cast("list[tuple[int, int]]", options.pop("dynamic_intervals", None) or [])
         ],
     )
-    if said:
-        raise TypeError(f"train_cfg does not take {', '.join(said)}.")
+    if options:
+        raise TypeError(f"train_cfg does not take {', '.join(options)}.")
     return settings
 
 
@@ -78,7 +86,7 @@ def build_dataloader(
     seed: int | None = None,
     diff_rank_seed: bool = False,
 ) -> DataLoader[object]:
-    """Build a loader; an object is returned as it is."""
+    """Build a loader from a dict; a loader is returned unchanged."""
     if not isinstance(dataloader, Mapping):
         return dataloader
     options = copy.copy(dict(dataloader))
@@ -91,38 +99,39 @@ def build_dataloader(
             init()
     built = cast("Dataset[object]", dataset)
     sampler = options.pop("sampler", None)
-    own_seed = None if diff_rank_seed else seed
+    sampler_seed = None if diff_rank_seed else seed  # None: the processes agree on one.
     if isinstance(sampler, Mapping):
-        sampler = DATA_SAMPLERS.build({"dataset": built, "seed": own_seed, **sampler})
-    batches = options.pop("batch_sampler", None)
-    if isinstance(batches, Mapping):
-        described = {"sampler": sampler, "batch_size": options.pop("batch_size"), **batches}
-        batches = DATA_SAMPLERS.build(described)
-    if batches is not None:
-        sampler = None
+        sampler = DATA_SAMPLERS.build({"dataset": built, "seed": sampler_seed, **sampler})
+    batch_sampler = options.pop("batch_sampler", None)
+    if isinstance(batch_sampler, Mapping):
+        batch_size = options.pop("batch_size")
+        described = {"sampler": sampler, "batch_size": batch_size, **batch_sampler}
+        batch_sampler = DATA_SAMPLERS.build(described)
+    if batch_sampler is not None:
+        sampler = None  # It is inside the batch sampler; torch rejects both.
     options["worker_init_fn"] = _worker_init(options, seed)
     options["collate_fn"] = _collate(options.pop("collate_fn", None))
-    return DataLoader(built, sampler=sampler, batch_sampler=batches, **options)  # type: ignore[arg-type]
+    return DataLoader(built, sampler=sampler, batch_sampler=batch_sampler, **options)  # type: ignore[arg-type]
 
 
 def _worker_init(options: dict[str, object], seed: int | None) -> Callable[..., None] | None:
-    said = options.pop("worker_init_fn", None)
-    if callable(said):
-        return cast("Callable[..., None]", said)
+    function = options.pop("worker_init_fn", None)
+    if callable(function):
+        return cast("Callable[..., None]", function)
     if seed is None:
         return None
     workers = cast("int", options.get("num_workers", 0))
     return partial(worker_init_fn, num_workers=workers, rank=get_rank(), seed=seed)
 
 
-def _collate(said: object) -> Callable[..., object]:
-    if said is None:
+def _collate(function: object) -> Callable[..., object]:
+    if function is None:
         return pseudo_collate
-    if callable(said):
-        return cast("Callable[..., object]", said)
+    if callable(function):
+        return cast("Callable[..., object]", function)
     from hookloop.dialects.mmengine import dataset
 
-    options = dict(cast("Described", said))
+    options = dict(cast("Described", function))
     kind = options.pop("type")
     found = FUNCTIONS.get(kind) or getattr(dataset, kind, None) if isinstance(kind, str) else kind
     if not callable(found):
@@ -131,7 +140,7 @@ def _collate(said: object) -> Callable[..., object]:
 
 
 def build_wrapper(optim_wrapper: OptimWrapper | Described, model: nn.Module) -> OptimWrapper:
-    """Build the optimizer wrapper; with ``constructor``-less dicts by name, several."""
+    """Build the optimizer wrapper; a dict of wrappers by name makes an `OptimWrapperDict`."""
     if isinstance(optim_wrapper, OptimWrapper):
         return optim_wrapper
     if not isinstance(optim_wrapper, Mapping):
@@ -141,46 +150,49 @@ def build_wrapper(optim_wrapper: OptimWrapper | Described, model: nn.Module) -> 
         if isinstance(optimizer, Mapping) or "constructor" in optim_wrapper:
             return build_optim_wrapper(model, optim_wrapper)
         return cast("OptimWrapper", OPTIM_WRAPPERS.build({"type": "OptimWrapper", **optim_wrapper}))
-    several = dict(cast("Mapping[str, OptimWrapper]", optim_wrapper))
-    if not all(isinstance(one, OptimWrapper) for one in several.values()):
-        raise ValueError("several optim_wrappers are given as objects, by name.")
-    return OptimWrapperDict(**several)
+    wrappers = dict(cast("Mapping[str, OptimWrapper]", optim_wrapper))
+    if not all(isinstance(wrapper, OptimWrapper) for wrapper in wrappers.values()):
+        raise ValueError(
+            "optim_wrapper has neither 'optimizer' nor 'type': several wrappers by name must be "
+            "OptimWrapper objects."
+        )
+    return OptimWrapperDict(**wrappers)
 
 
 def build_schedulers(
     described: object, optimizer: object, settings: LoopSettings, epoch_length: int | None
 ) -> list[_ParamScheduler]:
-    """Build the schedulers of one optimizer; ``end`` is the end of the training by default."""
+    """Build the schedulers of one optimizer; by default they end with the training."""
     listed = described if isinstance(described, Sequence) else [described]
     built: list[_ParamScheduler] = []
-    for one in listed:
-        if isinstance(one, Mapping):
-            options = dict(one)
+    for entry in listed:
+        if isinstance(entry, Mapping):
+            options = dict(entry)
             by_epoch = options.setdefault("by_epoch", True)
             if by_epoch == settings.by_epoch:
                 options.setdefault("end", settings.limit)
             elif not by_epoch and epoch_length:
                 options.setdefault("end", settings.limit * epoch_length)
-            elif by_epoch:  # A training by iterations counts as one epoch.
+            elif by_epoch:  # A training that counts iterations is one epoch.
                 options.setdefault("end", 1)
             scheduler = PARAM_SCHEDULERS.build(
                 options, default_args={"optimizer": optimizer, "epoch_length": epoch_length}
             )
             built.append(cast("_ParamScheduler", scheduler))
-        elif isinstance(one, _ParamScheduler):
-            built.append(one)
+        elif isinstance(entry, _ParamScheduler):
+            built.append(entry)
         else:
-            raise TypeError(f"scheduler should be a `_ParamScheduler` or dict, but got {one!r}")
+            raise TypeError(f"scheduler should be a `_ParamScheduler` or dict, but got {entry!r}")
     return built
 
 
 def as_schedules(schedulers: Sequence[_ParamScheduler]) -> dict[str, Schedule]:
-    """Let hookloop step them, each by its own clock."""
+    """Return native schedules, which step by epochs, by iterations or on a metric."""
     return {
-        str(place): Schedule(
-            one,  # type: ignore[arg-type]
-            "1 epoch" if one.by_epoch else 1,
-            metric=f"val/{one.monitor}" if one.need_val_args else None,  # type: ignore[attr-defined]
+        str(index): Schedule(
+            scheduler,  # type: ignore[arg-type]
+            "1 epoch" if scheduler.by_epoch else 1,
+            metric=f"val/{scheduler.monitor}" if scheduler.need_val_args else None,  # type: ignore[attr-defined]
         )
-        for place, one in enumerate(schedulers)
+        for index, scheduler in enumerate(schedulers)
     }

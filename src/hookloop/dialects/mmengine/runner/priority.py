@@ -1,4 +1,4 @@
-"""``mmengine.runner.Priority``: the same numbers as ours."""
+"""``mmengine.runner.Priority``: MMEngine's enum, with the same numbers as ours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Priority(Enum):
-    """The order of hooks at a point: the lower number first."""
+    """The order of hooks at a point; lower numbers come first."""
 
     HIGHEST = 0
     VERY_HIGH = 10

@@ -1,4 +1,4 @@
-"""``mmengine.runner.Runner``: MMEngine's way to say what is trained, carried out by a `Trainer`."""
+"""``mmengine.runner.Runner``: MMEngine's arguments, carried out by a `Trainer`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hookloop.dialects.mmengine.config import Config
 from hookloop.dialects.mmengine.registry import DefaultScope
 from hookloop.dialects.mmengine.runner.parts import Described, build_dataloader, read_train_cfg
 from hookloop.dialects.mmengine.runner.seed import set_random_seed
-from hookloop.dialects.mmengine.runner.setup import TOGETHER, RunnerSetup, built_hook
+from hookloop.dialects.mmengine.runner.setup import TOGETHER, RunnerSetup, build_hook
 from hookloop.trainer.adapters import adapt_all
 
 if TYPE_CHECKING:
@@ -27,24 +27,26 @@ Loader = DataLoader[object] | Described
 
 
 class Runner(RunnerSetup):
-    """Trains, validates and tests what MMEngine's arguments describe.
+    """Train, validate and test with MMEngine's arguments.
+
+    Every argument that takes an object also takes a dict that describes it.
 
     Args:
-        model: A model with ``train_step``, or how to build it.
-        work_dir: Where files go.
-        train_dataloader: A loader, or how to build it; the same for ``val_`` and ``test_``.
+        model: A model with ``train_step``.
+        work_dir: The directory of the run.
+        train_dataloader: The loader of the training; likewise ``val_`` and ``test_dataloader``.
         train_cfg: ``dict(by_epoch=True, max_epochs=..., val_interval=...)``.
-        optim_wrapper: A wrapped optimizer, or how to build it.
-        param_scheduler: One or several schedulers, or how to build them.
-        val_evaluator: Metrics of the validation; the same for ``test_``.
-        default_hooks: Changes to the six default hooks; None removes one.
-        custom_hooks: Further hooks, or how to build them.
-        load_from: A checkpoint whose weights to begin with, or with ``resume`` to go on from.
-        resume: Whether to go on: from ``load_from``, or from the last checkpoint in ``work_dir``.
-        launcher: Only ``none``: one process trains.
+        optim_wrapper: A wrapped optimizer.
+        param_scheduler: One scheduler or several.
+        val_evaluator: The metrics of the validation; likewise ``test_evaluator``.
+        default_hooks: Replacements of the six default hooks; None removes a hook.
+        custom_hooks: Further hooks.
+        load_from: A checkpoint to load the weights from, or to continue from with ``resume``.
+        resume: Whether to continue ``load_from``, or the last checkpoint in ``work_dir``.
+        launcher: Only ``none``: a runner trains in one process.
         randomness: ``dict(seed=..., deterministic=..., diff_rank_seed=...)``.
-        visualizer: Where numbers go.
-        experiment_name: In the names of files; the time is added.
+        visualizer: The destination of numbers and images.
+        experiment_name: The name of the experiment; the time is added.
         cfg: The whole config.
     """
 
@@ -78,12 +80,12 @@ class Runner(RunnerSetup):
         experiment_name: str | None = None,
         cfg: Described | Config | None = None,
     ) -> None:
-        self._said = {name: value for name, value in locals().items() if name != "self"}
-        _check_together(self._said)
+        self._arguments = {name: value for name, value in locals().items() if name != "self"}
+        _check_together(self._arguments)
         if launcher != "none":
             raise ValueError(
-                f"launcher='{launcher}' is not offered: this version trains in one process. "
-                "Leave launcher='none'."
+                f"launcher='{launcher}' is not offered: a Runner trains in one process. "
+                "Use launcher='none'."
             )
         self.hook = ""
         self._begin_facade()
@@ -103,16 +105,16 @@ class Runner(RunnerSetup):
 
     @classmethod
     def from_cfg(cls, cfg: Config | Mapping[str, object]) -> Runner:
-        """Make a runner of a config."""
-        given = copy.deepcopy(cfg)
+        """Make a runner from a config; the config itself is not changed."""
+        copied = copy.deepcopy(cfg)
         names = inspect.signature(cls).parameters
-        said = {name: given[name] for name in names if name in given and name != "cfg"}
-        said.setdefault("work_dir", "work_dirs")
-        return cls(**said, cfg=given)  # type: ignore[arg-type]
+        arguments = {name: copied[name] for name in names if name in copied and name != "cfg"}
+        arguments.setdefault("work_dir", "work_dirs")
+        return cls(**arguments, cfg=copied)  # type: ignore[arg-type]
 
     build_dataloader = staticmethod(build_dataloader)
 
-    # --- what hooks see, before and during a run
+    # --- attributes that hooks use, before and during a run
 
     @property
     def iter(self) -> int:
@@ -171,17 +173,18 @@ class Runner(RunnerSetup):
         return self._loader("test")
 
     def register_hook(self, hook: object, priority: int | str | None = None) -> None:
-        """Add a hook, also to the run under way."""
-        built = built_hook(hook)
+        """Add a hook, also to a run in progress."""
+        built = build_hook(hook)
         if priority is not None:
             built.priority = priority  # type: ignore[attr-defined]
         self._listed.append(built)
-        ours = adapt_all(self._listed)[len(self._native) :]
-        self._native += ours
+        # All are adapted again, so that the new hook gets a name that no other has.
+        added = adapt_all(self._listed)[len(self._native) :]
+        self._native += added
         if "run" in self.__dict__ and self.run.outcome.status == "running":
-            self.run.plan.add(*ours)
-            for one in ours:
-                bind = getattr(one, "bind_facade", None)
+            self.run.plan.add(*added)
+            for native in added:
+                bind = getattr(native, "bind_facade", None)
                 if callable(bind):
                     bind(self.run)
 
@@ -190,10 +193,10 @@ class Runner(RunnerSetup):
         for hook in hooks:
             self.register_hook(hook)
 
-    # --- the three things to do
+    # --- the three tasks
 
     def train(self) -> nn.Module:
-        """Train; return the model."""
+        """Train and return the model."""
         if self._settings is None:
             raise RuntimeError("`train_cfg`, `train_dataloader` and `optim_wrapper` are needed.")
         if not hasattr(self._model, "train_step"):
@@ -203,21 +206,21 @@ class Runner(RunnerSetup):
         if callable(init):
             init()
         trainer.train()
-        self._end(trainer)
+        self._detach(trainer)
         return self._model
 
     def val(self) -> dict[str, object]:
-        """Validate; return the metrics."""
+        """Validate and return the metrics."""
         return self._evaluate("val")
 
     def test(self) -> dict[str, object]:
-        """Test; return the metrics."""
+        """Test and return the metrics."""
         return self._evaluate("test")
 
 
-def _check_together(said: Mapping[str, object]) -> None:
+def _check_together(arguments: Mapping[str, object]) -> None:
     for names in TOGETHER.values():
-        given = [name for name in names if said[name] is not None]
+        given = [name for name in names if arguments[name] is not None]
         if given and len(given) != len(names):
             raise ValueError(
                 f"{', '.join(names)} should be all None or not None, but only "

@@ -1,4 +1,4 @@
-"""What a runner makes of its arguments: files, log, model, hooks, and a `Trainer` for each task."""
+"""Build the parts of a runner: files, log, model, hooks, and a `Trainer` for each task."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from hookloop import hooks as native
+from hookloop.core.hook import Hook
 from hookloop.dialects.mmengine.config import Config
 from hookloop.dialects.mmengine.evaluator import Evaluator
 from hookloop.dialects.mmengine.facade import RunnerFacade
 from hookloop.dialects.mmengine.logging import MessageHub, MMLogger
-from hookloop.dialects.mmengine.loops import TestLoop, ValLoop, train_loop_of
+from hookloop.dialects.mmengine.loops import TestLoop, ValLoop, make_train_loop
 from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict, _ParamScheduler
 from hookloop.dialects.mmengine.registry import (
     EVALUATOR,
@@ -41,7 +42,6 @@ from hookloop.trainer.trainer import Trainer
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.hook import Hook
     from hookloop.core.progress import Progress
     from hookloop.core.run import Run
     from hookloop.dialects.mmengine.runner.runner import Runner
@@ -65,9 +65,9 @@ TOGETHER = {
 
 
 class RunnerSetup(RunnerFacade):
-    """The part of a runner that builds; `Runner` says what it takes and offers."""
+    """The part of a runner that builds; `Runner` has its arguments and its public methods."""
 
-    _said: Mapping[str, object]
+    _arguments: Mapping[str, object]
     _settings: LoopSettings | None
     _seed: int
     _diff_rank_seed: bool
@@ -84,12 +84,14 @@ class RunnerSetup(RunnerFacade):
         stamp = time.strftime("%Y%m%d_%H%M%S")
         filename = self.cfg.filename  # type: ignore[attr-defined]
         name = experiment_name or (Path(filename).stem if filename else None)
+        # Through __dict__, because the facade defines these names as cached properties.
         self.__dict__["timestamp"] = stamp
-        wanted = unique = f"{name}_{stamp}" if name else stamp
+        base = unique = f"{name}_{stamp}" if name else stamp
         number = 1
-        while MessageHub.check_instance_created(unique):  # A runner of this very second.
+        # Two runners of one second would share their hub and their log.
+        while MessageHub.check_instance_created(unique):
             number += 1
-            unique = f"{wanted}-{number}"
+            unique = f"{base}-{number}"
         self.__dict__["experiment_name"] = unique
 
     def _begin_logging(self, visualizer: object, log_processor: object, level: str) -> None:
@@ -99,8 +101,8 @@ class RunnerSetup(RunnerFacade):
         )
         self.__dict__["message_hub"] = MessageHub.get_instance(name)
         if visualizer is None or isinstance(visualizer, Mapping):
-            usual = {"type": "Visualizer", "vis_backends": [{"type": "LocalVisBackend"}]}
-            described = {"name": name, "save_dir": self.log_dir, **(visualizer or usual)}
+            default = {"type": "Visualizer", "vis_backends": [{"type": "LocalVisBackend"}]}
+            described = {"name": name, "save_dir": self.log_dir, **(visualizer or default)}
             visualizer = VISUALIZERS.build({"type": "Visualizer", **described})
         self.__dict__["visualizer"] = visualizer
         if len(cast("Config", self.cfg)):
@@ -126,14 +128,14 @@ class RunnerSetup(RunnerFacade):
         for name, entry in (defaults or {}).items():
             if entry is None:
                 if name not in DEFAULT_HOOKS:
-                    known = ", ".join(DEFAULT_HOOKS)
+                    names = ", ".join(DEFAULT_HOOKS)
                     raise AssertionError(
-                        f"default_hooks: there is no '{name}' to remove; there are: {known}."
+                        f"default_hooks: there is no '{name}' to remove; the names are: {names}."
                     )
                 del chosen[name]
             else:
                 chosen[name] = entry
-        return [built_hook(entry) for entry in [*chosen.values(), *(customs or ())]]
+        return [build_hook(entry) for entry in [*chosen.values(), *(customs or ())]]
 
     def _dump_config(self) -> None:
         cfg = cast("Config", self.cfg)
@@ -146,25 +148,25 @@ class RunnerSetup(RunnerFacade):
     def _loader(self, phase: Phase) -> DataLoader[object] | None:
         key = f"_{phase}_loader"
         if key not in self.__dict__:
-            said = cast("Described | None", self._said[f"{phase}_dataloader"])
+            loader = cast("Described | None", self._arguments[f"{phase}_dataloader"])
             built = None
-            if said is not None:
-                built = build_dataloader(said, self._seed, self._diff_rank_seed)
+            if loader is not None:
+                built = build_dataloader(loader, self._seed, self._diff_rank_seed)
             self.__dict__[key] = built
         return cast("DataLoader[object] | None", self.__dict__[key])
 
     def _evaluator(self, phase: Phase) -> Evaluator:
         key = f"{phase}_evaluator"
         if key not in self.__dict__:
-            said = self._said[key]
-            if isinstance(said, Mapping) and "metrics" in said:
-                said = EVALUATOR.build({"type": "Evaluator", **said})
-            elif not isinstance(said, Evaluator):
-                said = Evaluator(said)  # type: ignore[arg-type]
-            said.dataset_meta = getattr(  # type: ignore[attr-defined]
+            evaluator = self._arguments[key]
+            if isinstance(evaluator, Mapping) and "metrics" in evaluator:
+                evaluator = EVALUATOR.build({"type": "Evaluator", **evaluator})
+            elif not isinstance(evaluator, Evaluator):
+                evaluator = Evaluator(evaluator)  # type: ignore[arg-type]
+            evaluator.dataset_meta = getattr(  # type: ignore[attr-defined]
                 getattr(self._loader(phase), "dataset", None), "metainfo", None
             )
-            self.__dict__[key] = said
+            self.__dict__[key] = evaluator
         return cast("Evaluator", self.__dict__[key])
 
     def _metrics(self, phase: Phase) -> dict[str, EvaluatorMetric]:
@@ -175,7 +177,7 @@ class RunnerSetup(RunnerFacade):
 
     def _make_trainer(self, settings: LoopSettings) -> Trainer:
         loader = self._loader("train")
-        wrapper = build_wrapper(cast("Described", self._said["optim_wrapper"]), self._model)
+        wrapper = build_wrapper(cast("Described", self._arguments["optim_wrapper"]), self._model)
         self.__dict__["optim_wrapper"] = wrapper
         optimizers = _optimizers(wrapper)
         self._scale_lr(optimizers)
@@ -186,7 +188,8 @@ class RunnerSetup(RunnerFacade):
         prepare = PrepareRun(runner, settings.dynamic_intervals)
         start, resume = self._start_hooks()
         hooks = [prepare, *self._native, *start, AddForeignKeys(runner), native.StopOnSignal()]
-        steps = any(hook.steps_schedules for hook in hooks)
+        # Without ParamSchedulerHook, MMEngine leaves the learning rates alone.
+        has_stepper = any(hook.steps_schedules for hook in hooks)
         unit = "epochs" if settings.by_epoch else "iters"
         limits = {"max_epochs": settings.limit} if settings.by_epoch else {
             "max_iters": settings.limit, "epoch_iters": settings.limit,
@@ -197,7 +200,7 @@ class RunnerSetup(RunnerFacade):
             val_data=self._loader("val") if validates else None,
             step=ModelUpdate(runner, list(optimizers.values())),
             optimizer=optimizers,
-            schedule=schedules if steps else None,
+            schedule=schedules if has_stepper else None,
             metrics=self._metrics("val") if validates else None,
             val_every=f"{settings.val_interval} {unit}",
             val_begin=settings.val_begin,
@@ -210,18 +213,18 @@ class RunnerSetup(RunnerFacade):
         prepare.validation = trainer._loop.validation
         if trainer.run.train_data is not None:
             trainer.run.train_data.sets_epoch_per_pass = not settings.by_epoch
-        self._take(trainer)
-        view = train_loop_of(self, loader)
+        self._attach(trainer)
+        view = make_train_loop(self, loader)
         view.val_interval, view.val_begin = settings.val_interval, settings.val_begin
         self.__dict__["train_loop"] = view
         return trainer
 
     def _evaluate(self, phase: Literal["val", "test"]) -> dict[str, object]:
-        if self._said[f"{phase}_cfg"] is None:
+        if self._arguments[f"{phase}_cfg"] is None:
             raise RuntimeError(f"{', '.join(TOGETHER[phase])} are needed.")
         runner = cast("Runner", self)
-        around = self._run_under_way()  # A hook may ask for a test in the middle of a training.
-        progress = self._progress if around is None else around.progress
+        outer_run = self._current_run()  # A hook may call test() in the middle of a training.
+        progress = self._progress if outer_run is None else outer_run.progress
         start, _ = self._start_hooks() if progress is None else ([], None)
         loader, metrics = self._loader(phase), self._metrics(phase)
         trainer = Trainer(
@@ -233,28 +236,28 @@ class RunnerSetup(RunnerFacade):
             run_dir=self._work_dir,
             **{f"{phase}_data": loader},  # type: ignore[arg-type]
         )
-        if progress is not None:  # Hooks see where the training stands.
+        if progress is not None:  # Hooks see the counters of the training.
             trainer.run.progress.iter = progress.iter
             trainer.run.progress.epoch = progress.epoch
-        self._take(trainer)
+        self._attach(trainer)
         try:
             if phase == "val":
                 trainer.validate()
             else:
                 trainer.test()
         finally:
-            if around is not None:
-                self.run = around
-        if around is None:
-            self._end(trainer)
+            if outer_run is not None:
+                self.run = outer_run
+        if outer_run is None:
+            self._detach(trainer)
         return dict(self.raw_metrics or {})
 
-    def _run_under_way(self) -> Run | None:
+    def _current_run(self) -> Run | None:
         run = cast("Run | None", self.__dict__.get("run"))
         return run if run is not None and run.outcome.status == "running" else None
 
-    def _take(self, trainer: Trainer) -> None:
-        """Let hooks see this runner in the trainer's run."""
+    def _attach(self, trainer: Trainer) -> None:
+        """Make this runner the facade of the trainer's run."""
         trainer._session.start.adopt()
         self.run = trainer.run
         self.run.facades[FACADE] = self
@@ -262,7 +265,7 @@ class RunnerSetup(RunnerFacade):
             self._progress.max_epochs = self.run.progress.max_epochs
             self._progress.max_iters = self.run.progress.max_iters
         for phase in ("val", "test"):
-            loader = self._loader(phase) if self._said[f"{phase}_dataloader"] is not None else None
+            loader = self._loader(phase)
             if loader is not None and phase in self._phases(trainer):
                 evaluator = self._evaluator(phase)
                 kind = ValLoop if phase == "val" else TestLoop
@@ -272,15 +275,18 @@ class RunnerSetup(RunnerFacade):
         run = trainer.run
         return [p for p, d in (("val", run.val_data), ("test", run.test_data)) if d]  # type: ignore[misc]
 
-    def _end(self, trainer: Trainer) -> None:
+    def _detach(self, trainer: Trainer) -> None:
         self._model, self._progress = trainer.run.model, trainer.run.progress
         self._logger.close()
 
     def _start_hooks(self) -> tuple[list[Hook], str | None]:
-        """Decide what is loaded: our own checkpoints are resumed exactly, others as far as told."""
+        """Return the hook that loads a checkpoint, or the path of one that the trainer resumes.
+
+        Our own checkpoints are resumed exactly; MMEngine's hold less, so a hook reads them.
+        """
         path = self._load_from
         if self._resume and path is None:
-            stores = [one for hook in self._native for one in hook.stores(self._work_dir)]
+            stores = [store for hook in self._native for store in hook.stores(self._work_dir)]
             path = find_latest_checkpoint(self._work_dir, stores)
             if path is None:
                 self._logger.warning("There is no checkpoint in %s to resume.", self._work_dir)
@@ -293,34 +299,35 @@ class RunnerSetup(RunnerFacade):
     def _schedulers(
         self, wrapper: OptimWrapper, settings: LoopSettings, length: int | None
     ) -> list[_ParamScheduler]:
-        said = self._said["param_scheduler"]
-        if said is None:
+        described = self._arguments["param_scheduler"]
+        if described is None:
             return []
         if isinstance(wrapper, OptimWrapperDict):
-            by_name = said if isinstance(said, Mapping) and "type" not in said else None
+            has_names = isinstance(described, Mapping) and "type" not in described
+            by_name = cast("Mapping[str, object]", described) if has_names else None
             return [
-                one
+                scheduler
                 for name, single in wrapper.items()
-                for one in build_schedulers(
-                    by_name[name] if by_name else said, single, settings, length
+                for scheduler in build_schedulers(
+                    by_name[name] if by_name else described, single, settings, length
                 )
             ]
-        return list(build_schedulers(said, wrapper, settings, length))
+        return list(build_schedulers(described, wrapper, settings, length))
 
     def _scale_lr(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> None:
-        said = cast("Described | None", self._said["auto_scale_lr"])
-        if not said or not said.get("enable"):
+        cfg = cast("Described | None", self._arguments["auto_scale_lr"])
+        if not cfg or not cfg.get("enable"):
             return
         loader = self._loader("train")
         batch_size = cast("int", getattr(loader, "batch_size", 1))
-        ratio = batch_size / cast("float", said["base_batch_size"])
+        ratio = batch_size / cast("float", cfg["base_batch_size"])
         for optimizer in optimizers.values():
             for group in optimizer.param_groups:
                 group["lr"] *= ratio
 
 
-def built_hook(entry: object) -> object:
-    """Build a hook of a config dict, whose ``priority`` is not an argument."""
+def build_hook(entry: object) -> object:
+    """Build a hook from a config dict; ``priority`` is not an argument of its class."""
     if isinstance(entry, Mapping):
         described = dict(entry)
         priority = described.pop("priority", None)
@@ -328,12 +335,14 @@ def built_hook(entry: object) -> object:
         if priority is not None:
             hook.priority = priority  # type: ignore[attr-defined]
         return hook
-    if isinstance(entry, type | str) or not adapt_all([entry]):
+    # No native hooks at all are fine: a catalogued hook may be set to do nothing.
+    is_hook = all(isinstance(native_hook, Hook) for native_hook in adapt_all([entry]))
+    if isinstance(entry, type | str) or not is_hook:
         raise TypeError(f"hook should be an instance of Hook or dict, but got {entry!r}")
     return entry
 
 
 def _optimizers(wrapper: OptimWrapper) -> dict[str, torch.optim.Optimizer]:
     if isinstance(wrapper, OptimWrapperDict):
-        return {name: one.optimizer for name, one in wrapper.items()}
+        return {name: single.optimizer for name, single in wrapper.items()}
     return {"default": wrapper.optimizer}

@@ -1,4 +1,4 @@
-"""Hooks of the runner's own: what is loaded at the start, and what its files hold besides."""
+"""The runner's own hooks: load a checkpoint, prepare the loop, add MMEngine's keys to files."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from hookloop.dialects.mmengine.runner.runner import Runner
 
 _log = logging.getLogger("hookloop")
-_PLACE = (
+_POSITION = (
     "last_step", "_global_step", "_last_value", "best", "num_bad_epochs", "cooldown_counter",
 )  # fmt: skip
 
 
 class LoadForeign(Hook):
-    """Load weights, or go on from a checkpoint that MMEngine itself wrote.
+    """Load weights, or continue from a checkpoint that MMEngine itself wrote.
 
-    Of such a checkpoint weights, optimizer, schedulers and counters are taken up; the place in the
-    data and the random numbers are not in it, so an epoch begins anew.
+    The weights, optimizer, schedulers and counters are restored. MMEngine's files hold neither the
+    position in the data nor the random numbers, so an epoch starts from its first batch.
 
     Args:
         runner: The runner.
         path: The file.
-        resume: Whether to go on, or take the weights only.
+        resume: Whether to continue, or to load the weights only.
     """
 
     name = "mmengine_load"
@@ -42,7 +42,7 @@ class LoadForeign(Hook):
     def __init__(self, runner: Runner, path: str, *, resume: bool) -> None:
         self._runner = runner
         self._path = path
-        self._resumes = resume
+        self._is_resume = resume
         self._done = False
 
     def before_run(self, run: Run) -> None:
@@ -51,14 +51,14 @@ class LoadForeign(Hook):
         self._done = True
         runner = self._runner
         checkpoint = read_checkpoint(self._path)
-        runner._resume = self._resumes
+        runner._resume = self._is_resume
         runner.call_hook("after_load_checkpoint", checkpoint=checkpoint)
         put_weights(run.model, checkpoint)
         runner.logger.info("Load checkpoint from %s", self._path)
-        if self._resumes:
-            self._take_up(run, checkpoint)
+        if self._is_resume:
+            self._restore(run, checkpoint)
 
-    def _take_up(self, run: Run, checkpoint: Mapping[str, object]) -> None:
+    def _restore(self, run: Run, checkpoint: Mapping[str, object]) -> None:
         meta = cast("Mapping[str, int]", checkpoint.get("meta", {}))
         run.progress.iter = meta.get("iter", 0)
         run.progress.epoch = 0 if self._runner.is_iter_based else meta.get("epoch", 0)
@@ -71,21 +71,22 @@ class LoadForeign(Hook):
         saved = checkpoint.get("param_schedulers")
         states = cast("list[Mapping[str, object]]", saved if isinstance(saved, list) else [])
         for schedule, state in zip(run.schedules.values(), states, strict=False):
-            # The place only: MMEngine's files hold the shape too, and so the old end.
-            place = {key: state[key] for key in _PLACE if key in state}
-            schedule.scheduler.load_state_dict(place)
+            # The position only: MMEngine's files also hold the old `end`, which would cut an
+            # extended training short.
+            position = {key: state[key] for key in _POSITION if key in state}
+            schedule.scheduler.load_state_dict(position)
         _log.info("resumed epoch: %d, iter: %d", run.progress.epoch, run.progress.iter)
 
 
 class PrepareRun(Hook):
-    """Do what MMEngine's loops do around the training itself.
+    """Do what MMEngine's loops do around the training.
 
     Args:
         runner: The runner.
-        intervals: Milestones and the intervals of validation from then on.
+        intervals: Milestones, with the interval of validations from then on.
 
     Attributes:
-        validation: When to validate; its interval may change on the way.
+        validation: The validation of the loop; its interval changes at the milestones.
     """
 
     name = "mmengine_loop"
@@ -105,24 +106,24 @@ class PrepareRun(Hook):
 
     def after_train_iter(self, run: Run) -> None:
         if self._intervals and self.validation.every.unit == "iters":
-            self._choose(run.progress.iter)
+            self._set_interval(run.progress.iter)
 
     def after_train_epoch(self, run: Run) -> None:
         if self._intervals and self.validation.every.unit == "epochs":
-            self._choose(run.progress.epoch)
+            self._set_interval(run.progress.epoch)
 
-    def _choose(self, done: int) -> None:
+    def _set_interval(self, done: int) -> None:
         # A milestone acts one step early, as it does in MMEngine.
-        place = bisect_right(self._milestones, done + 1) - 1
-        if place >= 0:
-            self.validation.every = Every(self._intervals[place], self.validation.every.unit)
+        index = bisect_right(self._milestones, done + 1) - 1
+        if index >= 0:
+            self.validation.every = Every(self._intervals[index], self.validation.every.unit)
 
 
 class AddForeignKeys(Hook):
-    """Put MMEngine's keys into each checkpoint, for scripts that read such files.
+    """Add MMEngine's keys to each checkpoint, for scripts that read such files.
 
-    The tensors are those of our own keys, so the file does not grow. With averaged weights,
-    ``state_dict`` holds these and ``ema_state_dict`` the raw ones, as there.
+    The tensors are shared with our own keys, so the file does not grow. With averaged weights,
+    ``state_dict`` holds the average and ``ema_state_dict`` the raw weights, as in MMEngine.
 
     Args:
         runner: The runner.
@@ -143,10 +144,12 @@ class AddForeignKeys(Hook):
         if "averaged" in checkpoint and "ema_state_dict" not in checkpoint:
             checkpoint["state_dict"] = checkpoint["averaged"]
             raw = cast("Mapping[str, object]", checkpoint["model"])
-            checkpoint["ema_state_dict"] = {f"module.{name}": one for name, one in raw.items()}
+            checkpoint["ema_state_dict"] = {f"module.{name}": value for name, value in raw.items()}
         checkpoint["message_hub"] = self._runner.message_hub.state_dict()
         checkpoint["optimizer"] = self._runner.optim_wrapper.state_dict()  # type: ignore[attr-defined]
-        checkpoint["param_schedulers"] = [one.state_dict() for one in run.schedules.values()]
+        checkpoint["param_schedulers"] = [
+            schedule.state_dict() for schedule in run.schedules.values()
+        ]
 
     def state_dict(self) -> dict[str, object]:
         scaler = getattr(self._runner.optim_wrapper, "loss_scaler", None)

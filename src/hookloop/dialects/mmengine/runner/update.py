@@ -1,4 +1,4 @@
-"""The work of an iteration as MMEngine's models do it: the model makes the update itself."""
+"""An iteration in MMEngine's form: the model makes the update itself."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ if TYPE_CHECKING:
 
 
 class ModelUpdate(Update):
-    """Calls ``train_step``, ``val_step`` and ``test_step`` of the model.
+    """Call ``train_step``, ``val_step`` and ``test_step`` of the model.
 
-    Backward, clipping, accumulation and the update have taken place when ``train_step`` returns, so
-    a native hook at ``after_loss``, ``after_backward`` or ``before_update`` comes too late to
-    change them.
+    Backward, clipping, accumulation and the update are done when ``train_step`` returns, so a
+    native hook at ``after_loss``, ``after_backward`` or ``before_update`` cannot change them.
 
     Args:
-        runner: Whose optimizer wrapper is used.
-        optimizers: Those behind it.
+        runner: The runner with the optimizer wrapper.
+        optimizers: The optimizers in the wrapper.
     """
 
     def __init__(self, runner: Runner, optimizers: list[torch.optim.Optimizer]) -> None:
@@ -36,7 +35,7 @@ class ModelUpdate(Update):
 
     @property
     def keeps_gradients(self) -> bool:
-        """Whether a step may take several losses; a wrapper of another kind does as it likes."""
+        """Whether gradients may wait for a later step; a custom wrapper may always do so."""
         return getattr(self._runner.optim_wrapper, "_accumulative_counts", 0) != 1
 
     def _step(self, run: Run) -> object:
@@ -50,7 +49,7 @@ class ModelUpdate(Update):
         return output.get("loss") if run.phase == "train" and isinstance(output, dict) else None
 
     def zero_grad(self) -> None:
-        """Nothing: the optimizer wrapper does this after each step."""
+        """Do nothing: the optimizer wrapper does this after each step."""
 
     def record(self, run: Run, loss: Tensor) -> None:
         for name, value in cast("Mapping[str, object]", run.output).items():
@@ -58,22 +57,22 @@ class ModelUpdate(Update):
                 run.metrics.put(f"train/{name}", value)
 
     def backward(self, loss: Tensor) -> None:
-        """Nothing: it is done."""
+        """Do nothing: ``train_step`` has done it."""
 
     def unscale(self) -> None:
-        """Nothing: it is done."""
+        """Do nothing: ``train_step`` has done it."""
 
     def apply(self, run: Run) -> None:
-        """Nothing: it is done."""
+        """Do nothing: ``train_step`` has done it."""
 
 
 class EvaluatorMetric:
-    """An evaluator among the metrics of an evaluation; its own keys are the names.
+    """An evaluator as a native metric; the names are those that it returns.
 
     Args:
-        runner: Keeps what the evaluator returns, as it is.
+        runner: The runner, which stores the unchanged metrics for MMEngine's hooks.
         evaluator: The evaluator.
-        size: Samples of the data.
+        size: The number of samples.
     """
 
     def __init__(self, runner: Runner, evaluator: Evaluator, size: int) -> None:
@@ -82,25 +81,25 @@ class EvaluatorMetric:
         self._size = size
 
     def update(self, output: object, targets: object, /) -> None:
-        """Take one batch."""
+        """Pass one batch to the evaluator."""
         samples = output if isinstance(output, list | tuple) else [output]
         self._evaluator.process(data_samples=samples, data_batch=self._runner.run.batch)
 
     def compute(self) -> object:
-        """Return the numbers among the metrics; hooks of MMEngine get all of them."""
+        """Return the metrics that are numbers; MMEngine's hooks get all of them."""
         metrics = self._evaluator.evaluate(self._size)
         self._runner.raw_metrics = metrics
         return {
             name: number
             for name, value in metrics.items()
-            if (number := _number(value)) is not None
+            if (number := _as_number(value)) is not None
         }
 
     def reset(self) -> None:
-        """Nothing: evaluating has done it."""
+        """Do nothing: `compute` has emptied the evaluator."""
 
 
-def _number(value: object) -> float | None:
+def _as_number(value: object) -> float | None:
     if isinstance(value, bool | int | float):
         return float(value)
     if getattr(value, "size", None) is not None and callable(getattr(value, "item", None)):

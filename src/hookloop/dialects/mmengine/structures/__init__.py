@@ -1,4 +1,4 @@
-"""``mmengine.structures``: a sample with what is known of it and what was predicted."""
+"""``mmengine.structures``: a sample, with its annotations and predictions."""
 
 from __future__ import annotations
 

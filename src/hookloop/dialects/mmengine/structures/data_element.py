@@ -32,6 +32,7 @@ class BaseDataElement:
 
     def set_metainfo(self, metainfo: Mapping[str, object]) -> None:
         """Set or change meta information."""
+        # A copy: loaders share one dict of meta information among samples.
         for name, value in copy.deepcopy(dict(metainfo)).items():
             self.set_field(value, name, field_type="metainfo")
 
@@ -41,7 +42,7 @@ class BaseDataElement:
             setattr(self, name, value)
 
     def update(self, instance: BaseDataElement) -> None:
-        """Take over all of another element."""
+        """Copy all fields of another element into this one."""
         self.set_metainfo(dict(instance.metainfo_items()))
         self.set_data(dict(instance.items()))
 
@@ -52,15 +53,15 @@ class BaseDataElement:
         dtype: type | tuple[type, ...] | None = None,
         field_type: str = "data",
     ) -> None:
-        """Set one field; a name is either data or meta information."""
+        """Set one field; a name is data or meta information, never both."""
         if dtype is not None and not isinstance(value, dtype):
             raise AssertionError(f"{value!r} should be a {dtype} but got {type(value)}")
-        ours, other = self._data_fields, self._metainfo_fields
+        fields, others = self._data_fields, self._metainfo_fields
         if field_type == "metainfo":
-            ours, other = other, ours
-        if name in other:
+            fields, others = others, fields
+        if name in others:
             raise AttributeError(f"'{name}' is already used, as {_kind(field_type != 'metainfo')}.")
-        ours.add(name)
+        fields.add(name)
         object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -84,7 +85,7 @@ class BaseDataElement:
 
     def keys(self) -> list[str]:
         """Return the names of the data."""
-        # A property shows a field that is kept under its name with an underscore.
+        # Subclasses store a field as _boxes and offer it as the property boxes.
         hidden = {name for name in self._data_fields if name.startswith("_")}
         shown = {
             name[1:] for name in hidden if isinstance(getattr(type(self), name[1:], 0), property)
@@ -95,6 +96,10 @@ class BaseDataElement:
         """Return the names of the meta information."""
         return list(self._metainfo_fields)
 
+    def metainfo_values(self) -> list[object]:
+        """Return the meta information."""
+        return [getattr(self, name) for name in self.metainfo_keys()]
+
     def all_keys(self) -> list[str]:
         """Return all names."""
         return self.metainfo_keys() + self.keys()
@@ -102,6 +107,10 @@ class BaseDataElement:
     def values(self) -> list[object]:
         """Return the data."""
         return [getattr(self, name) for name in self.keys()]
+
+    def all_values(self) -> list[object]:
+        """Return everything, in the order of `all_keys`."""
+        return self.metainfo_values() + self.values()
 
     def items(self) -> Iterator[tuple[str, object]]:
         """Yield the data with their names."""
@@ -128,7 +137,9 @@ class BaseDataElement:
         return getattr(self, key, default)
 
     def pop(self, *args: object) -> object:
-        """Take a field out; with a default if there may be none."""
+        """Remove a field and return it, or the default if one is given."""
+        if len(args) > 2:
+            raise AssertionError("pop() takes a name and at most one default.")
         name = cast("str", args[0])
         if name in self._data_fields | self._metainfo_fields:
             value = getattr(self, name)
@@ -144,26 +155,31 @@ class BaseDataElement:
     # --- copies
 
     def new(self, *, metainfo: Mapping[str, object] | None = None, **kwargs: object) -> Self:
-        """Return an element of the same kind, with this one's fields unless others are given."""
-        made = type(self)()
-        made.set_metainfo(metainfo if metainfo is not None else self.metainfo)
-        made.set_data(kwargs or dict(self.items()))
-        return made
+        """Return an element of the same class; fields that are not given come from this one."""
+        element = type(self)()
+        element.set_metainfo(metainfo if metainfo is not None else self.metainfo)
+        element.set_data(kwargs or dict(self.items()))
+        return element
 
     def clone(self) -> Self:
         """Return a deep copy."""
-        made = type(self)()
-        made.set_metainfo(self.metainfo)
-        made.set_data(copy.deepcopy(dict(self.items())))
-        return made
+        element = type(self)()
+        element.set_metainfo(self.metainfo)
+        element.set_data(copy.deepcopy(dict(self.items())))
+        return element
 
     def to_tensor(self) -> Self:
-        """Return an element with tensors in the place of arrays."""
-        return self._map(np.ndarray, _tensor)
+        """Return an element with tensors instead of arrays."""
+        return self._map(
+            (np.ndarray, BaseDataElement),
+            lambda value: (
+                value.to_tensor() if isinstance(value, BaseDataElement) else _tensor(value)
+            ),
+        )
 
     def to(self, *args: object, **kwargs: object) -> Self:
         """Return an element whose tensors are on a device."""
-        return self._map((Tensor, BaseDataElement), lambda one: one.to(*args, **kwargs))  # type: ignore[attr-defined]
+        return self._map((Tensor, BaseDataElement), lambda value: value.to(*args, **kwargs))  # type: ignore[attr-defined]
 
     def cpu(self) -> Self:
         """Return an element on the CPU."""
@@ -175,22 +191,20 @@ class BaseDataElement:
 
     def detach(self) -> Self:
         """Return an element without gradients."""
-        return self._map((Tensor, BaseDataElement), lambda one: one.detach())  # type: ignore[attr-defined]
+        return self._map((Tensor, BaseDataElement), lambda value: value.detach())  # type: ignore[attr-defined]
 
     def numpy(self) -> Self:
-        """Return an element with arrays in the place of tensors."""
-        return self._map(
-            (Tensor, BaseDataElement),
-            lambda one: one.detach().cpu().numpy() if isinstance(one, Tensor) else one.numpy(),  # type: ignore[attr-defined]
-        )
+        """Return an element with arrays instead of tensors."""
+        return self._map((Tensor, BaseDataElement), _array)
 
     def _map(self, kinds: type | tuple[type, ...], change: Callable[[object], object]) -> Self:
-        made = self.new()
-        made.set_data({k: change(v) for k, v in self.items() if isinstance(v, kinds)})
-        return made
+        """Return an element whose values of some types are changed; the others are shared."""
+        element = self.new()
+        element.set_data({k: change(v) for k, v in self.items() if isinstance(v, kinds)})
+        return element
 
     def to_dict(self) -> dict[str, object]:
-        """Return everything as dicts."""
+        """Return everything as nested dicts."""
         return {
             name: value.to_dict() if isinstance(value, BaseDataElement) else value
             for name, value in self.all_items()
@@ -209,3 +223,9 @@ def _tensor(array: object) -> Tensor:
     import torch
 
     return torch.from_numpy(cast("np.ndarray[tuple[int, ...], np.dtype[np.generic]]", array))
+
+
+def _array(value: object) -> object:
+    if isinstance(value, Tensor):
+        return value.detach().cpu().numpy()
+    return cast("BaseDataElement", value).numpy()

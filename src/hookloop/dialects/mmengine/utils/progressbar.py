@@ -1,4 +1,4 @@
-"""``mmengine.utils.ProgressBar``: how far a piece of work is, on one line."""
+"""``mmengine.utils.ProgressBar``: the progress of some work, on one line."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TextIO
 
 
 class ProgressBar:
-    """Counts finished tasks on a line of the terminal.
+    """Show the number of finished tasks on a line of the terminal.
 
     Args:
-        task_num: How many there are; 0 if nobody knows.
-        bar_width: Characters of the bar.
-        start: Whether the time runs from now on.
-        file: Where to write.
+        task_num: The number of tasks; 0 if it is not known.
+        bar_width: The width of the bar in characters.
+        start: Whether the clock starts now.
+        file: The stream to write to.
     """
 
     def __init__(
@@ -32,12 +32,12 @@ class ProgressBar:
             self.start()
 
     def start(self) -> None:
-        """Let the time run."""
+        """Start the clock."""
         self._since = perf_counter()
         self._show()
 
     def update(self, num_tasks: int = 1) -> None:
-        """Count tasks as finished."""
+        """Count some tasks as finished."""
         self.completed += num_tasks
         self._show()
 

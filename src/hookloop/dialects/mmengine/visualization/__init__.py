@@ -1,10 +1,10 @@
-"""``mmengine.visualization``: where numbers and pictures go."""
+"""``mmengine.visualization``: the destinations of numbers and images."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
-from hookloop.dialects.mmengine.missing import refuse
+from hookloop.dialects.mmengine.missing import reject
 from hookloop.dialects.mmengine.visualization.backends import (
     BaseVisBackend,
     LocalVisBackend,
@@ -22,4 +22,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> NoReturn:
-    refuse(__name__, name)
+    reject(__name__, name)

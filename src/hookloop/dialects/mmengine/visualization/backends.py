@@ -1,6 +1,6 @@
-"""``mmengine.visualization``: files on disk and TensorBoard.
+"""``mmengine.visualization``: backends for local files and TensorBoard.
 
-Of MMEngine's other backends (W&B, MLflow, ...) hookloop's own writers take the place.
+Hookloop's own writers replace MMEngine's other backends (W&B, MLflow, ...).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from hookloop.writers.tensorboard import TensorBoard
 
 
 class BaseVisBackend:
-    """One place where a visualizer's numbers and pictures go; a subclass does it.
+    """The base of backends; each method that a subclass does not define does nothing.
 
     Args:
-        save_dir: Where files go.
+        save_dir: The directory of the files.
     """
 
     def __init__(self, save_dir: str | None = None) -> None:
@@ -31,7 +31,7 @@ class BaseVisBackend:
 
     @property
     def directory(self) -> Path:
-        """Where files go; made when it is needed."""
+        """The directory of the files; it is made on first use."""
         if self._save_dir is None:
             raise ValueError(f"{type(self).__name__} needs save_dir.")
         self._save_dir.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ class BaseVisBackend:
 
     @property
     def experiment(self) -> object:
-        """What does the work behind it."""
+        """The object that does the work."""
         return self
 
     def add_config(self, config: object, **kwargs: object) -> None: ...
@@ -58,13 +58,13 @@ class BaseVisBackend:
 
 
 class LocalVisBackend(BaseVisBackend):
-    """JSON lines, pictures and the config in a directory.
+    """JSON lines, images and the config in a directory.
 
     Args:
         save_dir: The directory.
-        img_save_dir: Name of the directory of pictures in it.
-        config_save_file: Name of the config's file.
-        scalar_save_file: Name of the file of numbers, one object per line.
+        img_save_dir: The name of its subdirectory for images.
+        config_save_file: The name of the file for the config.
+        scalar_save_file: The name of the file for numbers, with one object per line.
     """
 
     def __init__(
@@ -84,15 +84,15 @@ class LocalVisBackend(BaseVisBackend):
         write_text(self.directory / self._config_file, text)
 
     def add_image(self, name: str, image: object, step: int = 0, **kwargs: object) -> None:
-        from PIL import Image as Picture
+        from PIL import Image as PILImage
 
-        home = make_folder(self.directory / self._images, self.directory)
+        folder = make_folder(self.directory / self._images, self.directory)
         pixels = np.asarray(image, dtype=np.uint8)
-        with drafted(home / f"{name}_{step}.png") as draft:
-            Picture.fromarray(pixels).save(draft)
+        with drafted(folder / f"{name}_{step}.png") as draft:
+            PILImage.fromarray(pixels).save(draft)
 
     def add_scalar(self, name: str, value: object, step: int = 0, **kwargs: object) -> None:
-        self._append(self._scalar_file, {name: _number(value), "step": step})
+        self._append(self._scalar_file, {name: _as_number(value), "step": step})
 
     def add_scalars(
         self,
@@ -101,7 +101,7 @@ class LocalVisBackend(BaseVisBackend):
         file_path: str | None = None,
         **kwargs: object,
     ) -> None:
-        line = {name: _number(value) for name, value in scalar_dict.items()}
+        line = {name: _as_number(value) for name, value in scalar_dict.items()}
         line.setdefault("step", step)
         if file_path is not None:
             self._append(file_path, line)
@@ -115,7 +115,7 @@ class TensorboardVisBackend(BaseVisBackend):
     """TensorBoard's event files.
 
     Args:
-        save_dir: What ``tensorboard --logdir`` is given.
+        save_dir: The directory for ``tensorboard --logdir``.
     """
 
     def __init__(self, save_dir: str) -> None:
@@ -124,7 +124,7 @@ class TensorboardVisBackend(BaseVisBackend):
 
     @property
     def writer(self) -> TensorBoard:
-        """Hookloop's writer; opened when it is first used."""
+        """Hookloop's writer, which is opened on first use."""
         if self._writer is None:
             self._writer = TensorBoard(self.directory)
         return self._writer
@@ -149,7 +149,7 @@ class TensorboardVisBackend(BaseVisBackend):
         file_path: str | None = None,
         **kwargs: object,
     ) -> None:
-        numbers = {name: _number(value) for name, value in scalar_dict.items() if name != "step"}
+        numbers = {name: _as_number(value) for name, value in scalar_dict.items() if name != "step"}
         values = {n: float(v) for n, v in numbers.items() if isinstance(v, int | float)}
         self.writer.write([Scalars(values, int(cast("int", scalar_dict.get("step", step))))])
 
@@ -159,7 +159,7 @@ class TensorboardVisBackend(BaseVisBackend):
             self._writer = None
 
 
-def _number(value: object) -> object:
+def _as_number(value: object) -> object:
     if isinstance(value, Tensor | np.ndarray | np.number):
         return value.item()
     return value

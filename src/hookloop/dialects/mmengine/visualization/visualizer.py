@@ -1,4 +1,4 @@
-"""``mmengine.visualization.Visualizer``: one object for all backends."""
+"""``mmengine.visualization.Visualizer``: one object in front of all backends."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Described = BaseVisBackend | Mapping[str, object]
 
 
 class Visualizer(Named):
-    """Passes numbers and pictures on to its backends.
+    """Pass numbers and images to its backends.
 
-    Drawing boxes and masks on pictures is not offered: draw with matplotlib and call `add_image`.
+    Drawing boxes and masks on images is not offered: draw with matplotlib and call `add_image`.
 
     Args:
-        name: Of this visualizer; `get_instance` finds it again.
-        image: Not needed.
-        vis_backends: Objects, or how to build them.
-        save_dir: Files go to its subdirectory ``vis_data``.
+        name: The name by which `get_instance` finds this visualizer.
+        image: Accepted for its name; it has no effect.
+        vis_backends: The backends, or dicts that describe them.
+        save_dir: The directory whose subdirectory ``vis_data`` gets the files.
     """
 
     _instances: ClassVar[dict[str, object]] = {}
@@ -44,24 +44,27 @@ class Visualizer(Named):
         self._dataset_meta: object = None
         listed = vis_backends if isinstance(vis_backends, Sequence) else [vis_backends]
         self._vis_backends: dict[str, BaseVisBackend] = {}
-        home = str(Path(save_dir) / "vis_data") if save_dir is not None else None
-        for said in listed:
-            if isinstance(said, BaseVisBackend):
-                self._vis_backends[type(said).__name__] = said
-            elif said is not None and (home or "save_dir" in said):  # Else there is nowhere to go.
-                built = cast("BaseVisBackend", VISBACKENDS.build({"save_dir": home, **said}))
+        directory = str(Path(save_dir) / "vis_data") if save_dir is not None else None
+        for entry in listed:
+            if isinstance(entry, BaseVisBackend):
+                self._vis_backends[type(entry).__name__] = entry
+            # MMEngine drops backends without a directory, too.
+            elif entry is not None and (directory or "save_dir" in entry):
+                built = cast("BaseVisBackend", VISBACKENDS.build({"save_dir": directory, **entry}))
                 self._vis_backends[type(built).__name__] = built
 
     @classmethod
     def get_current_instance(cls) -> Self:
-        """Return the visualizer made or asked for last."""
+        """Return the newest visualizer."""
         if not cls._instances:
-            raise RuntimeError("Before calling Visualizer.get_current_instance, make one.")
+            raise RuntimeError(
+                "Visualizer.get_current_instance() needs a visualizer: call get_instance() first."
+            )
         return super().get_current_instance()
 
     @property
     def dataset_meta(self) -> object:
-        """What the data set says of itself."""
+        """The meta information of the dataset."""
         return self._dataset_meta
 
     @dataset_meta.setter
@@ -69,44 +72,44 @@ class Visualizer(Named):
         self._dataset_meta = dataset_meta
 
     def get_backend(self, name: str) -> object:
-        """Return what does the work behind a backend."""
+        """Return the backend of a class name."""
         return self._vis_backends[name]
 
     def add_config(self, config: object, **kwargs: object) -> None:
-        for one in self._vis_backends.values():
-            one.add_config(config, **kwargs)
+        for backend in self._vis_backends.values():
+            backend.add_config(config, **kwargs)
 
     def add_graph(self, model: object, data_batch: object, **kwargs: object) -> None:
-        for one in self._vis_backends.values():
-            one.add_graph(model, data_batch, **kwargs)
+        for backend in self._vis_backends.values():
+            backend.add_graph(model, data_batch, **kwargs)
 
     def add_image(self, name: str, image: object, step: int = 0) -> None:
-        for one in self._vis_backends.values():
-            one.add_image(name, image, step)
+        for backend in self._vis_backends.values():
+            backend.add_image(name, image, step)
 
     def add_scalar(self, name: str, value: object, step: int = 0, **kwargs: object) -> None:
-        for one in self._vis_backends.values():
-            one.add_scalar(name, value, step, **kwargs)
+        for backend in self._vis_backends.values():
+            backend.add_scalar(name, value, step, **kwargs)
 
     def add_scalars(
         self, scalar_dict: Mapping[str, object], step: int = 0, file_path: str | None = None,
         **kwargs: object,
     ) -> None:  # fmt: skip
-        for one in self._vis_backends.values():
-            one.add_scalars(scalar_dict, step, file_path, **kwargs)
+        for backend in self._vis_backends.values():
+            backend.add_scalars(scalar_dict, step, file_path, **kwargs)
 
     def add_datasample(self, name: str, image: object, *args: object, **kwargs: object) -> None:
-        """Show a picture; a subclass draws what was predicted on it."""
+        """Show an image; a subclass draws the predictions on it."""
         self.add_image(name, image, cast("int", kwargs.get("step", 0)))
 
     def close(self) -> None:
-        """Let go of files."""
-        for one in self._vis_backends.values():
-            one.close()
+        """Close the files of all backends."""
+        for backend in self._vis_backends.values():
+            backend.close()
 
 
 class EmittingVisualizer(Visualizer):
-    """Hands everything to the writers of a hookloop run.
+    """Pass everything to the writers of a hookloop run.
 
     Args:
         run: The run.

@@ -1,0 +1,37 @@
+"""What ``import mmengine`` offers."""
+
+import subprocess
+import sys
+
+import pytest
+
+from hookloop import dialects
+from hookloop.dialects import mmengine
+
+
+@pytest.mark.parametrize("name", sorted(mmengine._MODULES))
+def test_names_at_the_top_are_those_of_their_modules(name):
+    from importlib import import_module
+
+    home = import_module(f"hookloop.dialects.mmengine.{mmengine._MODULES[name]}")
+    assert getattr(mmengine, name) is getattr(home, name)
+
+
+def test_the_version_is_the_one_that_is_followed():
+    from hookloop.dialects.mmengine.checkpoint_view import VERSION
+
+    assert mmengine.__version__ == VERSION
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'zebra'"):
+        _ = mmengine.zebra
+    with dialects.alias("mmengine"), pytest.raises(ImportError, match="zebra"):
+        from mmengine import zebra  # noqa: F401
+
+
+@pytest.mark.slow
+def test_the_registry_is_imported_without_torch():
+    code = "import sys, hookloop.dialects.mmengine.registry; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
