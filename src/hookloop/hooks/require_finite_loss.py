@@ -79,7 +79,7 @@ class RequireFiniteLoss(Hook):
         """Read the losses since the last look; raise if the last of them are not finite."""
         since = run.progress.iter - self._looked_at
         self._looked_at = run.progress.iter
-        found = run.metrics.after(self._seen, _losses(run))
+        found = run.metrics.values_since(self._seen, _losses(run))
         self._seen = run.metrics.counts(_losses(run))
         for name, values in found.items():
             bad = [place for place, value in enumerate(values) if not isfinite(value)]

@@ -159,7 +159,7 @@ class SaveCheckpoint(Hook):
             before = dict(self._best.scores)
             # Files are named after the metric alone, and so are the scores in a checkpoint.
             values = without_phase(metrics, "val")
-            for metric in self._best.improved(values):
+            for metric in self._best.update(values):
                 self._ask_best(run, metric, values, before.get(metric))
 
     def after_train(self, run: Run) -> None:
@@ -237,7 +237,7 @@ class SaveCheckpoint(Hook):
                 of=self._name(run) if self._saved_at == run.progress.iter else None,
                 metrics={f"val/{name}": value for name, value in metrics.items()},
                 max_wait=self.max_wait,
-                lost=partial(self._best.forget, metric, metrics[metric], before),
+                lost=partial(self._best.revert, metric, metrics[metric], before),
             )
         )
 

@@ -13,7 +13,7 @@ from hookloop.core.hook import Hook, interval_of
 from hookloop.data.portable import named_tensors, write_portable
 from hookloop.errors import HookError
 from hookloop.every import Every
-from hookloop.metrics.finite import Finite
+from hookloop.metrics.finite import FiniteCheck
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -90,7 +90,7 @@ class StopOnNaN(Hook):
         self.dump = dump
         self.phases = tuple(phases)
         self._at_once = self.every == Every(1, "iters")
-        self._seen = Finite[tuple[str, Place, dict[str, object]]]()
+        self._seen = FiniteCheck[tuple[str, Place, dict[str, object]]]()
         self._place = NOWHERE
         self._parts: dict[str, object] = {}
         self._spares = False
@@ -153,7 +153,7 @@ class StopOnNaN(Hook):
 
     def _check(self, run: Run) -> bool:
         """Read what was seen; return whether it asks for the end of the run."""
-        fault = self._seen.first_fault()
+        fault = self._seen.take_first_nonfinite()
         if fault is None:
             return False
         (name, place, parts), value = fault

@@ -15,7 +15,7 @@ from hookloop.core.update import Update
 from hookloop.data.source import Source
 from hookloop.errors import DataError, HookError, ModelError
 from hookloop.metrics.meters import Accumulating, Metric
-from hookloop.metrics.store import EPOCH
+from hookloop.metrics.store import EPOCH_STREAM
 from hookloop.trainer.compilation import Compilation, Compile, compile_model
 
 
@@ -201,4 +201,8 @@ def epoch_means(names: Iterable[str]) -> set[str]:
     >>> epoch_means(["train/loss", "val/loss"])
     {'train_epoch/loss'}
     """
-    return {f"{EPOCH}/{name.removeprefix('train/')}" for name in names if name.startswith("train/")}
+    return {
+        f"{EPOCH_STREAM}/{name.removeprefix('train/')}"
+        for name in names
+        if name.startswith("train/")
+    }
