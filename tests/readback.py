@@ -1,4 +1,4 @@
-"""Reads back what writers wrote, with the backends' own means where they have any."""
+"""Reads back what writers wrote, with the backend's own reader if it has one."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def csv_points(path: Path, name: str) -> Points:
 def events(directory: Path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    found = EventAccumulator(
+    accumulator = EventAccumulator(
         str(directory), size_guidance={"histograms": 0, "images": 0, "tensors": 0}
     )
-    return found.Reload()
+    return accumulator.Reload()
 
 
 def tensorboard_points(directory: Path, name: str) -> Points:
@@ -63,11 +63,11 @@ def trackio_points(project: str, run_name: str, name: str) -> Points:
 
 
 def wandb_history(directory: Path) -> list[dict[str, object]]:
-    """The rows of the offline runs in a directory, oldest run first."""
+    """Return the rows of the offline runs in a directory, oldest run first."""
     import wandb
     from wandb.proto import wandb_internal_pb2
 
-    wandb.teardown()  # Its files are complete when its service has ended.
+    wandb.teardown()  # Its files are complete only when its service has ended.
     rows = []
     for path in sorted(directory.glob("wandb/offline-run-*/run-*.wandb")):
         for content in _log_records(path.read_bytes()):
@@ -87,7 +87,10 @@ def wandb_points(directory: Path, name: str) -> Points:
 
 
 def _log_records(data: bytes, block: int = 32768) -> Iterator[bytes]:
-    """The records of a file in blocks, as LevelDB's log has them, after a header of 7 bytes."""
+    """Yield the records of a LevelDB log, after a header of 7 bytes.
+
+    Written again here, so that a mistake in the reader under test cannot hide itself.
+    """
     at, part = 7, b""
     while at + 7 <= len(data):
         left = block - at % block
@@ -103,7 +106,7 @@ def _log_records(data: bytes, block: int = 32768) -> Iterator[bytes]:
 
 
 def png(path: Path) -> np.ndarray:
-    """The pixels of a PNG file, decoded by a library that had no part in writing it."""
+    """Return the pixels of a PNG file, decoded by a library that did not write it."""
     from PIL import Image
 
     with Image.open(path) as image:

@@ -1,4 +1,4 @@
-"""One suite over every writer: the same records in, the same numbers out."""
+"""One suite for every writer: the same records in, the same numbers out."""
 
 import math
 
@@ -20,7 +20,7 @@ from hookloop.writers.wandb import Wandb
 
 
 class Case:
-    """How a writer is opened, for the first time and again, and how its numbers are read."""
+    """How to open a writer, for the first time and again, and how to read its numbers."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -125,7 +125,7 @@ def case(request, tmp_path):
     return request.param(directory)
 
 
-def test_it_takes_every_kind_of_record(case):
+def test_it_accepts_every_kind_of_record(case):
     writer = case.open()
     writer.write(ONE_OF_EACH)
     writer.flush()
@@ -142,7 +142,7 @@ def test_it_keeps_the_order(case):
     assert case.read("train/loss") == [(step, float(step)) for step in range(1, 21)]
 
 
-def test_it_goes_on_where_it_ended(case):
+def test_it_continues_where_it_ended(case):
     for step in (1, 2):
         writer = case.open()
         writer.write_scalar("train/loss", step / 2, step)
@@ -150,7 +150,7 @@ def test_it_goes_on_where_it_ended(case):
     assert case.read("train/loss") == [(1, 0.5), (2, 1.0)]
 
 
-def test_the_convenient_forms_write_records(case):
+def test_the_shortcuts_write_records(case):
     writer = case.open()
     writer.write_config({"lr": 0.1})
     writer.write_scalar("psnr", 30, 7)
@@ -159,7 +159,7 @@ def test_the_convenient_forms_write_records(case):
     assert case.read("psnr") == [(7, 30.0)]
 
 
-def test_numbers_that_are_none_do_not_hurt(case):
+def test_nan_and_infinity_do_no_harm(case):
     writer = case.open()
     writer.write([Scalars({"train/loss": math.nan, "train/norm": math.inf}, 1)])
     writer.write_scalar("train/loss", 0.5, 2)
@@ -167,7 +167,7 @@ def test_numbers_that_are_none_do_not_hurt(case):
     assert case.read("train/loss")[-1] == (2, 0.5)
 
 
-def test_writing_nothing_is_allowed(case):
+def test_an_empty_list_of_records_is_allowed(case):
     writer = case.open()
     writer.write([])
     writer.close()

@@ -42,7 +42,7 @@ readers = set()
 os.open, os.fsync, os.link, os.symlink = open_file, sync, link, link
 
 from hookloop.hooks import *
-from hookloop.hooks._wording import peak_memory
+from hookloop.hooks._wording import format_peak_memory
 from hookloop.parallel.memory import host_memory
 from hookloop.testing import tiny_trainer
 
@@ -55,7 +55,7 @@ def train(**options):
     return outcome.status, outcome.problem, trainer.run.progress.iter, list(outcome.disabled)
 
 print(json.dumps([train(max_epochs=2), train(max_epochs=4, resume=True)]))
-assert peak_memory(torch.device("cpu")) == "?"
+assert format_peak_memory(torch.device("cpu")) == "?"
 assert host_memory()
 """
 

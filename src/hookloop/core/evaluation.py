@@ -98,7 +98,7 @@ class Evaluation:
             self._publish(phase, values)
             live = LiveResults(run.metrics, phase)
             fire(span.after_epoch, run, live)
-            results = live.now()  # With what hooks have put meanwhile.
+            results = live.read()  # With what hooks have put meanwhile.
         fire(span.after, run)
         run.phase, run.stream = was_phase, was_phase
         run.model.train(was_training)

@@ -144,14 +144,14 @@ class Loop:
             self._source().finish()  # has found that there are no more.
         progress.epoch += 1
         progress.stage = "closing"
-        run.metrics.moment = (progress.iter, progress.epoch)
+        run.metrics.stamp = (progress.iter, progress.epoch)
         run.metrics.end_epoch()
         fire(plan.after_train_epoch, run)
         return True
 
     def _begin_iteration(self, batches: list[object]) -> None:
         run, progress = self.run, self.run.progress
-        run.metrics.moment = (progress.iter + 1, progress.epoch)
+        run.metrics.stamp = (progress.iter + 1, progress.epoch)
         run.batch = batches[0]
         if calls := run.plan.before_train_iter:
             fire(calls, run)
@@ -225,7 +225,7 @@ class Loop:
             yield
             return
         before = Randomness.now()
-        with self.run.metrics.repeated():
+        with self.run.metrics.keep_existing():
             yield
         before.restore()
 

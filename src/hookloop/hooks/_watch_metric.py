@@ -1,4 +1,4 @@
-"""`WatchMetric`: the base of hooks that look at one metric each time it is new."""
+"""`WatchMetric`: the base of hooks that watch one metric."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ PHASES = ("train", "val", "test")
 
 
 class WatchMetric(Hook):
-    """Call `look` with a metric's value after each validation that has it, else after each epoch.
+    """Call `look` with each new value of a metric.
 
-    A metric of the validation counts whenever a validation took place, also within an epoch. One of
-    the training counts as the mean of the epoch.
+    For a metric of the validation that is after each validation, also within an epoch. For a metric
+    of the training it is after each epoch, with the mean of the epoch.
 
     Args:
         metric: Name in the metric store, with its phase: ``"val/accuracy"``.
@@ -31,12 +31,14 @@ class WatchMetric(Hook):
         ('val/loss',)
     """
 
-    priority = Priority.LOWEST  # After everybody who might write the metric.
+    priority = Priority.LOWEST  # After all hooks that may put the metric.
 
     def __init__(self, metric: str) -> None:
         if "/" not in metric.strip("/"):
-            phase, sign, rest = metric.partition("_")
-            meant = f"{phase}/{rest}" if sign and phase in PHASES else f"val/{metric.strip('/')}"
+            phase, underscore, rest = metric.partition("_")
+            meant = (
+                f"{phase}/{rest}" if underscore and phase in PHASES else f"val/{metric.strip('/')}"
+            )
             raise HookError(
                 f"{type(self).__name__}: metric={metric!r} has no phase. Did you mean '{meant}'?"
             )
@@ -46,7 +48,7 @@ class WatchMetric(Hook):
         self._looked = False
 
     def look(self, run: Run, value: float) -> None:
-        """Take note of a new value; it may be NaN."""
+        """Handle a new value, which may be NaN."""
         raise NotImplementedError
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
@@ -63,5 +65,6 @@ class WatchMetric(Hook):
         if self.metric.startswith("train/"):
             self.look(run, run.metrics.mean(self.metric))
         elif validated or not self.metric.startswith("val/"):
-            # Of a hook that acts even later: older than this epoch it must not be.
+            # A hook that acts after this one may put it. Without a validation in this epoch, the
+            # newest value of the validation would be an old one.
             self.look(run, run.metrics.latest(self.metric))

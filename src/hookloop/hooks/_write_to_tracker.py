@@ -1,4 +1,4 @@
-"""`WriteToTracker`: the base of the hooks that write to a service, which takes nothing back."""
+"""`WriteToTracker`: the base of hooks that write to a tracking service."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hookloop.every import Every
 from hookloop.hooks._writing import Writing
 from hookloop.runs.files import write_text
 from hookloop.writers.base import Writer
-from hookloop.writers.once import Once
 from hookloop.writers.records import Record, Scalars
+from hookloop.writers.skip_written import SkipWritten
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,84 +21,91 @@ if TYPE_CHECKING:
     from hookloop.core.run import Run
 
 FILE = "trackers.json"
-UNSURE = 30.0
-"""Seconds after which a service has what it was given, also if the process is killed then."""
-MOST = 1000
+DELIVERY_SECONDS = 30.0
+"""Seconds after which a number has reached the service, even if the process is killed then."""
+MAX_SENT = 1000
+"""How many sent records to remember; they are in every checkpoint if they are recent."""
 
 
 class WriteToTracker(Writing):
-    """Send the run's numbers to a tracker, as one run of it and each number once.
+    """Send the numbers of a run to one run of a tracker, each number once.
 
-    The run's directory remembers in ``trackers.json`` which run of the tracker it is, so that a
-    test and every resume continue it, also if there was no checkpoint yet. What a resumed run makes
-    again is not sent again. What a kill may have kept from arriving is in the checkpoint, and is
-    sent then.
+    The file ``trackers.json`` in the run directory holds the id of the tracker's run, so that a
+    test and every resume continue it, even without a checkpoint. A resumed run does not send again
+    what the tracker holds. Numbers that a kill may have lost on the way are in the checkpoint, and
+    the resumed run sends them.
 
-    A subclass names in `target` where the tracker's runs are kept, and gives `run_id` to the
-    writer that it opens.
+    A subclass names the server and project in `target`, and opens its writer with `run_id`.
     """
 
     def __init__(self, every: Every | int | str = 50, metrics: Sequence[str] | None = None) -> None:
         super().__init__(every, metrics)
         self.run_id: str | None = None
         self._is_training = False
-        self._sent: deque[Scalars] = deque(maxlen=MOST)
-        self._unsure: list[Scalars] = []  # Sent shortly before the checkpoint that was resumed.
+        self._sent: deque[Scalars] = deque(maxlen=MAX_SENT)
+        self._undelivered: list[
+            Scalars
+        ] = []  # Sent shortly before the checkpoint that was resumed.
 
     def target(self) -> str:
-        """Name the place, so that another project or server gets a run of its own."""
+        """Return the server and project; with another target, a new run of the tracker starts."""
         raise NotImplementedError
 
     def open_tracker(self, run: Run) -> tuple[Writer, str]:
-        """Make the writer, of `run_id` if it is set, and return it with the id of its run."""
+        """Open the writer, for `run_id` if it is set; return it with the id of its run."""
         raise NotImplementedError
 
     def open(self, run: Run) -> Writer:
-        known = _read(run.dir / FILE)
-        mine = known.get(self.name)
-        self.run_id = mine["run"] if mine and mine["target"] == self.target() else None
+        entries = _read(run.dir / FILE)
+        own = entries.get(self.name)
+        self.run_id = own["run"] if own and own["target"] == self.target() else None
         continues = self.run_id is not None
         writer, self.run_id = self.open_tracker(run)
-        known[self.name] = {"target": self.target(), "run": self.run_id}
-        write_text(run.dir / FILE, json.dumps(known, indent=2) + "\n")
-        return Once(writer) if continues and self._is_training else writer
+        entries[self.name] = {"target": self.target(), "run": self.run_id}
+        write_text(run.dir / FILE, json.dumps(entries, indent=2) + "\n")
+        # A test makes no step again, so that all of its numbers are new.
+        return SkipWritten(writer) if continues and self._is_training else writer
 
     def state_dict(self) -> dict[str, object]:
         now = time()
-        recent = [*self._unsure, *(one for one in self._sent if now - one.time < UNSURE)]
+        # Also those of the last checkpoint: a second one may come before they are sent.
+        recent = [
+            *self._undelivered,
+            *(one for one in self._sent if now - one.time < DELIVERY_SECONDS),
+        ]
         return {"unsure": [[dict(r.values), r.step, r.epoch, r.phase, r.span] for r in recent]}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         rows = cast("Sequence[Sequence[object]]", state.get("unsure", ()))
-        self._unsure = [Scalars(*row) for row in rows]  # type: ignore[arg-type]
+        self._undelivered = [Scalars(*row) for row in rows]  # type: ignore[arg-type]
 
     def before_train(self, run: Run) -> None:
         self._is_training = True
         super().before_train(run)
-        unsure, self._unsure = self._unsure, []
-        if self._writer is not None and unsure:
-            self._hand_over(unsure)
+        undelivered, self._undelivered = self._undelivered, []
+        if self._writer is not None and undelivered:
+            self._send(undelivered)
 
     def after_run(self, run: Run) -> None:
         super().after_run(run)
         self._is_training = False
 
-    def _hand_over(self, records: Sequence[Record]) -> None:
+    def _send(self, records: Sequence[Record]) -> None:
         self._sent += [record for record in records if isinstance(record, Scalars)]
-        super()._hand_over(records)
+        super()._send(records)
 
 
 def _read(path: Path) -> dict[str, dict[str, str]]:
-    """Read which runs of trackers belong to a run; a damaged file counts as none."""
+    """Read the tracker runs of a run; a damaged file counts as empty."""
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
+        entries = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    if not isinstance(known, dict):
+    if not isinstance(entries, dict):
         return {}
     return {
         name: entry
-        for name, entry in known.items()
+        for name, entry in entries.items()
         if isinstance(entry, dict)
         and all(isinstance(entry.get(key), str) for key in ("target", "run"))
     }

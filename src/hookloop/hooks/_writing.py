@@ -1,6 +1,6 @@
-"""`Writing`: the base of all hooks that write the run's numbers: when they are written, and which.
+"""`Writing`: the base of all hooks that write the numbers of a run.
 
-A subclass says in `open` which writer it is. The rest of the way is the same for every backend:
+A subclass returns its writer from `open`. The rest of the path is the same for every backend:
 metric store -> records -> a thread -> writer.
 """
 
@@ -15,7 +15,7 @@ from hookloop.core.hook import Hook, Priority, interval_of, limit
 from hookloop.core.plan import Disabled
 from hookloop.errors import HookError
 from hookloop.every import Every
-from hookloop.metrics.store import EPOCH, stream_of
+from hookloop.metrics.store import EPOCH_STREAM, stream_of
 from hookloop.writers.background import Background
 from hookloop.writers.base import Report, Writer, warn_of_failure
 from hookloop.writers.records import Config, Record, Scalars
@@ -27,17 +27,17 @@ Span = Literal["iter", "epoch"]
 
 
 class Writing(Hook):
-    """Send the run's numbers, and whatever hooks emit, to a writer.
+    """Send the numbers of a run, and the records that hooks emit, to a writer.
 
-    Whatever is put into the metric store is written once, at the next write, with the iteration in
-    which it was put: a mean of what came since the last time, of 100 values at most. Numbers of
+    Each value in the metric store is written once, at the next write, with the iteration in which
+    it was put; several new values are written as their mean, of 100 values at most. Metrics of
     iterations are written at the interval, all others also after each epoch, validation and test,
-    and what is left when the run ends. Between these nothing is read from the device. Writing takes
-    place in a thread. A writer that fails is reported once and switched off; the run continues.
+    and the rest when the run ends. In between nothing is read from the device. Writing happens in a
+    thread. A writer that fails is reported once and switched off; the run continues.
 
     Args:
-        every: How often to write in training, in iterations or time.
-        metrics: Names or patterns of the numbers to write; all when not given.
+        every: Interval in training, in iterations or time.
+        metrics: Names or patterns of the numbers to write; all by default.
     """
 
     priority = Priority.BELOW_NORMAL
@@ -46,20 +46,22 @@ class Writing(Hook):
     def __init__(self, every: Every | int | str = 50, metrics: Sequence[str] | None = None) -> None:
         if isinstance(metrics, str):
             raise HookError(
-                f"{type(self).__name__}: metrics is a list, write metrics=['{metrics}']."
+                f"{type(self).__name__}: metrics must be a list, write metrics=['{metrics}']."
             )
         self.every = interval_of(self, every)
-        self._wanted = tuple(metrics or ())
-        # Learning rates are added when a record is made: nothing produces them before.
-        self.reads = tuple(name for name in self._wanted if not is_rate(name))
+        self._patterns = tuple(metrics or ())
+        # Learning rates are added to a record directly, so that no hook puts them.
+        self.reads = tuple(name for name in self._patterns if not is_learning_rate(name))
         self._writer: Background | None = None
-        self._leaves_open = False  # Whether the writer is the user's to close.
-        self._write_more: Callable[[Run, str], None] | None = None  # What a subclass adds, if any.
+        self._leaves_open = False  # Whether the user closes the writer.
+        self._write_extras: Callable[[Run, str], None] | None = (
+            None  # What a subclass adds, if any.
+        )
         self._phase: Phase = "train"  # The phase that the run was started for.
-        self._rates_at = -1
+        self._rates_written_at = -1
 
     def open(self, run: Run) -> Writer:
-        """Make the writer; called when the run is restored, on the main process only."""
+        """Return the writer; called after the run is restored, in the main process only."""
         raise NotImplementedError
 
     def before_train(self, run: Run) -> None:
@@ -73,14 +75,14 @@ class Writing(Hook):
 
     def after_train_iter(self, run: Run) -> None:
         self._write(run, "iter")
-        if self._write_more is not None:
-            self._write_more(run, "iters")
+        if self._write_extras is not None:
+            self._write_extras(run, "iters")
 
-    @limit("1 epoch")  # An interval in seconds is not meant for these.
+    @limit("1 epoch")  # Without this, an interval in seconds would skip some epochs.
     def after_train_epoch(self, run: Run) -> None:
         self._write_epoch(run)
-        if self._write_more is not None:
-            self._write_more(run, "epochs")
+        if self._write_extras is not None:
+            self._write_extras(run, "epochs")
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         self._write_evaluation(run)
@@ -99,10 +101,10 @@ class Writing(Hook):
         self._write_evaluation(run)
 
     def after_run(self, run: Run) -> None:
-        # Hooks that act later may still put something: the writer is closed after them.
+        # Hooks that act later may still put values, so the writer is closed after them, in `_end`.
         self._write_rest(run)
         if self._writer is not None:
-            if run.is_interrupted:  # The sender of the signal will not wait long.
+            if run.is_interrupted:  # A scheduler that sent the signal soon kills the process.
                 self._writer.hurry()
             self._writer.flush()
 
@@ -115,13 +117,13 @@ class Writing(Hook):
         except OSError as error:
             raise HookError(f"{type(self).__name__} cannot write: {error}") from error
         self._phase = phase
-        self._writer = Background(writer, report=self._reporter(run))
+        self._writer = Background(writer, report=self._make_report(run))
         if run.config:
             self._writer.write([Config(run.config)])
         run.outbox.open(self._writer, partial(self._end, run))
 
     def _end(self, run: Run) -> None:
-        """Write what is left when the last hook has acted, and close the writer."""
+        """Write what is left after the last hook, and close the writer."""
         if self._writer is None:
             return
         self._write_rest(run)
@@ -134,12 +136,12 @@ class Writing(Hook):
         self._writer = None
 
     def _write_rest(self, run: Run) -> None:
-        # A validation that was cut short is made again by the run that resumes.
+        # A resumed run repeats a validation that was cut short, and writes it then.
         is_cut_short = run.requests.validate and self._phase == "train"
         self._write(run, "iter", (lambda name: stream_of(name) == "val") if is_cut_short else None)
 
     def _write_epoch(self, run: Run) -> None:
-        """Write what belongs to an epoch; the numbers of iterations wait for their interval."""
+        """Write the numbers of an epoch; metrics of iterations wait for their interval."""
         self._write(run, "epoch", run.metrics.has_epoch_mean)
 
     def _write_evaluation(self, run: Run) -> None:
@@ -147,40 +149,41 @@ class Writing(Hook):
             self._write(run, "epoch", lambda name: stream_of(name) == "train")
 
     def _write(self, run: Run, span: Span, skip: Callable[[str], bool] | None = None) -> None:
-        """Write what was put since the last time, each number with its own iteration."""
+        """Write the new values, each with its own iteration."""
         if self._writer is None:
             return
         now = (run.progress.iter, run.progress.epoch)
         records: list[Record] = []
-        for moment, values in run.metrics.news(self.name, now, skip).items():
+        for stamp, values in run.metrics.read_new(self.name, now, skip).items():
             groups: dict[tuple[str, str], dict[str, float]] = {}
             for name, value in values.items():
-                groups.setdefault(self._kind(run, name, span), {})[name] = value
-            for (phase, of), group in groups.items():
-                # Learning rates belong to the newest numbers of an iteration, once.
-                is_newest = moment == now and self._rates_at != now[0]
-                if (phase, of) == ("train", "iter") and is_newest:
-                    self._rates_at = now[0]
+                groups.setdefault(self._phase_and_span(run, name, span), {})[name] = value
+            for (phase, group_span), group in groups.items():
+                # Learning rates are written once per iteration, with its newest numbers.
+                is_newest = stamp == now and self._rates_written_at != now[0]
+                if (phase, group_span) == ("train", "iter") and is_newest:
+                    self._rates_written_at = now[0]
                     group.update(learning_rates(run) | group)
                 if chosen := self._choose(group):
-                    records.append(Scalars(chosen, *moment, phase, of))
-        self._hand_over(records)
+                    records.append(Scalars(chosen, *stamp, phase, group_span))
+        self._send(records)
 
-    def _hand_over(self, records: Sequence[Record]) -> None:
+    def _send(self, records: Sequence[Record]) -> None:
         assert self._writer is not None
         self._writer.write(records)
 
-    def _kind(self, run: Run, name: str, span: Span) -> tuple[str, str]:
-        """Return in which phase a number was measured, and what it is a mean over."""
+    def _phase_and_span(self, run: Run, name: str, span: Span) -> tuple[str, str]:
+        """Return the phase that measured a metric, and what it is a mean over."""
         stream = stream_of(name)
         if stream in ("val", "test"):
             return stream, "epoch"
         if stream:
-            return "train", "epoch" if stream == EPOCH else span
+            return "train", "epoch" if stream == EPOCH_STREAM else span
+        # A hook's own metric. A run that only evaluates stays in its phase to the end.
         return run.phase if self._phase == "train" else self._phase, span
 
-    def _reporter(self, run: Run) -> Report:
-        """Return what reports a writer that failed, in whichever thread."""
+    def _make_report(self, run: Run) -> Report:
+        """Return a function that reports a failed writer; it is called in the writer's thread."""
 
         def report(writer: Writer, error: BaseException) -> None:
             warn_of_failure(writer, error)
@@ -190,19 +193,19 @@ class Writing(Hook):
         return report
 
     def _choose(self, values: Mapping[str, float]) -> dict[str, float]:
-        if not self._wanted:
+        if not self._patterns:
             return dict(values)
         return {
             name: value
             for name, value in values.items()
-            if any(matches(name, wanted) for wanted in self._wanted)
+            if any(matches(name, pattern) for pattern in self._patterns)
         }
 
 
 def learning_rates(run: Run) -> dict[str, float]:
-    """Return ``lr`` of the first parameter group; ``lr/<optimizer>`` when there are several.
+    """Return ``lr`` of the first parameter group, or ``lr/<optimizer>`` if there are several.
 
-    A name that a hook puts itself is left to that hook.
+    A name that a hook puts itself is left out.
     """
     several = len(run.optimizers) > 1
     return {
@@ -212,6 +215,6 @@ def learning_rates(run: Run) -> dict[str, float]:
     }
 
 
-def is_rate(name: str) -> bool:
+def is_learning_rate(name: str) -> bool:
     """Return whether a name is that of a learning rate."""
     return name == "lr" or name.startswith("lr/")

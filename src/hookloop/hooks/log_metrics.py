@@ -1,4 +1,4 @@
-"""`LogMetrics`: the run as text, in its own log file."""
+"""`LogMetrics`: the run as lines of text in its log file."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 from hookloop.core.hook import Hook, Priority, interval_of, limit
 from hookloop.every import Every
 from hookloop.hooks._wording import (
-    describe,
-    is_of_training,
-    new_numbers,
-    numbers,
-    own_numbers,
-    peak_memory,
-    place,
-    remaining,
-    rest_numbers,
-    short_names,
+    drop_train_prefix,
+    format_numbers,
+    format_peak_memory,
+    format_training,
+    is_training_metric,
+    read_new,
+    read_new_of_hooks,
+    read_unshown,
     without_times,
 )
 from hookloop.hooks.show_progress import ShowProgress
@@ -35,14 +33,14 @@ class LogMetrics(Hook):
     """Log loss, learning rate, times, remaining time and memory at an interval.
 
     The lines, and the results of epochs and evaluations, are added to the run's ``run.log``, which
-    has warnings and how the run ended in any case.
+    always has the warnings and the end of the run.
 
     Args:
-        every: How often in training, in iterations or time; numbers are means since the last time,
+        every: Interval in training, in iterations or time; numbers are means since the last line,
             of 100 values at most.
         file: Whether to add the lines to ``run.log``.
-        console: Whether to print the lines as well, where the program has not set up logging; by
-            default only when no `ShowProgress` shows the run.
+        console: Whether to print the lines too, if the program has not set up logging; by default
+            only if no `ShowProgress` shows the run.
 
     Example:
         >>> str(LogMetrics(every="1 min").every)
@@ -73,26 +71,26 @@ class LogMetrics(Hook):
             parameters = sum(parameter.numel() for parameter in run.model.parameters())
             self._log("%s  on %s  %d parameters", run.dir, run.device, parameters)
             if run.progress.iter:
-                self._log("going on after iteration %d", run.progress.iter)
+                self._log("continuing after iteration %d", run.progress.iter)
 
     def after_train_iter(self, run: Run) -> None:
         if self._open is not None:
-            recent = short_names(new_numbers(run, self.name))
-            words = (place(run), describe(run, recent), f"eta {remaining(run, recent)}")
-            self._log("%s  memory %s", "  ".join(words), peak_memory(run.device))
+            recent = drop_train_prefix(read_new(run, self.name))
+            line = format_training(run, recent)
+            self._log("%s  memory %s", line, format_peak_memory(run.device))
 
     def after_train_epoch(self, run: Run) -> None:
-        self._say(run, "train")
+        self._log_phase(run, "train")
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
-        self._say(run, "val")
+        self._log_phase(run, "val")
 
     def after_test_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
-        self._say(run, "test")
+        self._log_phase(run, "test")
 
     @limit("1 epoch")
     def after_epoch_profile(self, run: Run) -> None:
-        self._say_rest(run)
+        self._log_rest(run)
 
     def on_exception(self, run: Run, error: BaseException) -> None:
         if self._open is not None:
@@ -101,22 +99,22 @@ class LogMetrics(Hook):
     def after_run(self, run: Run) -> None:
         if self._open is None:
             return
-        self._say_rest(run)
-        # The run itself writes this to its log.
+        self._log_rest(run)
+        # Not to the file: the run itself writes this line there.
         _log.info("%s after iteration %d", run.outcome, run.progress.iter, extra=ELSEWHERE)
         self._open.close()
         self._open = None
 
-    def _say(self, run: Run, phase: str) -> None:
+    def _log_phase(self, run: Run, phase: str) -> None:
         if self._open is not None:
-            skip = run.metrics.has_epoch_mean if phase == "train" else is_of_training
-            shown = run.metrics.stream(phase).short() | own_numbers(run, self.name, skip)
-            self._log_at(run, f"{phase}: {numbers(without_times(shown))}")
+            skip = run.metrics.has_epoch_mean if phase == "train" else is_training_metric
+            shown = run.metrics.stream(phase).short() | read_new_of_hooks(run, self.name, skip)
+            self._log_at(run, f"{phase}: {format_numbers(without_times(shown))}")
 
-    def _say_rest(self, run: Run) -> None:
-        """Log what hooks put after the lines to which it would belong."""
-        if self._open is not None and (rest := rest_numbers(run, self.name)):
-            self._log_at(run, numbers(rest))
+    def _log_rest(self, run: Run) -> None:
+        """Log values that hooks put after their line was written."""
+        if self._open is not None and (rest := read_unshown(run, self.name)):
+            self._log_at(run, format_numbers(rest))
 
     def _log_at(self, run: Run, words: str) -> None:
         self._log("epoch %d  iter %d  %s", run.progress.epoch, run.progress.iter, words)

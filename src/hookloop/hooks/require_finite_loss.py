@@ -82,7 +82,7 @@ class RequireFiniteLoss(Hook):
         """Read the losses since the last check; raise if the last of them are not finite."""
         since = run.progress.iter - self._checked_at
         self._checked_at = run.progress.iter
-        found = run.metrics.after(self._seen, _losses(run))
+        found = run.metrics.values_since(self._seen, _losses(run))
         self._seen = run.metrics.counts(_losses(run))
         for name, values in found.items():
             bad = [index for index, value in enumerate(values) if not isfinite(value)]

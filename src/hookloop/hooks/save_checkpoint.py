@@ -161,7 +161,7 @@ class SaveCheckpoint(Hook):
             before = dict(self._best.scores)  # To return to if the new best cannot be written.
             # Files are named after the metric alone, and so are the scores in a checkpoint.
             values = without_phase(metrics, "val")
-            for metric in self._best.improved(values):
+            for metric in self._best.update(values):
                 self._request_best(run, metric, values, before.get(metric))
 
     def after_train(self, run: Run) -> None:
@@ -241,7 +241,7 @@ class SaveCheckpoint(Hook):
                 metrics={f"val/{name}": value for name, value in metrics.items()},
                 max_wait=self.max_wait,
                 # If the save fails, the score must not stay the best without a file.
-                on_lost=partial(self._best.forget, metric, metrics[metric], before),
+                on_lost=partial(self._best.revert, metric, metrics[metric], before),
             )
         )
 

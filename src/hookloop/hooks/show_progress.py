@@ -10,15 +10,15 @@ from hookloop.core.hook import Hook, Priority, interval_of, limit
 from hookloop.every import Every
 from hookloop.hooks._displays import Display, Lines, choose_display
 from hookloop.hooks._wording import (
-    duration,
-    is_of_training,
-    new_numbers,
-    numbers,
-    of,
-    own_numbers,
-    recent_numbers,
-    rest_numbers,
-    short_names,
+    drop_train_prefix,
+    format_count,
+    format_duration,
+    format_numbers,
+    is_training_metric,
+    read_new,
+    read_new_of_hooks,
+    read_recent,
+    read_unshown,
     sparkline,
     without_times,
 )
@@ -29,20 +29,20 @@ from hookloop.metrics.results import without_phase
 if TYPE_CHECKING:
     from hookloop.core.run import Phase, Run
 
-BEST = 3  # Best metrics named at the end.
+BEST = 3  # How many best metrics the summary shows.
 STYLES = {"completed": "bold green", "stopped": "bold green", "failed": "bold red"}
 
 
 class ShowProgress(Hook):
     """Show bars on a terminal, one updated output in a notebook, and plain lines everywhere else.
 
-    The first and the last lines name the run directory. At the end stand the time, the curve of the
+    The first and the last line name the run directory. The end shows the time, the curve of the
     loss and the best metrics.
 
     Args:
         every: Interval of the plain lines, in iterations or time.
-        file: Where to; the standard output by default.
-        summary: Whether to close with a summary.
+        file: The output; the standard output by default.
+        summary: Whether to end with a summary.
 
     Example:
         >>> str(ShowProgress(every=10).every)
@@ -59,16 +59,16 @@ class ShowProgress(Hook):
         interval = interval_of(self, every)
         self.summary = summary
         self._file = file
-        self._kind = choose_display(file)
-        # Bars look at the clock themselves, which costs less than a schedule in seconds would.
-        self.every = interval if self._kind is Lines else None
+        self._display_class = choose_display(file)
+        # Bars check the clock themselves, which costs less than an interval in seconds.
+        self.every = interval if self._display_class is Lines else None
         self._display: Display | None = None
         self._losses = {"epochs": Curve(), "intervals": Curve()}
         self._best = BestValues()
-        self._before = 0.0
+        self._earlier_seconds = 0.0
         self._began = monotonic()
         self._batches = 0
-        self._trains = False
+        self._has_trained = False
 
     def state_dict(self) -> dict[str, object]:
         return {
@@ -81,38 +81,40 @@ class ShowProgress(Hook):
         for span, curve in cast("Mapping[str, Mapping[str, object]]", state["losses"]).items():
             self._losses[span].load_state_dict(curve)
         self._best.load_state_dict(cast("Mapping[str, object]", state["best"]))
-        self._before = cast("float", state["seconds"])
+        self._earlier_seconds = cast("float", state["seconds"])
 
     def before_run(self, run: Run) -> None:
         if run.world.is_main:
-            self._display = self._kind(self._file)
+            self._display = self._display_class(self._file)
         self._began = monotonic()
-        self._trains = False
+        self._has_trained = False
 
     def before_train(self, run: Run) -> None:
-        self._trains = True
+        self._has_trained = True
         if self._display is not None:
             progress = run.progress
-            again = f", going on after iteration {progress.iter}" if progress.iter else ""
-            self._display.say(f"{run.dir}  on {run.device}{again}", style="bold")
-            self._display.say(f"hooks: {', '.join(hook.name for hook in run.hooks)}", style="dim")
+            again = f", continuing after iteration {progress.iter}" if progress.iter else ""
+            self._display.show_line(f"{run.dir}  on {run.device}{again}", style="bold")
+            self._display.show_line(
+                f"hooks: {', '.join(hook.name for hook in run.hooks)}", style="dim"
+            )
             self._display.start(run)
 
     def after_train_iter(self, run: Run) -> None:
-        if self._display is not None and self._display.is_due():
+        if self._display is not None and self._display.begin_update():
             if isinstance(self._display, Lines):
-                recent = short_names(new_numbers(run, self.name))
-            else:  # They follow so closely that they need a window.
-                recent = recent_numbers(run)
-            self._keep_loss("intervals", recent)
-            self._display.train(run, recent)
+                recent = drop_train_prefix(read_new(run, self.name))
+            else:  # Bars are updated so often that single numbers would flicker: use a window.
+                recent = read_recent(run)
+            self._add_loss("intervals", recent)
+            self._display.show_training(run, recent)
 
     def after_train_epoch(self, run: Run) -> None:
         if self._display is not None:
             means = run.metrics.stream("train").short()
-            self._keep_loss("epochs", means)
-            own = own_numbers(run, self.name, run.metrics.has_epoch_mean)
-            self._say(run, "train", without_times(means) | own)
+            self._add_loss("epochs", means)
+            own = read_new_of_hooks(run, self.name, run.metrics.has_epoch_mean)
+            self._show_phase(run, "train", without_times(means) | own)
 
     def before_val_epoch(self, run: Run) -> None:
         self._batches = 0
@@ -122,12 +124,12 @@ class ShowProgress(Hook):
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         self._best.update(metrics, iter=run.progress.iter, epoch=run.progress.epoch)
-        own = own_numbers(run, self.name, is_of_training)
-        self._say(run, "val", without_phase(metrics, "val") | own)
+        own = read_new_of_hooks(run, self.name, is_training_metric)
+        self._show_phase(run, "val", without_phase(metrics, "val") | own)
 
     @limit("1 epoch")
     def after_epoch_profile(self, run: Run) -> None:
-        self._say_rest(run)
+        self._show_rest(run)
 
     def before_test_epoch(self, run: Run) -> None:
         self._batches = 0
@@ -136,45 +138,45 @@ class ShowProgress(Hook):
         self._evaluate(run)
 
     def after_test_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
-        own = own_numbers(run, self.name)
-        self._say(run, "test", without_phase(metrics, "test") | own)
+        own = read_new_of_hooks(run, self.name)
+        self._show_phase(run, "test", without_phase(metrics, "test") | own)
 
     def after_run(self, run: Run) -> None:
         if self._display is None:
             return
         self._display.stop()
-        self._say_rest(run)
-        if self._trains:
-            self._conclude(run, self._display)
+        self._show_rest(run)
+        if self._has_trained:
+            self._show_summary(run, self._display)
         self._display = None
 
     def _evaluate(self, run: Run) -> None:
         self._batches += 1
-        if self._display is not None and self._display.is_due():
+        if self._display is not None and self._display.begin_update():
             sources = run.val_data if run.phase == "val" else run.test_data
             counts = [source.num_batches for source in sources.values()]
             total = None if None in counts else sum(cast("list[int]", counts))
-            self._display.evaluate(run, self._batches, total)
+            self._display.show_evaluation(run, self._batches, total)
 
-    def _say(self, run: Run, phase: Phase, metrics: Mapping[str, float]) -> None:
+    def _show_phase(self, run: Run, phase: Phase, metrics: Mapping[str, float]) -> None:
         if self._display is not None:
-            self._display.say(f"{_where(run)}  {phase}: {numbers(metrics)}")
+            self._display.show_line(f"{_format_where(run)}  {phase}: {format_numbers(metrics)}")
 
-    def _say_rest(self, run: Run) -> None:
-        """Show what hooks put after the lines to which it would belong."""
-        if self._display is not None and (rest := rest_numbers(run, self.name)):
-            self._display.say(f"{_where(run)}  {numbers(rest)}")
+    def _show_rest(self, run: Run) -> None:
+        """Show values that hooks put after their line was shown."""
+        if self._display is not None and (rest := read_unshown(run, self.name)):
+            self._display.show_line(f"{_format_where(run)}  {format_numbers(rest)}")
 
-    def _keep_loss(self, span: str, values: Mapping[str, float]) -> None:
+    def _add_loss(self, span: str, values: Mapping[str, float]) -> None:
         loss = next((value for name, value in values.items() if name.endswith("loss")), None)
         if loss is not None:
             self._losses[span].add(loss)
 
-    def _conclude(self, run: Run, display: Display) -> None:
+    def _show_summary(self, run: Run, display: Display) -> None:
         outcome, progress = run.outcome, run.progress
-        display.say(
+        display.show_line(
             f"{outcome} after {progress.iter} iterations, {progress.epoch} epochs "
-            f"in {duration(self._seconds())}",
+            f"in {format_duration(self._seconds())}",
             style="bold yellow" if outcome.disabled else STYLES.get(outcome.status, "bold yellow"),
         )
         if not self.summary:
@@ -182,22 +184,22 @@ class ShowProgress(Hook):
         epochs, intervals = (self._losses[span].values for span in ("epochs", "intervals"))
         losses = epochs if len(epochs) > 1 else intervals
         if len(losses) > 1:
-            display.say(f"  loss  {losses[0]:.4g} {sparkline(losses)} {losses[-1]:.4g}")
+            display.show_line(f"  loss  {losses[0]:.4g} {sparkline(losses)} {losses[-1]:.4g}")
         best = self._best.all()
-        ranked = sorted(best, key=lambda name: name.endswith("loss"))  # What was asked for first.
+        ranked = sorted(best, key=lambda name: name.endswith("loss"))  # Losses last.
         for name in ranked[:BEST]:
-            one = best[name]
-            where = f"epoch {one['epoch']}, iteration {one['iter']}"
-            display.say(f"  best  {name} {one['value']:.4g} at {where}")
-        display.say(f"  in    {run.dir}")
+            value = best[name]
+            where = f"epoch {value['epoch']}, iteration {value['iter']}"
+            display.show_line(f"  best  {name} {value['value']:.4g} at {where}")
+        display.show_line(f"  in    {run.dir}")
 
     def _seconds(self) -> float:
-        return self._before + monotonic() - self._began
+        return self._earlier_seconds + monotonic() - self._began
 
 
-def _where(run: Run) -> str:
+def _format_where(run: Run) -> str:
     progress = run.progress
-    where = f"epoch {of(progress.epoch, progress.max_epochs)}"
+    where = f"epoch {format_count(progress.epoch, progress.max_epochs)}"
     if progress.max_epochs is None:
-        where += f"  iter {of(progress.iter, progress.max_iters)}"
+        where += f"  iter {format_count(progress.iter, progress.max_iters)}"
     return where

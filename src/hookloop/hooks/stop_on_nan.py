@@ -13,7 +13,7 @@ from hookloop.data.portable import named_tensors, write_portable
 from hookloop.errors import HookError
 from hookloop.every import Every
 from hookloop.hooks._many_tensors import norms_of
-from hookloop.metrics.finite import Finite
+from hookloop.metrics.finite import FiniteCheck
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -90,7 +90,7 @@ class StopOnNaN(Hook):
         self.dump = dump
         self.phases = tuple(phases)
         self._at_once = self.every == Every(1, "iters")
-        self._seen = Finite[tuple[str, Location, dict[str, object]]]()
+        self._seen = FiniteCheck[tuple[str, Location, dict[str, object]]]()
         self._location = NOWHERE
         self._parts: dict[str, object] = {}
         self._skips_update = False
@@ -158,7 +158,7 @@ class StopOnNaN(Hook):
 
     def _check(self, run: Run) -> bool:
         """Read the numbers kept so far; return whether one is not finite and the run must end."""
-        first = self._seen.first_fault()
+        first = self._seen.take_first_nonfinite()
         if first is None:
             return False
         (name, location, parts), value = first

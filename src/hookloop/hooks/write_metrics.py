@@ -1,4 +1,4 @@
-"""`WriteMetrics`: the run's numbers on disk."""
+"""`WriteMetrics`: the numbers of a run in its directory."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _log = logging.getLogger("hookloop")
 class WriteMetrics(Writing):
     """Write ``metrics.jsonl``, a line per interval, epoch and evaluation, and ``summary.json``.
 
-    Pictures, text and tables that hooks emit become files under ``images``, ``texts`` and
-    ``tables``. A resumed run drops the lines of the iterations that it makes once more.
+    Images, text and tables that hooks emit become files under ``images``, ``texts`` and
+    ``tables``. A resumed run drops the lines of the iterations that it repeats.
 
     Args:
-        every: How often to write in training, in iterations or time; numbers are means since the
-            last time, of 100 values at most.
-        metrics: Names or patterns of the numbers to write; all when not given.
+        every: Interval in training, in iterations or time; numbers are means since the last line,
+            of 100 values at most.
+        metrics: Names or patterns of the numbers to write; all by default.
 
     Example:
         >>> WriteMetrics(every="10 iters").every
@@ -51,23 +51,23 @@ class WriteMetrics(Writing):
         self._evaluated: list[str] = []
         self._best = BestValues()
         self._file: JsonLines | None = None
-        self._known: int | None = None
-        self._earlier = 0.0
+        self._lines_at_checkpoint: int | None = None
+        self._earlier_seconds = 0.0
         self._began = monotonic()
-        self._is_late = False
+        self._is_failing = False
 
     def open(self, run: Run) -> Writer:
         self._file = JsonLines(RunDir(run.dir).metrics_file)
-        return Multi(self._file, MediaFiles(run.dir), report=self._reporter(run))
+        return Multi(self._file, MediaFiles(run.dir), report=self._make_report(run))
 
     def state_dict(self) -> dict[str, object]:
-        if self._writer is not None:  # Else a kill could lose lines that nobody writes again.
+        if self._writer is not None:  # A resume does not repeat lines from before the checkpoint.
             self._writer.flush()
-        lines = self._file.lines if self._file is not None else self._known
+        lines = self._file.lines if self._file is not None else self._lines_at_checkpoint
         return {
             "best": self._best.state_dict(),
             "started": self._started,
-            "seconds": self._seconds(counts=self._trained),
+            "seconds": self._seconds(with_current=self._trained),
             "lines": lines,
         }
 
@@ -75,12 +75,13 @@ class WriteMetrics(Writing):
         check_state(state, {"started": is_text, "lines?": Maybe(is_count)})
         self._best.load_state_dict(cast("Mapping[str, object]", state["best"]))
         self._started = cast("str", state["started"])
-        self._known = cast("int | None", state.get("lines"))
-        self._earlier = self._earlier or cast("float", state.get("seconds", 0.0))
+        self._lines_at_checkpoint = cast("int | None", state.get("lines"))
+        self._earlier_seconds = self._earlier_seconds or cast("float", state.get("seconds", 0.0))
 
     def before_run(self, run: Run) -> None:
         self._started = self._started or _now()
-        self._earlier = trained_seconds(RunDir(run.dir)) or self._earlier
+        # The summary first: it also has the time after the checkpoint.
+        self._earlier_seconds = trained_seconds(RunDir(run.dir)) or self._earlier_seconds
         self._began = monotonic()
         self._trained = False
         self._evaluated = []
@@ -88,7 +89,7 @@ class WriteMetrics(Writing):
     def before_train(self, run: Run) -> None:
         self._trained = True
         if run.world.is_main:
-            self._drop_what_comes_again(run)
+            self._drop_repeated_lines(run)
             self._summarize(run)
         super().before_train(run)
 
@@ -108,46 +109,50 @@ class WriteMetrics(Writing):
         if run.world.is_main:
             self._summarize(run)
 
-    def _drop_what_comes_again(self, run: Run) -> None:
+    def _drop_repeated_lines(self, run: Run) -> None:
         file, done = RunDir(run.dir).metrics_file, run.progress
-        if self._known is not None:
-            keep_first(file, self._known)
-            self._known = None
+        # By count: lines of the checkpoint's own iteration may come before and after it. There
+        # is no count without a checkpoint, or in one of an earlier version.
+        if self._lines_at_checkpoint is not None:
+            keep_first(file, self._lines_at_checkpoint)
+            self._lines_at_checkpoint = None
         else:
             drop_after(file, done.iter, validated=done.validated_at == done.iter)
 
     def _update_summary(self, run: Run) -> None:
-        """Let others see how the run stands; the numbers are written even if they cannot."""
+        """Update the summary for other programs; a problem must not stop the numbers."""
         try:
             self._summarize(run, durable=False)
         except OSError as error:
-            if not self._is_late:
+            if not self._is_failing:
                 _log.warning("'%s' cannot be written: %s", RunDir(run.dir).summary_file, error)
-            self._is_late = True
+            self._is_failing = True
         else:
-            self._is_late = False
+            self._is_failing = False
 
-    def _seconds(self, *, counts: bool) -> float:
-        """Return how long the run has taken, pauses not counted; maybe with what is being done."""
-        return self._earlier + (monotonic() - self._began if counts else 0.0)
+    def _seconds(self, *, with_current: bool) -> float:
+        """Return how long the run has taken without pauses, maybe with the time of this process."""
+        return self._earlier_seconds + (monotonic() - self._began if with_current else 0.0)
 
     def _summarize(self, run: Run, *, durable: bool = True) -> None:
         directory = RunDir(run.dir)
         try:
             old = directory.read_summary()
-        except (OSError, ValueError):  # A damaged file is written again.
+        except (OSError, ValueError):  # A damaged file is replaced.
             old = {}
         if old and not (self._trained or self._evaluated):  # A completed run was only loaded.
             return
         summary = {**_outcome(run), "started": self._started}
-        # The evaluation of a run that was trained is no part of its time.
-        seconds = self._seconds(counts=self._trained or not old)
+        # The time of a trained run does not include later evaluations.
+        seconds = self._seconds(with_current=self._trained or not old)
         clock = {"seconds": round(seconds, 3), "written": _now()}
         latest, best = run.metrics.all_latest(), cast("object", self._best.all())
-        if not self._trained and old:  # An evaluation adds its numbers to what the training left.
+        if (
+            not self._trained and old
+        ):  # An evaluation adds its numbers to the summary of the training.
             summary = {key: old.get(key) for key in summary}
             best = old.get("best")
-            # Of the checkpoint's numbers, nothing: they may be older than the summary's.
+            # Not those of the checkpoint, which may be older than the summary.
             latest = {n: v for n, v in latest.items() if n.partition("/")[0] in self._evaluated}
         kept = cast("Mapping[str, float]", old.get("metrics") or {})
         directory.write_summary(
@@ -157,29 +162,29 @@ class WriteMetrics(Writing):
 
 
 def record_disabled(run: Run, *, trains: bool) -> None:
-    """Add the hooks that a run ended without to its summary, should it be this hook itself."""
+    """Add the hooks that were switched off to the summary; one of them may be `WriteMetrics`."""
     directory = RunDir(run.dir)
     try:
         old = directory.read_summary()
-        known = [] if trains else cast("list[object]", old.get("disabled") or [])
-        found = [asdict(one) for one in run.plan.disabled]
-        disabled = [*known, *(one for one in found if one not in known)]
+        earlier = [] if trains else cast("list[object]", old.get("disabled") or [])
+        current = [asdict(hook) for hook in run.plan.disabled]
+        disabled = [*earlier, *(hook for hook in current if hook not in earlier)]
         if disabled != old.get("disabled"):
-            news = _outcome(run) if trains or not old else {}
-            directory.write_summary({**old, **news, "disabled": disabled})
+            outcome = _outcome(run) if trains or not old else {}
+            directory.write_summary({**old, **outcome, "disabled": disabled})
     except (OSError, ValueError) as error:
         _log.warning("'%s' cannot be written: %s", directory.summary_file, error)
 
 
 def _outcome(run: Run) -> dict[str, object]:
-    """Return how a run stands, as the summary has it."""
+    """Return the status of a run, in the form of the summary."""
     outcome = run.outcome
     return {
         "status": outcome.status,
         "reason": outcome.reason,
         "exit_code": outcome.exit_code,
         "problem": outcome.problem,
-        "disabled": [asdict(one) for one in run.plan.disabled],
+        "disabled": [asdict(hook) for hook in run.plan.disabled],
         "ended": _now() if outcome.status != "running" else None,
         "iter": run.progress.iter,
         "epoch": run.progress.epoch,

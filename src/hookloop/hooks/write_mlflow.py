@@ -1,4 +1,4 @@
-"""`WriteMLflow`: the run in MLflow."""
+"""`WriteMLflow`: the numbers of a run in MLflow."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from hookloop.writers.mlflow import MLflow, check_uri
 if TYPE_CHECKING:
     from hookloop.core.run import Run
 
+# How MLflow calls the outcomes of a run; all others are FINISHED.
 STATUS = {"failed": "FAILED", "interrupted": "KILLED"}
 
 
 class WriteMLflow(WriteToTracker):
-    """Write to MLflow: numbers, the config as parameters, pictures and tables as artefacts.
+    """Write to MLflow: numbers, the config as parameters, images and tables as artifacts.
 
-    A test and a resumed run continue the same MLflow run, and what a resume makes again is not sent
-    again.
+    A test and a resumed run continue the same MLflow run. A resume does not send again what MLflow
+    holds.
 
     Args:
-        tracking_uri: A server, ``sqlite:///mlflow.db`` or ``file:<directory>``. By default what
-            ``MLFLOW_TRACKING_URI`` says, otherwise ``mlruns`` in the run directory.
-        every: How often to write in training, in iterations or time.
-        metrics: Names or patterns of the numbers to write; all when not given.
-        experiment: Name of the experiment; made when it is missing.
-        run_name: How MLflow shows the run; the name of the run directory when not given.
+        tracking_uri: A server, ``sqlite:///mlflow.db`` or ``file:<directory>``. By default
+            ``MLFLOW_TRACKING_URI``, or ``mlruns`` in the run directory if that is not set.
+        every: Interval in training, in iterations or time.
+        metrics: Names or patterns of the numbers to write; all by default.
+        experiment: Name of the experiment; created if it is missing.
+        run_name: The name of the run in MLflow; the name of the run directory by default.
 
     Example:
         >>> WriteMLflow(experiment="digits").experiment
@@ -54,22 +55,22 @@ class WriteMLflow(WriteToTracker):
         self._backend: MLflow | None = None
 
     def check_setup(self) -> None:
-        check_uri(self._chosen() or "")
+        check_uri(self._uri() or "")
 
     def target(self) -> str:
-        return f"{self._chosen() or 'mlruns'} {self.experiment}"
+        return f"{self._uri() or 'mlruns'} {self.experiment}"
 
     def open_tracker(self, run: Run) -> tuple[Writer, str]:
         reject_links(run.dir / "mlruns", run.dir)
         self._backend = MLflow(
-            self._chosen() or f"file:{(run.dir / 'mlruns').absolute()}",
+            self._uri() or f"file:{(run.dir / 'mlruns').absolute()}",
             self.experiment,
             run_name=self.run_name or run.dir.name,
             run_id=self.run_id,
         )
         return self._backend, self._backend.run_id
 
-    def _chosen(self) -> str | None:
+    def _uri(self) -> str | None:
         return self.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI")
 
     def after_run(self, run: Run) -> None:

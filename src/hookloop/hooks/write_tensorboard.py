@@ -12,8 +12,8 @@ from hookloop.every import Every
 from hookloop.hooks._writing import Writing
 from hookloop.runs.files import make_folder
 from hookloop.writers.base import Writer, require
-from hookloop.writers.once import Once
 from hookloop.writers.records import Graph, Histogram
+from hookloop.writers.skip_written import SkipWritten
 from hookloop.writers.tensorboard import TensorBoard
 
 if TYPE_CHECKING:
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 class WriteTensorBoard(Writing):
-    """Write TensorBoard events: numbers, learning rates, pictures, text, hyper-parameters.
+    """Write TensorBoard events: numbers, learning rates, images, text, hyper-parameters.
 
-    A resumed run hides the events after the iteration with which it continues.
+    A resumed run hides the events after the iteration from which it continues.
 
     Args:
-        directory: Its name in the run directory, or a path, for ``tensorboard --logdir``.
-        every: How often to write in training, in iterations or time.
-        metrics: Names or patterns of the numbers to write; all when not given.
-        histograms: When to write the distribution of every parameter: in epochs, or in iterations
-            at a multiple of ``every``; never when not given.
-        gradients: Whether that includes the gradients.
+        directory: Name in the run directory, or a path, for ``tensorboard --logdir``.
+        every: Interval in training, in iterations or time.
+        metrics: Names or patterns of the numbers to write; all by default.
+        histograms: Interval of the histograms of all parameters: in epochs, or in iterations as a
+            multiple of ``every``; none by default.
+        gradients: Whether to write histograms of the gradients too.
         graph: Whether to write the graph of the model, drawn with the first batch.
 
     Example:
@@ -54,42 +54,46 @@ class WriteTensorBoard(Writing):
         require("tensorboard", extra="tensorboard", who="WriteTensorBoard")
         super().__init__(every, metrics)
         self.directory = directory
-        self.histograms = None if histograms is None else self._check(histograms)
+        self.histograms = None if histograms is None else self._parse_histograms(histograms)
         self.gradients = gradients
         self.graph = graph
-        self._is_drawn = False
-        self.draws_random_numbers = graph  # Drawing it runs the model, which may draw.
+        self._is_graph_written = False
+        self.draws_random_numbers = (
+            graph  # Drawing the graph runs the model, which may use random numbers.
+        )
         if graph or self.histograms is not None:
-            self._write_more = self._write_graph_and_histograms
+            self._write_extras = self._write_graph_and_histograms
 
     def open(self, run: Run) -> Writer:
         directory = make_folder(run.dir / self.directory, run.dir)
-        # Only a training makes steps again that an earlier part of the run has written.
+        # Only a training repeats steps that an earlier part of the run has written.
         if run.phase != "train" or not any(directory.glob("*tfevents*")):
             return TensorBoard(directory)
-        return Once(TensorBoard(directory, purge_step=run.progress.iter + 1))
+        return SkipWritten(TensorBoard(directory, purge_step=run.progress.iter + 1))
 
     def state_dict(self) -> dict[str, object]:
-        if self._writer is not None:  # Else a kill could lose events that nobody writes again.
+        if self._writer is not None:  # A resume does not repeat events from before the checkpoint.
             self._writer.flush()
         return {}
 
     def _write_graph_and_histograms(self, run: Run, unit: str) -> None:
-        self._draw(run)
+        self._write_graph(run)
         self._write_histograms(run, unit)
 
-    def _draw(self, run: Run) -> None:
-        if self._writer is None or not self.graph or self._is_drawn:
+    def _write_graph(self, run: Run) -> None:
+        if self._writer is None or not self.graph or self._is_graph_written:
             return
-        self._is_drawn = True
+        self._is_graph_written = True
         batch = run.batch
         inputs = cast("Sequence[object]", batch)[0] if is_pair(batch) else batch
-        # In this thread: the model must not change while it is drawn.
+        # In this thread, because the model must not change while it is drawn.
         self._writer.write_now([Graph(run.model, inputs)])
 
     def _write_histograms(self, run: Run, unit: str) -> None:
-        due = self.histograms
-        if self._writer is None or due is None or due.unit != unit or not due.due(run.progress):
+        interval = self.histograms
+        if self._writer is None or interval is None or interval.unit != unit:
+            return
+        if not interval.due(run.progress):
             return
         step = run.progress.iter
         for name, parameter in run.model.named_parameters():
@@ -99,16 +103,17 @@ class WriteTensorBoard(Writing):
                 records.append(Histogram(f"gradients/{path}", parameter.grad, step))  # type: ignore[arg-type]
             self._writer.write(records)
 
-    def _check(self, histograms: Every | int | str) -> Every:
+    def _parse_histograms(self, histograms: Every | int | str) -> Every:
         try:
             wanted = Every.parse(histograms)
         except ValueError as error:
             raise HookError(f"WriteTensorBoard: histograms: {error}") from error
         every = cast("Every", self.every)
+        # It is checked when the hook is called, which is at ``every`` only.
         fits = every.unit == "iters" and wanted.count % every.count == 0
         if wanted.unit == "seconds" or (wanted.unit == "iters" and not fits):
             raise HookError(
-                f"WriteTensorBoard: histograms='{wanted}' must be epochs, or iterations at a "
-                f"multiple of every='{every}'."
+                f"WriteTensorBoard: histograms='{wanted}' must be in epochs, or in iterations as "
+                f"a multiple of every='{every}'."
             )
         return wanted

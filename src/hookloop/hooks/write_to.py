@@ -1,4 +1,4 @@
-"""`WriteTo`: the run's numbers to a writer of the user's own."""
+"""`WriteTo`: the numbers of a run in a writer of your own."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class WriteTo(Writing):
-    """Send the run's numbers, and whatever hooks emit, to a writer of your own.
+    """Send the numbers of a run, and the records that hooks emit, to a writer of your own.
 
-    Whatever is put into the metric store is written once, at the next write, with the iteration in
-    which it was put: a mean of what came since the last time, of 100 values at most. Writing takes
-    place in a thread. A writer that fails is reported once and switched off; the run continues.
+    Each value in the metric store is written once, at the next write, with the iteration in which
+    it was put; several new values are written as their mean, of 100 values at most. Writing happens
+    in a thread. A writer that fails is reported once and switched off; the run continues.
 
     Args:
-        writer: A writer, which is flushed when the run ends and stays open; or a function that
-            makes one from the run, which is closed then.
-        every: How often to write in training, in iterations or time.
-        metrics: Names or patterns of the numbers to write; all when not given.
+        writer: A writer, which is flushed when the run ends and stays open; or a function of the
+            run that returns one, which is closed when the run ends.
+        every: Interval in training, in iterations or time.
+        metrics: Names or patterns of the numbers to write; all by default.
 
     Example:
         >>> from hookloop.writers import JsonLines
@@ -40,8 +40,9 @@ class WriteTo(Writing):
         metrics: Sequence[str] | None = None,
     ) -> None:
         super().__init__(every, metrics)
-        self._given = writer
+        self._writer_or_factory = writer
         self._leaves_open = isinstance(writer, Writer)
 
     def open(self, run: Run) -> Writer:
-        return self._given if isinstance(self._given, Writer) else self._given(run)
+        writer = self._writer_or_factory
+        return writer if isinstance(writer, Writer) else writer(run)

@@ -1,4 +1,4 @@
-"""`WriteTrackio`: the run in trackio."""
+"""`WriteTrackio`: the numbers of a run in trackio."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class WriteTrackio(WriteToTracker):
-    """Write to trackio, the local-first tracker: numbers, pictures, histograms, text, tables.
+    """Write to trackio, the local-first tracker: numbers, images, histograms, text, tables.
 
-    A test and a resumed run continue the same trackio run, and what a resume makes again is not
-    sent again. Trackio keeps all projects in one directory, which the environment variable
-    ``TRACKIO_DIR`` names. A name that another run has there gets a number.
+    A test and a resumed run continue the same trackio run. A resume does not send again what
+    trackio holds. Trackio keeps all projects in one directory, which the environment variable
+    ``TRACKIO_DIR`` names. If another run there has the same name, a number is added.
 
     Args:
         project: The project that ``trackio show --project`` opens.
-        every: How often to write in training, in iterations or time.
-        metrics: Names or patterns of the numbers to write; all when not given.
-        run_name: How trackio shows the run; the name of the run directory when not given.
+        every: Interval in training, in iterations or time.
+        metrics: Names or patterns of the numbers to write; all by default.
+        run_name: The name of the run in trackio; the name of the run directory by default.
         options: Further arguments of ``trackio.init``: ``group``, ``space_id``.
 
     Example:
@@ -52,7 +52,7 @@ class WriteTrackio(WriteToTracker):
         return f"{self.options.get('space_id', '')}/{self.project}"
 
     def open_tracker(self, run: Run) -> tuple[Writer, str]:
-        # Trackio continues a run by its name, which another directory may have as well.
+        # Trackio finds a run by its name, and another run directory may have the same name.
         name = self.run_id or free_name(self.project, self.run_name or run.dir.name)
         writer = Trackio(self.project, run_name=name, config=run.config, **self.options)
         return writer, writer.run_name

@@ -1,4 +1,4 @@
-"""`WriteWandb`: the run in Weights & Biases."""
+"""`WriteWandb`: the numbers of a run in Weights & Biases."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ MODES = ("online", "offline", "disabled")
 
 
 class WriteWandb(WriteToTracker):
-    """Write to Weights & Biases: numbers, pictures, histograms, text, tables and the config.
+    """Write to Weights & Biases: numbers, images, histograms, text, tables and the config.
 
-    A test and a resumed run continue the same wandb run, and what a resume makes again is not sent
-    again. Its files are in the run directory; offline, each part of the run has a folder there, and
+    A test and a resumed run continue the same wandb run. A resume does not send again what wandb
+    holds. Its files are in the run directory; offline, each part of the run has a folder there, and
     ``wandb sync`` joins them to one run.
 
     Args:
-        project: The project; wandb's default when not given.
-        every: How often to write in training, in iterations or time.
-        metrics: Names or patterns of the numbers to write; all when not given.
-        mode: ``"offline"`` keeps everything on disk, for ``wandb sync`` later; by default what
-            the environment says.
-        run_name: How wandb shows the run; the name of the run directory when not given.
+        project: The project; wandb's default if not given.
+        every: Interval in training, in iterations or time.
+        metrics: Names or patterns of the numbers to write; all by default.
+        mode: ``"offline"`` keeps everything on disk, for ``wandb sync`` later; from the environment
+            by default.
+        run_name: The name of the run in wandb; the name of the run directory by default.
         options: Further arguments of ``wandb.init``: ``entity``, ``group``, ``tags``, ``notes``.
 
     Example:
@@ -51,7 +51,7 @@ class WriteWandb(WriteToTracker):
     ) -> None:
         if mode is not None and mode not in MODES:
             hint = nearest(mode, MODES)
-            raise HookError(f"WriteWandb: mode={mode!r}: write {', '.join(MODES)}.{hint}")
+            raise HookError(f"WriteWandb: mode={mode!r} must be one of {', '.join(MODES)}.{hint}")
         require("wandb", extra="wandb", who="WriteWandb")
         super().__init__(every, metrics)
         self.project = project

@@ -1,1 +1,1 @@
-"""Numbers of a run: kept where they were computed until somebody reads them."""
+"""The numbers of a run, kept on the device that computed them until they are read."""

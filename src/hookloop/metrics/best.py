@@ -1,4 +1,4 @@
-"""The best value that each metric has had, for metrics whose name tells what better means."""
+"""The best value of each metric, for metrics whose name shows whether more or less is better."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hookloop.metrics.rule import is_better, rule_of
 
 
 class Best(TypedDict):
-    """A value and when it was reached."""
+    """A value, and the iteration and epoch that reached it."""
 
     value: float
     iter: int
@@ -17,7 +17,7 @@ class Best(TypedDict):
 
 
 class BestValues:
-    """Keeps the best of each metric; a tie keeps the older one, and NaN is never best.
+    """The best value of each metric so far; a tie keeps the older one, and NaN is never best.
 
     >>> best = BestValues()
     >>> best.update({"val/loss": 0.5}, iter=10, epoch=1)
@@ -30,20 +30,21 @@ class BestValues:
         self._best: dict[str, Best] = {}
 
     def update(self, values: Mapping[str, float], *, iter: int, epoch: int) -> None:
-        """Take the values of one evaluation."""
+        """Compare the values of one evaluation with the best so far."""
         for name, value in values.items():
-            rule, known = rule_of(name), self._best.get(name)
-            if rule and is_better(value, known["value"] if known else None, rule):
+            rule, best = rule_of(name), self._best.get(name)
+            # Without a rule a "best" would be a guess, which a summary must not show as a fact.
+            if rule and is_better(value, best["value"] if best else None, rule):
                 self._best[name] = {"value": value, "iter": iter, "epoch": epoch}
 
     def all(self) -> dict[str, Best]:
-        """Return the best of each metric."""
+        """Return the best value of each metric."""
         return dict(self._best)
 
     def state_dict(self) -> dict[str, object]:
-        """Return them as plain values."""
+        """Return plain values, for a checkpoint."""
         return {name: dict(best) for name, best in self._best.items()}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Take back what `state_dict` returned."""
-        self._best = {name: cast("Best", dict(cast("Best", one))) for name, one in state.items()}
+        """Restore what `state_dict` returned."""
+        self._best = {name: cast("Best", dict(cast("Best", best))) for name, best in state.items()}

@@ -1,4 +1,4 @@
-"""What a confusion matrix tells: precision, recall, F1, accuracy, specificity."""
+"""The confusion matrix, and its scores: precision, recall, F1, accuracy, specificity."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SCORES = ("precision", "recall", "f1", "specificity")
 def confusion_matrix(
     targets: NDArray[np.int64], predictions: NDArray[np.int64], num_classes: int | None = None
 ) -> NDArray[np.int64]:
-    """Count pairs: rows are the true classes, columns the predicted ones.
+    """Count pairs of classes: rows are the true ones, columns the predicted ones.
 
-    Targets below zero mark positions that do not count, as in torch's losses.
+    Targets below zero mark positions to ignore, as ``ignore_index`` does in torch's losses.
 
     >>> confusion_matrix(np.array([0, 1, 1, -100]), np.array([0, 1, 0, 1]))
     array([[1, 0],
@@ -29,7 +29,7 @@ def confusion_matrix(
     """
     if targets.shape != predictions.shape:
         raise MetricError(
-            f"There are {targets.size} targets but {predictions.size} predictions of a class."
+            f"There are {targets.size} targets but {predictions.size} predicted classes."
         )
     counted = targets >= 0
     targets, predictions = targets[counted], predictions[counted]
@@ -39,12 +39,13 @@ def confusion_matrix(
         raise MetricError(f"Class {seen - 1} occurs, but there are {num_classes} classes.")
     if predictions.min(initial=0) < 0:
         raise MetricError("A predicted class is below zero.")
+    # One number per pair of classes, so that a single pass counts all of them.
     pairs = np.bincount(targets * size + predictions, minlength=size * size)
     return pairs.reshape(size, size).astype(np.int64)
 
 
 def class_scores(matrix: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
-    """Compute each score for each class; a share of nothing is 0.
+    """Compute each score for each class; a share of nothing is 0, as in scikit-learn.
 
     >>> class_scores(np.array([[1, 0], [1, 1]]))["recall"]
     array([1. , 0.5])
@@ -62,10 +63,10 @@ def class_scores(matrix: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
 
 
 def average_scores(matrix: NDArray[np.int64], average: Average) -> dict[str, float]:
-    """Bring the scores of all classes to one number each.
+    """Average each score over the classes.
 
-    ``macro`` takes the mean over the classes that occur, ``weighted`` weighs them by how often they
-    are true, ``micro`` counts all decisions together and ``binary`` looks at class 1 alone.
+    ``macro`` is the mean over the classes that occur, ``weighted`` weights each class by how often
+    it is true, ``micro`` counts all decisions together, and ``binary`` is the score of class 1.
     """
     if average == "binary":
         if len(matrix) > 2:
@@ -75,6 +76,7 @@ def average_scores(matrix: NDArray[np.int64], average: Average) -> dict[str, flo
     scores = class_scores(matrix)
     if average == "micro":
         right, total, size = np.trace(matrix), matrix.sum(), len(matrix)
+        # A wrong decision is one false positive and one false negative, so these three are equal.
         share = float(right / total) if total else 0.0
         wrong = total - right
         negatives = total * (size - 1)
@@ -95,7 +97,7 @@ def average_scores(matrix: NDArray[np.int64], average: Average) -> dict[str, flo
 
 
 def accuracy(matrix: NDArray[np.int64]) -> float:
-    """Return the share of right decisions."""
+    """Return the share of correct decisions."""
     total = matrix.sum()
     return float(np.trace(matrix) / total) if total else 0.0
 

@@ -1,4 +1,4 @@
-"""A curve of bounded length, however many values come."""
+"""A curve of bounded length for any number of values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LENGTH = 400
 
 
 class Curve:
-    """Keeps values at even distances; when there are too many, every other one goes.
+    """Values at even distances; when there are too many, every other one is removed.
 
     Args:
         length: How many values to keep at most.
@@ -30,14 +30,15 @@ class Curve:
 
     @property
     def values(self) -> list[float]:
-        """What is kept, and the newest value in any case."""
+        """The values that are kept, and always the newest one."""
         is_kept = (self._count - 1) % self._distance == 0
         return [*self._kept] if is_kept or not self._count else [*self._kept, self._newest]
 
     def add(self, value: float) -> None:
-        """Take the next value."""
+        """Add the next value."""
         if self._count % self._distance == 0:
             self._kept.append(value)
+            # Every other one goes, and not the oldest: the curve must show the whole run.
             if len(self._kept) > self.length:
                 self._kept = self._kept[::2]
                 self._distance *= 2
@@ -45,7 +46,7 @@ class Curve:
         self._newest = value
 
     def state_dict(self) -> dict[str, object]:
-        """Return plain values."""
+        """Return plain values, for a checkpoint."""
         return {
             "kept": list(self._kept),
             "distance": self._distance,
@@ -54,7 +55,7 @@ class Curve:
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Take back what `state_dict` returned."""
+        """Restore what `state_dict` returned."""
         self._kept = list(cast("list[float]", state["kept"]))
         self._distance = cast("int", state["distance"])
         self._count = cast("int", state["count"])

@@ -1,4 +1,4 @@
-"""Numbers that must be finite: kept on their device, and read together."""
+"""A check that numbers are finite, which reads many of them in one copy."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from torch import Tensor
 Label = TypeVar("Label")
 
 
-class Finite(Generic[Label]):
-    """Scalars under labels, until somebody asks which of them was the first to be NaN or infinite.
+class FiniteCheck(Generic[Label]):
+    """Labelled scalars that wait on their device until they are checked together.
 
-    >>> seen = Finite[str]()
+    >>> seen = FiniteCheck[str]()
     >>> for step, number in enumerate((1.0, float("inf"), float("nan"))):
     ...     seen.add(f"step {step}", torch.tensor(number))
-    >>> seen.first_fault(), seen.first_fault()
+    >>> seen.take_first_nonfinite(), seen.take_first_nonfinite()
     (('step 1', inf), None)
     """
 
@@ -25,19 +25,20 @@ class Finite(Generic[Label]):
         self._values: list[Tensor] = []
 
     def add(self, label: Label, value: Tensor) -> None:
-        """Keep a detached scalar; nothing is read."""
+        """Add a detached scalar; nothing is read from its device."""
         self._labels.append(label)
         self._values.append(value)
 
-    def first_fault(self) -> tuple[Label, float] | None:
-        """Read what was kept, in one copy, and begin anew."""
+    def take_first_nonfinite(self) -> tuple[Label, float] | None:
+        """Read all scalars and forget them; return the first that is NaN or infinite, if any."""
         labels, values = self._labels, self._values
         self._labels, self._values = [], []
         if not values:
             return None
         numbers = torch.stack([value.to(values[0].device) for value in values])
-        faults = numbers.isfinite().logical_not()
-        if not faults.any():
+        nonfinite = numbers.isfinite().logical_not()
+        # One flag is read in the usual case; the labels are searched only when there is a problem.
+        if not nonfinite.any():
             return None
-        first = faults.tolist().index(True)
+        first = nonfinite.tolist().index(True)
         return labels[first], float(numbers[first])

@@ -1,7 +1,7 @@
-"""Metrics of an evaluation: a callable per batch, or an object that accumulates.
+"""Metrics of an evaluation: a function of one batch, or an object that accumulates.
 
-A callable is averaged over samples, so that a short last batch counts for what it is. An object
-with ``update``, ``compute`` and ``reset`` (torchmetrics) is asked once, at the end.
+A function is averaged over samples, so that a short last batch has less weight. An object with
+``update``, ``compute`` and ``reset`` (torchmetrics) is computed once, at the end.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ MetricFunction = Callable[[Any, Any], Value]
 
 @runtime_checkable
 class Accumulating(Protocol):
-    """What torchmetrics objects offer."""
+    """The interface of torchmetrics objects."""
 
     def update(self, output: Any, targets: Any, /) -> None:  # noqa: ANN401 - the user's
-        """Take one batch."""
+        """Add one batch."""
 
     def compute(self) -> object:
         """Return a scalar, or a mapping from names to scalars."""
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Forget all batches."""
 
 
 Metric = MetricFunction | Accumulating
@@ -46,7 +46,7 @@ class Meters:
                 metric.reset()
 
     def update(self, output: object, targets: object, samples: int) -> None:
-        """Take the output and targets of one batch."""
+        """Add the output and targets of one batch."""
         for name, metric in self._metrics.items():
             if isinstance(metric, Accumulating):
                 metric.update(output, targets)
@@ -54,7 +54,7 @@ class Meters:
                 self.add(name, metric(output, targets), samples)
 
     def add(self, name: str, value: object, weight: Weight) -> None:
-        """Take a number of one batch, to be averaged over samples or what else counts."""
+        """Add a number of one batch, to be averaged by weight: samples, tokens or pixels."""
         if isinstance(value, Tensor):
             if value.numel() != 1:
                 raise MetricError(
@@ -68,6 +68,7 @@ class Meters:
             )
         mean = self._means.get(name)
         if mean is None:
+            # Only a weight on a device needs the sums of `WeightedMean`; a series is cheaper.
             mean = self._means[name] = WeightedMean() if isinstance(weight, Tensor) else Series()
         if isinstance(mean, Series):
             mean.add(value, float(weight))
@@ -75,7 +76,7 @@ class Meters:
             mean.add(value, weight)
 
     def compute(self) -> dict[str, Value]:
-        """Return every metric of the stream; tensors are not read yet."""
+        """Return every metric of the stream; tensors are not read from their device."""
         results: dict[str, Value] = {name: mean.mean() for name, mean in self._means.items()}
         for name, metric in self._metrics.items():
             if isinstance(metric, Accumulating):
@@ -84,7 +85,7 @@ class Meters:
 
 
 def _named(name: str, result: object) -> dict[str, Value]:
-    """Spread a metric that computes several numbers over names; without a name its own keys do."""
+    """Give each number of a metric a name; a metric without a name uses its own keys."""
     if isinstance(result, Mapping):
         prefix = f"{name}/" if name else ""
         return {f"{prefix}{key}": cast("Value", value) for key, value in result.items()}

@@ -1,4 +1,4 @@
-"""Exact mean and variance of numbers that come in parts."""
+"""The exact mean and variance of numbers that arrive in parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class Moments:
-    """Mean and variance per channel, joined from parts without loss of precision.
+    """Mean and variance per channel, combined from parts without loss of precision.
 
     >>> moments = Moments()
     >>> for part in torch.arange(6.0).reshape(3, 2, 1):
@@ -22,7 +22,8 @@ class Moments:
         self._squares: Tensor = torch.zeros(())
 
     def add(self, values: Tensor) -> None:
-        """Take a part; its second dimension counts the channels."""
+        """Add a part; its second dimension is the channels."""
+        # MPS has no double precision.
         dtype = torch.float32 if values.device.type == "mps" else torch.float64
         flat = values.detach().to(dtype).transpose(0, 1).flatten(1)
         count, mean = flat.shape[1], flat.mean(1)
@@ -30,11 +31,12 @@ class Moments:
         if not self.count:
             self.count, self.mean, self._squares = count, mean, squares
             return
+        # Chan et al.: subtracting squares of large means would lose most digits.
         total, distance = self.count + count, mean - self.mean
         self._squares = self._squares + squares + distance.square() * (self.count * count / total)
         self.mean = self.mean + distance * (count / total)
         self.count = total
 
     def variance(self) -> Tensor:
-        """Return the unbiased variance; that of a single number is 0."""
+        """Return the unbiased variance; 0 for a single number."""
         return self._squares / max(self.count - 1, 1)

@@ -1,4 +1,4 @@
-"""The metrics of one phase, by their full names."""
+"""The metrics of one phase by full name, such as ``val/loss``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Default = TypeVar("Default")
 
 
 class Results(dict[str, float]):
-    """Numbers of one phase by full name: ``val/loss``. A look-up may leave out the phase.
+    """Numbers of one phase by full name: ``val/loss``. A look-up may omit the phase.
 
     >>> results = Results("val", {"val/loss": 0.5})
     >>> results, results["loss"], "loss" in results, results.get("accuracy")
@@ -38,7 +38,7 @@ class Results(dict[str, float]):
     def __contains__(self, name: object) -> bool:
         return dict.__contains__(self, name) or dict.__contains__(self, f"{self.phase}/{name}")
 
-    # `dict.get` asks neither of the two methods above.
+    # `dict.get` calls neither of the two methods above.
     @overload
     def get(self, name: str, default: None = None, /) -> float | None: ...
     @overload
@@ -52,7 +52,7 @@ class Results(dict[str, float]):
         return self[name]
 
     def short(self) -> dict[str, float]:
-        """Return the numbers without their phase, as people read them in a line about it.
+        """Return the numbers without their phase, for a line that names the phase already.
 
         >>> Results("val", {"val/loss": 0.5}).short()
         {'loss': 0.5}
@@ -61,7 +61,7 @@ class Results(dict[str, float]):
 
 
 def without_phase(metrics: Mapping[str, float], phase: str) -> dict[str, float]:
-    """Return metrics by the names that they have within a phase.
+    """Return metrics by their names within a phase.
 
     >>> without_phase({"val/loss": 0.5}, "val")
     {'loss': 0.5}
@@ -70,12 +70,12 @@ def without_phase(metrics: Mapping[str, float], phase: str) -> dict[str, float]:
 
 
 class LiveResults(MutableMapping[str, float]):
-    """The results of an evaluation as they stand in the metric store now.
+    """A live view of the results of an evaluation in the metric store.
 
-    Hooks at ``after_val_epoch`` and ``after_test_epoch`` receive it. What an earlier hook put there
-    is in it too, so that no hook has to ask the store again. A number that is set here replaces
-    that of the evaluation in the store, and so reaches every hook and writer. A number that is
-    deleted here is hidden from later hooks and from the caller; the store keeps it.
+    Hooks at ``after_val_epoch`` and ``after_test_epoch`` receive it. It includes what earlier hooks
+    put, so that no hook has to read the store itself. Setting a number replaces it in the store,
+    and so reaches every hook and writer. Deleting a number hides it from later hooks and from the
+    caller; the store keeps it.
     """
 
     def __init__(self, store: MetricStore, phase: str) -> None:
@@ -83,36 +83,36 @@ class LiveResults(MutableMapping[str, float]):
         self._phase = phase
         self._hidden: set[str] = set()
 
-    def now(self) -> Results:
-        """Read all of them, in one copy from the device."""
+    def read(self) -> Results:
+        """Read all numbers, in one copy from the device."""
         results = self._store.stream(self._phase)
         for name in self._hidden:
             results.pop(name, None)
         return results
 
     def __getitem__(self, name: str) -> float:
-        return self.now()[name]
+        return self.read()[name]
 
     def __setitem__(self, name: str, value: float) -> None:
-        full = self._full(name)
+        full = self._full_name(name)
         self._hidden.discard(full)
         self._store.replace(full, value)
 
     def __delitem__(self, name: str) -> None:
         _ = self[name]  # Raises if there is no such number.
-        self._hidden.add(self._full(name))
+        self._hidden.add(self._full_name(name))
 
-    def _full(self, name: str) -> str:
+    def _full_name(self, name: str) -> str:
         return name if name.startswith(f"{self._phase}/") else f"{self._phase}/{name}"
 
     def __contains__(self, name: object) -> bool:
-        return name in self.now()
+        return name in self.read()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.now())
+        return iter(self.read())
 
     def __len__(self) -> int:
-        return len(self.now())
+        return len(self.read())
 
     def __repr__(self) -> str:
-        return repr(dict(self.now()))
+        return repr(dict(self.read()))

@@ -1,4 +1,4 @@
-"""Whether a metric is better when it is greater or when it is less, told from its name."""
+"""Whether more or less of a metric is better, inferred from its name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 
 Rule = Literal["greater", "less"]
 
+# The keys of MMEngine's CheckpointHook, and the names of our own classification metrics.
 GREATER_KEYS = (
     "acc", "top", "AR@", "auc", "precision", "mAP", "mDice", "mIoU", "mAcc", "aAcc", "recall", "f1",
     "specificity",
@@ -21,7 +22,9 @@ def rule_of(
     greater_keys: Sequence[str] = GREATER_KEYS,
     less_keys: Sequence[str] = LESS_KEYS,
 ) -> Rule | None:
-    """Infer the rule as `infer_rule` does, but let the end of a name decide before its parts.
+    """Infer the rule as `infer_rule` does, but check the end of a name before its other parts.
+
+    ``top5_error`` contains ``top``, of which more is better, but is an error.
 
     >>> rule_of("val/top5_error"), rule_of("val/top5"), rule_of("val/zebra")
     ('less', 'greater', None)
@@ -38,9 +41,9 @@ def infer_rule(
     greater_keys: Sequence[str] = GREATER_KEYS,
     less_keys: Sequence[str] = LESS_KEYS,
 ) -> Rule | None:
-    """Infer the rule from a metric's name, or return None when the name tells nothing.
+    """Infer the rule from a metric's name as MMEngine does, or return None if no key matches.
 
-    A key that equals the name decides before one that is part of it, and greater before less.
+    A key that equals the name comes before one that is part of it, and greater before less.
 
     >>> infer_rule("val/accuracy"), infer_rule("val/loss"), infer_rule("val/zebra")
     ('greater', 'less', None)
@@ -58,7 +61,7 @@ def infer_rule(
 
 
 def nearest_metric(name: str) -> str:
-    """Return a sentence that suggests a usual name for a misspelt one, or nothing.
+    """Return a sentence that suggests a usual name for a misspelled one, or an empty text.
 
     >>> nearest_metric("val/acuracy"), nearest_metric("val/zebra")
     (" Did you mean 'val/accuracy'?", '')
@@ -69,7 +72,7 @@ def nearest_metric(name: str) -> str:
 
 
 def is_better(new: float, old: float | None, rule: Rule) -> bool:
-    """Tell whether a value beats the best so far; ties keep the older, NaN never wins.
+    """Return whether a value beats the best so far; a tie keeps the older, NaN never wins.
 
     >>> (
     ...     is_better(0.5, None, "less"),
@@ -78,6 +81,6 @@ def is_better(new: float, old: float | None, rule: Rule) -> bool:
     ... )
     (True, False, False)
     """
-    if new != new:
+    if new != new:  # NaN. It must not become the first best either: nothing would ever beat it.
         return False
     return old is None or (new > old if rule == "greater" else new < old)

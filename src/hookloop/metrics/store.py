@@ -1,7 +1,7 @@
 """The metric store: named values waiting to be read.
 
-A tensor stays on its device until its number is needed; reading several names costs one copy. What
-is kept is bounded: a window of recent values and the sums of the current epoch.
+A tensor stays on its device until its number is needed, and reading several names costs one copy.
+Memory is bounded: a window of recent values and the sums of the current epoch.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from hookloop.errors import MetricError, nearest
 from hookloop.metrics.results import Results
 from hookloop.metrics.series import (
     WINDOW,
-    Moment,
     Series,
+    Stamp,
     Value,
     read_all,
     read_last,
@@ -25,29 +25,29 @@ from hookloop.metrics.series import (
     smooth_all,
 )
 
-EPOCH = "train_epoch"
+EPOCH_STREAM = "train_epoch"
 """The stream of the means over whole training epochs: ``train_epoch/loss``."""
 
-STREAMS = ("train", EPOCH, "val", "test")
-"""What the engine writes; a name that begins with none of these is a hook's own."""
+STREAMS = ("train", EPOCH_STREAM, "val", "test")
+"""The streams of the engine; a name in none of them is a hook's own."""
 
 
-PLACE = ("time", "phase", "span", "iter", "epoch")
-"""What every record has besides its numbers, and no number can be called."""
+RECORD_KEYS = ("time", "phase", "span", "iter", "epoch")
+"""Keys that every record has besides its numbers, so that no metric can have such a name."""
 
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.strip("/ "):
         raise MetricError(f"{name!r} is not the name of a metric: write text, such as 'val/loss'.")
-    if name in PLACE:
+    if name in RECORD_KEYS:
         raise MetricError(
-            f"A metric cannot be called '{name}', which every record has already: write "
+            f"A metric cannot be called '{name}', a key that every record has already: write "
             f"'train/{name}', for example."
         )
 
 
 def stream_of(name: str) -> str:
-    """Return the stream of a name; empty for a hook's own.
+    """Return the stream of a name; empty for a name of a hook's own.
 
     >>> stream_of("val/accuracy"), stream_of("knn/accuracy"), stream_of("quality")
     ('val', '', '')
@@ -66,17 +66,17 @@ class MetricStore:
     (0.3, {'train/loss': 0.4})
 
     Attributes:
-        moment: The iteration and the epoch that what is put belongs to. The loop sets it: within an
-            iteration it is the one that is being made.
+        stamp: The iteration and epoch that new values belong to. The loop sets it; within an
+            iteration it is the number that this iteration will have when it is completed.
     """
 
     def __init__(self) -> None:
-        self.moment: Moment = (0, 0)
+        self.stamp: Stamp = (0, 0)
         self._series: dict[str, Series] = {}
-        self._is_repeated = False
+        self._keeps_existing = False
 
     def series(self, name: str) -> Series:
-        """Return the series of a name, made when it is new."""
+        """Return the series of a name; create it if the name is new."""
         found = self._series.get(name)
         if found is None:
             _check_name(name)
@@ -85,14 +85,14 @@ class MetricStore:
 
     def put(self, name: str, value: Value | int, weight: float = 1.0) -> None:
         """Record a number; a tensor is copied on its device and not read."""
-        if self._is_repeated and name in self:
+        if self._keeps_existing and name in self:
             return
         if isinstance(value, Tensor):
             if value.numel() != 1:
                 raise MetricError(
                     f"'{name}' is a tensor of shape {tuple(value.shape)}: put a scalar."
                 )
-            # A copy, since the caller may go on to change the tensor in place.
+            # A copy, since the caller may change the tensor in place later.
             value = value.detach().clone().reshape(())
         else:
             try:
@@ -101,10 +101,10 @@ class MetricStore:
                 raise MetricError(f"'{name}' is {value!r}: put a number.") from error
         series = self.series(name)
         series.add(value, weight)
-        series.at = self.moment
+        series.stamp = self.stamp
 
     def replace(self, name: str, value: Value | int) -> None:
-        """Record a number in the place of the one that was put last in the current epoch.
+        """Replace the number that was put last in the current epoch, or record a first one.
 
         >>> store = MetricStore()
         >>> store.put("val/loss", 0.5)
@@ -119,24 +119,27 @@ class MetricStore:
             self.put(name, value)
 
     @contextmanager
-    def repeated(self) -> Iterator[None]:
-        """Record only what has no value yet, while hooks act again as they did before a resume.
+    def keep_existing(self) -> Iterator[None]:
+        """Ignore values for names that have one, within this context.
+
+        For a resume in the middle of an epoch: its hooks act again at the points that the run has
+        passed, and what they put is in the checkpoint already.
 
         >>> store = MetricStore()
         >>> store.put("size", 5)
-        >>> with store.repeated():
+        >>> with store.keep_existing():
         ...     store.put("size", 6)
         >>> store.latest("size")
         5.0
         """
-        self._is_repeated = True
+        self._keeps_existing = True
         try:
             yield
         finally:
-            self._is_repeated = False
+            self._keeps_existing = False
 
     def names(self) -> list[str]:
-        """List the names that have a value."""
+        """Return the names that have a value."""
         return [name for name, series in self._series.items() if not series.is_empty]
 
     def __contains__(self, name: object) -> bool:
@@ -147,101 +150,103 @@ class MetricStore:
 
     def latest(self, name: str) -> float:
         """Read the newest value of a name."""
-        return float(self._known(name).latest)
+        return float(self._require(name).latest)
 
     def mean(self, name: str) -> float:
         """Read the mean of a name over the current epoch."""
-        series = self._known(name)
+        series = self._require(name)
         read_all([series])
         return float(series.mean())
 
     def smooth(self, names: Iterable[str], window: int = WINDOW) -> dict[str, float]:
-        """Read the means of several names over their last ``window`` values, in one copy."""
+        """Read the mean of the last ``window`` values of several names, in one copy."""
         chosen = list(names)
-        means = smooth_all([self._known(name) for name in chosen], [window] * len(chosen))
+        means = smooth_all([self._require(name) for name in chosen], [window] * len(chosen))
         return dict(zip(chosen, means, strict=True))
 
     def stream(self, name: str) -> Results:
-        """Read the epoch means of everything that was put under ``name/``, in one copy."""
-        chosen = self._current(name)
+        """Read the mean over the current epoch of all names of a stream, in one copy."""
+        chosen = self._names_of_epoch(name)
         read_all([self._series[full] for full in chosen])
         return Results(name, {full: float(self._series[full].mean()) for full in chosen})
 
     def recent(self, name: str, window: int = WINDOW) -> dict[str, float]:
-        """Read the means of the last ``window`` values instead, by full name, in one copy.
+        """Read the mean of the last ``window`` values of all names of a stream, in one copy.
 
-        What was put in earlier epochs only, such as a statistic of those, is left out.
+        Names without a value in the current epoch are left out, such as statistics of the last one.
         """
-        return self.smooth(self._current(name), window)
+        return self.smooth(self._names_of_epoch(name), window)
 
     def counts(self, names: Iterable[str]) -> dict[str, int]:
-        """Count the values that were ever put under some names."""
+        """Count all values that were put so far under some names."""
         return {name: self._series[name].count for name in names if name in self}
 
-    def after(self, seen: Mapping[str, int], names: Iterable[str]) -> dict[str, list[float]]:
-        """Read what was put under some names since `counts` returned ``seen``, in one copy.
+    def values_since(
+        self, counts: Mapping[str, int], names: Iterable[str]
+    ) -> dict[str, list[float]]:
+        """Read the values that were put under some names since `counts`, in one copy.
 
-        Of each name `WINDOW` values at most; a name without any is left out. Nothing is noted in
-        the store, whose state does not depend on who has looked at it.
+        At most `WINDOW` values of each name; a name without new values is left out. The store does
+        not change, so that a hook which only observes leaves no trace in checkpoints.
         """
-        new = {name: count - seen.get(name, 0) for name, count in self.counts(names).items()}
+        new = {name: count - counts.get(name, 0) for name, count in self.counts(names).items()}
         chosen = {name: min(WINDOW, count) for name, count in new.items() if count > 0}
         read = read_last([self._series[name] for name in chosen], list(chosen.values()))
         return dict(zip(chosen, read, strict=True))
 
-    def others(self) -> dict[str, float]:
-        """Read the newest values of the names that are in none of the engine's streams."""
+    def latest_of_hooks(self) -> dict[str, float]:
+        """Read the newest value of each name that is in none of the engine's streams."""
         names = [name for name in self.names() if not stream_of(name)]
         return self.smooth(names, 1)
 
-    def news(
-        self, reader: str, now: Moment, skip: Callable[[str], bool] | None = None
-    ) -> dict[Moment, dict[str, float]]:
-        """Read what was put since the reader did this last, by full name, in one copy.
+    def read_new(
+        self, reader: str, now: Stamp, skip: Callable[[str], bool] | None = None
+    ) -> dict[Stamp, dict[str, float]]:
+        """Read the values that are new to a reader, by stamp and full name, in one copy.
 
-        A value is the mean of what came, of `WINDOW` values at most, and stands under the moment of
-        the last of them; the moments are in order.
+        Each number is the mean of the new values of its name, of `WINDOW` at most, under the stamp
+        of the last of them. The stamps are in order.
 
         Args:
-            reader: Who reads; each gets everything once.
-            now: The current moment.
-            skip: Which names the reader leaves for a later time.
+            reader: A name for the reader; each reader gets every value once.
+            now: The current stamp.
+            skip: Returns whether to leave a name for a later read.
         """
         chosen: dict[str, Series] = {}
         windows: list[int] = []
         for name, series in self._series.items():
             if series.is_empty or (skip is not None and skip(name)):
                 continue
-            if new := series.count_new(reader):
+            if new := series.mark_read(reader):
                 chosen[name] = series
                 windows.append(new if new < WINDOW else WINDOW)
         means = smooth_all(list(chosen.values()), windows)
-        found: dict[Moment, dict[str, float]] = {now: {}}
-        current = found[now]
+        found: dict[Stamp, dict[str, float]] = {now: {}}
+        current = found[now]  # First, since nearly all numbers belong here.
         for (name, series), mean in zip(chosen.items(), means, strict=True):
-            at = series.at
-            # After: an iteration that failed was not completed. Of the same iteration: its last
-            # batch also ended the epoch, which the others of its numbers know.
-            if at is None or at[0] >= now[0]:
+            stamp = series.stamp
+            # A later iteration: it failed and was not completed. The same iteration under another
+            # epoch: its last batch also ended the epoch, and its numbers belong together.
+            if stamp is None or stamp[0] >= now[0]:
                 current[name] = mean
             else:
-                found.setdefault(at, {})[name] = mean
+                found.setdefault(stamp, {})[name] = mean
         if not current:
             del found[now]
         return found if list(found) == [now] else dict(sorted(found.items()))
 
-    def settle(self) -> None:
-        """Take everything so far for read, by every reader."""
+    def mark_all_read(self) -> None:
+        """Mark all values as read, by every reader."""
         for series in self._series.values():
-            series.settle()
+            series.mark_all_read()
 
-    def put_at(self, iteration: int) -> dict[str, float]:
-        """Read the newest value of every name whose newest is of this iteration."""
+    def latest_at(self, iteration: int) -> dict[str, float]:
+        """Read the newest value of each name that was put in this iteration."""
         latest = self.all_latest()
         return {
             name: value
             for name, value in latest.items()
-            if (at := self._series[name].at) is None or at[0] == iteration
+            if (stamp := self._series[name].stamp) is None or stamp[0] == iteration
         }
 
     def all_latest(self) -> dict[str, float]:
@@ -251,36 +256,39 @@ class MetricStore:
         return dict(zip(names, values, strict=True))
 
     def end_epoch(self) -> None:
-        """Put the means of the training epoch under names of their own; nothing is read."""
-        for name in self._current("train"):
-            self.put(f"{EPOCH}/{name.removeprefix('train/')}", self._series[name].mean())
+        """Put the mean of each training metric into `EPOCH_STREAM`; nothing is read."""
+        for name in self._names_of_epoch("train"):
+            self.put(f"{EPOCH_STREAM}/{name.removeprefix('train/')}", self._series[name].mean())
 
     def has_epoch_mean(self, name: str) -> bool:
-        """Return whether a name is one of iterations, of which an epoch mean was put."""
-        return name.startswith("train/") and f"{EPOCH}/{name.removeprefix('train/')}" in self
+        """Return whether a name is a training metric that has an epoch mean."""
+        return name.startswith("train/") and f"{EPOCH_STREAM}/{name.removeprefix('train/')}" in self
 
     def start_epoch(self, stream: str) -> None:
-        """Begin the epoch means of a stream again."""
+        """Start the epoch means of a stream again."""
         for name, series in self._series.items():
             if name.startswith(f"{stream}/"):
                 series.start_epoch()
 
     def state_dict(self) -> dict[str, object]:
-        """Return every series as plain numbers; the size does not grow with the run."""
-        held = {name: series for name, series in self._series.items() if not series.is_empty}
-        read_all(list(held.values()))
-        return {name: series.state_dict() for name, series in held.items()}
+        """Return every series as plain numbers, for a checkpoint of bounded size."""
+        filled = {name: series for name, series in self._series.items() if not series.is_empty}
+        read_all(list(filled.values()))
+        return {name: series.state_dict() for name, series in filled.items()}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Take back what `state_dict` returned; series handed out before stay valid."""
+        """Restore what `state_dict` returned."""
+        # In place: the loop and hooks hold the series that `series` has returned.
         for name, series in state.items():
             self.series(name).load_state_dict(cast("Mapping[str, object]", series))
 
-    def _current(self, stream: str) -> list[str]:
+    def _names_of_epoch(self, stream: str) -> list[str]:
         prefix = f"{stream}/"
-        return [n for n, one in self._series.items() if n.startswith(prefix) and one.is_current]
+        return [
+            n for n, series in self._series.items() if n.startswith(prefix) and series.is_current
+        ]
 
-    def _known(self, name: str) -> Series:
+    def _require(self, name: str) -> Series:
         if name not in self:
             listed = ", ".join(sorted(self.names())) or "none yet"
             raise MetricError(

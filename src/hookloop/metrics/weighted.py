@@ -1,4 +1,4 @@
-"""A mean over parts that do not count alike; nothing is read from the device for it."""
+"""A weighted mean whose values and weights may stay on a device."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from torch import Tensor
 from hookloop.metrics.series import Value
 
 Weight = Tensor | float
-"""What a batch counts for: its samples, or what a step counted, such as tokens or valid pixels."""
+"""The weight of a batch: its samples, or what a step counted, such as tokens or valid pixels."""
 
 
 class WeightedMean:
-    """A mean of values, each with a weight; a value of weight 0 is left out, even if it is NaN.
+    """A weighted mean; a value of weight 0 is left out, even if it is NaN.
 
     >>> mean = WeightedMean()
     >>> mean.add(1.0, 8)
@@ -27,12 +27,13 @@ class WeightedMean:
         self._dtype: torch.dtype | None = None
 
     def add(self, value: Value, weight: Weight) -> None:
-        """Take a value."""
+        """Add a value with its weight."""
         if isinstance(value, Tensor):
             self._dtype = value.dtype
             value = _wide(value.detach())
         if isinstance(weight, Tensor):
             weight = _wide(weight)
+            # On the device, since `if weight` would wait for it; and NaN times 0 would be NaN.
             value = torch.where(weight == 0, 0.0, value)
         if isinstance(weight, Tensor) or weight:
             self._sum = self._sum + value * weight
@@ -48,4 +49,5 @@ class WeightedMean:
 
 
 def _wide(value: Tensor) -> Tensor:
+    # A sum in half precision would soon overflow. MPS has no double precision.
     return value.to(torch.float32 if value.device.type == "mps" else torch.float64)

@@ -8,7 +8,7 @@ from hookloop.core.hook import FunctionHook, Hook
 from hookloop.core.loop import Loop
 from hookloop.core.plan import Plan
 from hookloop.core.points import PointTable
-from hookloop.metrics.store import EPOCH
+from hookloop.metrics.store import EPOCH_STREAM
 from hookloop.trainer.inputs import produced_names
 
 
@@ -84,4 +84,8 @@ def _epoch_means(names: Iterable[str]) -> set[str]:
     >>> _epoch_means(["train/loss", "val/loss"])
     {'train_epoch/loss'}
     """
-    return {f"{EPOCH}/{name.removeprefix('train/')}" for name in names if name.startswith("train/")}
+    return {
+        f"{EPOCH_STREAM}/{name.removeprefix('train/')}"
+        for name in names
+        if name.startswith("train/")
+    }

@@ -177,7 +177,7 @@ class Session:
                 restore_gradients(run.optimizers, checkpoint.get("gradients"), label)
                 self._saver.resumed(run, label)
             else:  # What the checkpoint had not written yet is the training's to write.
-                run.metrics.settle()
+                run.metrics.mark_all_read()
 
     def _close_writers(self) -> None:
         """Write what hooks put until the last moment, and add it to the outcome."""

@@ -101,7 +101,7 @@ def restore(
                 run.val_data[name].load_reading_state(cast("Mapping[str, object]", state))
     with restoring("metrics", label):
         run.metrics.load_state_dict(_part(checkpoint, "metric_store", label))
-    run.metrics.moment = (run.progress.iter, run.progress.epoch)
+    run.metrics.stamp = (run.progress.iter, run.progress.epoch)
     _restore_hooks(run, _part(checkpoint, "hooks", label), label)
     if "side_randomness" in checkpoint:  # Versions before 0.2 did not know of any.
         with restoring("random numbers of hooks", label):
@@ -140,7 +140,7 @@ def _randomness(checkpoint: Mapping[str, object], label: str, rank: int) -> Rand
 
 def current_metrics(run: Run) -> dict[str, float]:
     """Return the metrics of the iteration just completed; an earlier validation is left out."""
-    latest = run.metrics.put_at(run.progress.iter)
+    latest = run.metrics.latest_at(run.progress.iter)
     current = {n: v for n, v in latest.items() if not n.startswith(("val/", "test/"))}
     if run.progress.validated_at == run.progress.iter:
         current |= run.metrics.stream("val")

@@ -1,7 +1,7 @@
 """Writers: each sends records to one backend. They know nothing of hooks.
 
-A writer of your own is a subclass of `Writer`; `hookloop.hooks.WriteTo` feeds it. The names below
-are imported when they are first used.
+Subclass `Writer` for a backend of your own; `hookloop.hooks.WriteTo` sends it the numbers of a run.
+The names below are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _MODULES = {
     "Trackio": "trackio",
     "Wandb": "wandb",
     "Writer": "base",
-}  # All other names are records.
+}  # All other names are in `records`.
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""A writer that lets another one do its work in a thread."""
+"""A writer that runs another writer in a thread."""
 
 from __future__ import annotations
 
@@ -12,33 +12,30 @@ from hookloop.writers.base import Report, Writer, warn_of_failure
 from hookloop.writers.records import Record
 
 Item = list[Record] | threading.Event | None
-"""What waits: records, a mark that tells how far the thread is, or the end."""
+"""An entry of the queue: records, an event to set when the thread gets there, or None to stop."""
 
 PATIENCE = 60.0
-"""Seconds that a run waits for a writer that does not move, before it goes on without it."""
+"""Seconds without progress after which a run continues without the writer."""
 
-HURRIED = 10.0
-"""Seconds that a run which a signal has ended waits for a writer, whether it moves or not."""
+HURRIED_PATIENCE = 10.0
+"""Seconds for which a run that was ended by a signal waits for its writer, in any case."""
 
 PAUSE = 0.2
-"""Seconds for which records gather before the thread takes them."""
+"""Seconds between two looks at the queue."""
 
 
 class Background(Writer):
     """Writes in a thread of its own, in order, and never raises.
 
-    The thread looks after a pause whether records have come; to wake it for each would cost the
-    caller far more than writing, because the two change places at the interpreter's lock. The queue
-    is bounded: when it is full, the caller waits, so that nothing is lost and memory does not grow.
-    A writer that fails, or does not move for a minute, is reported once and left out from then on.
-    The thread ends with `close`. Opening the writer stays with the caller; closing it, in a thread
-    again, is waited for as long as a write.
+    The queue is bounded: when it is full, the caller waits, so that nothing is lost and memory does
+    not grow. A writer that fails, or makes no progress for a minute, is reported once and switched
+    off. The caller opens the writer; `close` ends the thread and closes the writer.
 
     Args:
-        writer: Who does the work.
-        size: How many calls may wait.
-        patience: Seconds to wait for a writer that does not move.
-        report: Called, once, if the writer fails.
+        writer: The writer that does the work.
+        size: How many calls may wait in the queue.
+        patience: Seconds to wait for a writer that makes no progress.
+        report: Called once, if the writer fails.
     """
 
     def __init__(
@@ -58,7 +55,7 @@ class Background(Writer):
         self._room = threading.Semaphore(size)
         self._wake = threading.Event()
         self._report = report
-        # What the thread reports belongs to the run that starts it.
+        # With the context of the caller: what the thread logs belongs to the run that starts it.
         self._thread = threading.Thread(
             target=copy_context().run,
             args=(self._work,),
@@ -68,40 +65,44 @@ class Background(Writer):
         self._thread.start()
 
     def write(self, records: Iterable[Record]) -> None:
-        """Hand records over, and return at once."""
+        """Put records into the queue, and return at once."""
         listed = list(records)
         if listed and not self.failed:
-            self._hand_over(listed)
+            self._enqueue(listed)
 
     def write_now(self, records: Iterable[Record]) -> None:
-        """Write in the caller's thread, after all that waits: for records that are still alive."""
+        """Write in the caller's thread, after everything in the queue.
+
+        For records that may still change, such as a `Graph` with its model.
+        """
         self.flush()
         self._attempt(lambda: self.writer.write(records))
 
     def flush(self) -> None:
-        """Wait until everything handed over so far is written."""
+        """Wait until everything in the queue is written."""
         reached = threading.Event()
-        if not self.failed and self._hand_over(reached):
+        if not self.failed and self._enqueue(reached):
             self._wait_for(reached.wait)
 
     def hurry(self) -> None:
-        """Wait little from now on: the run was asked to end."""
-        self._is_hurried, self.patience = True, min(self.patience, HURRIED)
+        """Wait only briefly from now on, because the process was asked to end."""
+        self._is_hurried, self.patience = True, min(self.patience, HURRIED_PATIENCE)
 
     def stop(self) -> bool:
-        """Write what waits and end the thread; tell whether that succeeded."""
-        if self._hand_over(None):
-            if self.failed:  # It writes nothing more; if it hangs, it was waited for already.
+        """Write everything in the queue and end the thread; return whether it has ended."""
+        if self._enqueue(None):
+            if self.failed:  # It writes nothing more. If it hangs, we have waited for it already.
                 self._thread.join(min(self.patience, 1.0))
             else:
-                self._wait_for(self._ends_within)
+                self._wait_for(self._joins_within)
         return not self._thread.is_alive()
 
     def close(self) -> None:
-        """Write what waits, end the thread and close the writer."""
+        """Write everything in the queue, end the thread and close the writer."""
         if not self.stop():
-            return
-        # Also after a failure, which was reported: a backend may hold more than files.
+            return  # The thread still uses the writer.
+        # In a thread, since a service may hang here too. Also after a failure: a backend may hold
+        # a connection or a process, which has to be released.
         closing = threading.Thread(
             target=copy_context().run,
             args=(partial(self._attempt, self.writer.close, always=True),),
@@ -114,7 +115,8 @@ class Background(Writer):
             self._fail(TimeoutError(f"closing it took more than {self.patience:g} seconds"))
 
     def _wait_for(self, comes_within: Callable[[float], bool]) -> None:
-        """Wait for something as long as the writer moves; give it up otherwise."""
+        """Wait for something as long as the writer makes progress, and give up otherwise."""
+        # A slow writer with a long queue is not stuck: each write that is done grants more time.
         done = -1
         while not self.failed and done != self._done:
             done = self._done
@@ -124,18 +126,21 @@ class Background(Writer):
                 break
         self._give_up()
 
-    def _ends_within(self, seconds: float) -> bool:
+    def _joins_within(self, seconds: float) -> bool:
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
-    def _hand_over(self, item: Item) -> bool:
+    def _enqueue(self, item: Item) -> bool:
+        # Full: wake the thread at once instead of waiting for its next look.
         if not self._room.acquire(blocking=False):
             self._wake.set()
             if not self._room.acquire(timeout=self.patience):
                 self._give_up()
                 return False
         self._queue.append(item)
-        if not isinstance(item, list):  # Somebody waits for this.
+        # Only if a caller waits. Waking the thread for every record would cost the caller far more
+        # than the writing itself: the two threads would take turns at the interpreter's lock.
+        if not isinstance(item, list):
             self._wake.set()
         return True
 
@@ -160,11 +165,11 @@ class Background(Writer):
             return
         try:
             action()
-        except Exception as error:  # noqa: BLE001 - reported, and the writer is left out
+        except Exception as error:  # noqa: BLE001 - reported, and the writer is switched off
             self._fail(error)
 
     def _give_up(self) -> None:
-        what = "it took more than" if self._is_hurried else "nothing moved for"
+        what = "it took more than" if self._is_hurried else "it made no progress for"
         self._fail(TimeoutError(f"{what} {self.patience:g} seconds"))
 
     def _fail(self, error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""`Writer`: the one interface of all backends."""
+"""`Writer`: the interface of all backends."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _log = logging.getLogger("hookloop")
 
 
 class Writer(ABC):
-    """Sends records to one backend, in the order given.
+    """Sends records to one backend, in their order.
 
-    A kind of record that a backend has no place for is left out. A writer may raise; who holds it
-    decides what that means for the run (`Background` and `Multi` go on without it).
+    A writer ignores the kinds of records that its backend cannot show. It may raise an error; its
+    owner decides what that means for the run (`Background` and `Multi` continue without it).
 
     Attributes:
-        name: What warnings call it.
+        name: Its name in warnings.
     """
 
     name: str = "writer"
@@ -43,29 +43,30 @@ class Writer(ABC):
         self.write([Config(config)])
 
     def held(self) -> Mapping[str, int]:
-        """Return the newest step of each name that the backend holds, as far as it tells.
+        """Return the newest step that the backend already holds of each name.
 
-        Under an empty name stands the step up to which it holds all others.
+        A backend that knows only one step for all names returns it under an empty name. A resumed
+        run uses this to send nothing twice.
         """
         return {}
 
     def held_name(self, name: str) -> str:
-        """Return how the backend calls a name."""
+        """Return the backend's own form of a name, as `held` uses it."""
         return name
 
-    def flush(self) -> None:  # noqa: B027 - most backends have nothing to do
-        """Return when everything written so far is out of this process."""
+    def flush(self) -> None:  # noqa: B027 - optional: most backends have nothing to do
+        """Wait until everything written so far has left this process."""
 
     def close(self) -> None:  # noqa: B027 - as above
-        """Send what is left and let the backend go."""
+        """Send what is left and release the backend."""
 
 
 Report = Callable[[Writer, BaseException], None]
-"""Reports a writer that failed."""
+"""A function that reports a writer and the error with which it failed."""
 
 
 def warn_of_failure(writer: Writer, error: BaseException) -> None:
-    """Say, once, that a run goes on without one of its writers."""
+    """Warn that a run continues without one of its writers."""
     _log.warning(
         "The writer '%s' failed and is switched off for the rest of the run: %s: %s",
         writer.name,
@@ -75,10 +76,11 @@ def warn_of_failure(writer: Writer, error: BaseException) -> None:
 
 
 def require(package: str, extra: str, who: str) -> ModuleType:
-    """Import an optional package, or say which command installs it."""
+    """Import an optional package, or raise an error with the command that installs it."""
     try:
         return importlib.import_module(package)
     except ModuleNotFoundError as error:
+        # A package may itself miss another one: name the one that has to be installed.
         missing = (error.name or package).partition(".")[0]
         raise HookError(
             f"{who} needs the package '{missing}', which is not installed: "

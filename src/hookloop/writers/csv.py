@@ -1,4 +1,4 @@
-"""Records as rows of a CSV file."""
+"""`Csv`: numbers as rows of a CSV file."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from hookloop.runs.files import open_to_append, reject_link, write_text
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Record, Scalars
 
-PLACE = ("time", "phase", "iter", "epoch")
-"""The columns that say when a row was measured; the metrics follow them."""
+FIXED_COLUMNS = ("time", "phase", "iter", "epoch")
+"""The columns that show when a row was measured; the metrics follow them."""
 
 
 class Csv(Writer):
-    """Appends a row per moment, under one header; what needs quotes gets them.
+    """Appends a row per record of numbers, under one header.
 
-    A metric that turns up later gets a column of its own: the file is written anew, with the new
-    header and empty fields in the rows before. A file that is there already is continued.
+    A metric that appears later gets a column of its own: the file is rewritten with the new header,
+    and earlier rows have an empty field there. An existing file is continued.
 
     Args:
         path: The file.
-        delimiter: Between two fields.
-        missing: What stands for a metric that a row does not have.
+        delimiter: The character between two fields.
+        missing: The text for a metric that a row does not have.
     """
 
     name = "csv"
@@ -37,17 +37,18 @@ class Csv(Writer):
         reject_link(path)
         rows = self.read()
         self.rows = len(rows)
-        self._columns = list(rows[0]) if rows else [*PLACE]
+        self._columns = list(rows[0]) if rows else [*FIXED_COLUMNS]
         if rows:
-            self._replace(rows)  # Mends a last row that was cut off when the run was killed.
+            self._rewrite(rows)  # Without a last row that was cut off when the run was killed.
         self._file = self._open()
 
     def read(self) -> list[dict[str, str]]:
-        """Return the whole rows that the file holds; empty when it has none."""
+        """Return the complete rows of the file; empty if there is no file."""
         if not self.path.is_file():
             return []
         with self.path.open(encoding="utf-8", newline="") as file:
             text = file.read()
+        # A kill can leave half a row. Text after the last line break is not a row.
         whole = text if text.endswith("\n") else text[: text.rfind("\n") + 1]
         reader = csv.DictReader(io.StringIO(whole, newline=""), delimiter=self.delimiter)
         return [
@@ -56,19 +57,19 @@ class Csv(Writer):
         ]
 
     def keep_first(self, count: int) -> None:
-        """Remove all but the first rows, which are those that a checkpoint knew of.
+        """Remove all but the first rows, which were there when the checkpoint was saved.
 
-        What a test of the run added later stays: it is not made again.
+        Rows that a later test of the run added stay: a resumed training does not repeat the test.
         """
         rows = self.read()
         kept = rows[:count] + [row for row in rows[count:] if row["phase"] == "test"]
         self._file.close()
-        self._replace(kept)
+        self._rewrite(kept)
         self.rows = len(kept)
         self._file = self._open()
 
     def write(self, records: Iterable[Record]) -> None:
-        """Append a row for each moment among the records."""
+        """Append a row for each record of numbers."""
         for record in records:
             if isinstance(record, Scalars):
                 self._append(record)
@@ -87,19 +88,19 @@ class Csv(Writer):
             **record.values,
         }
         new = [name for name in row if name not in self._columns]
-        self._file.flush()
+        self._file.flush()  # Before the file is measured, and before it is read again.
         if new or self.path.stat().st_size == 0:
             self._columns += new
             self._file.close()
-            self._replace(self.read())
+            self._rewrite(self.read())
             self._file = self._open()
-        self._dictionary(self._file).writerow(row)
+        self._row_writer(self._file).writerow(row)
         self.rows += 1
 
-    def _replace(self, rows: Iterable[Mapping[str, object]]) -> None:
-        """Write the file anew, whole or not at all."""
+    def _rewrite(self, rows: Iterable[Mapping[str, object]]) -> None:
+        """Replace the file, in one step: a kill leaves the old or the new one."""
         text = io.StringIO(newline="")
-        writer = self._dictionary(text)
+        writer = self._row_writer(text)
         writer.writeheader()
         writer.writerows(rows)
         write_text(self.path, text.getvalue())
@@ -107,7 +108,7 @@ class Csv(Writer):
     def _open(self) -> TextIO:
         return io.TextIOWrapper(open_to_append(self.path), encoding="utf-8", newline="")
 
-    def _dictionary(self, file: object) -> csv.DictWriter[str]:
+    def _row_writer(self, file: object) -> csv.DictWriter[str]:
         return csv.DictWriter(
             file,  # type: ignore[arg-type]
             self._columns,

@@ -1,4 +1,4 @@
-"""Records as lines of JSON."""
+"""`JsonLines`: numbers as lines of JSON."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _log = logging.getLogger("hookloop")
 
 
 class JsonLines(Writer):
-    """Appends one JSON object per moment; its line is in the file when `write` returns.
+    """Appends one JSON object per record; its line is in the file when `write` returns.
 
-    While the disk is full, lines wait in memory and are written with the next ones. A file that
-    somebody deletes comes back with all of its lines.
+    While the disk is full, lines wait in memory and are written with the next ones. A file that is
+    deleted during the run is restored with all of its lines.
 
     Args:
-        path: The file; made when it is missing, continued when it is there.
+        path: The file; created if it is missing, continued otherwise.
     """
 
     name = "jsonl"
@@ -31,28 +31,29 @@ class JsonLines(Writer):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines = path.read_bytes().count(b"\n") if path.is_file() else 0
+        # Unbuffered: a line is lost only if the machine fails, not if the process is killed.
         self._file = open_to_append(path, buffering=0)
-        self._waiting = b""
-        self._is_late = False
+        self._unwritten = b""
+        self._is_failing = False
 
     def write(self, records: Iterable[Record]) -> None:
         """Append the numbers among the records."""
         for record in records:
             if isinstance(record, Scalars):
-                self._waiting += f"{to_json(_line(record))}\n".encode()
+                self._unwritten += f"{to_json(_line(record))}\n".encode()
         try:
             self._append()
         except OSError as error:
-            if not self._is_late:  # Once, however long the fault lasts.
+            if not self._is_failing:  # Warn once, however long the problem lasts.
                 _log.warning(
-                    "'%s' cannot be written: %s. It is tried again with the next numbers.",
+                    "'%s' cannot be written: %s. The next numbers will try again.",
                     self.path,
                     error,
                 )
-            self._is_late = True
+            self._is_failing = True
 
     def close(self) -> None:
-        """Close the file; raises if something could not be written to the end."""
+        """Close the file; raise if lines are still not written."""
         try:
             self._append()
         finally:
@@ -60,15 +61,17 @@ class JsonLines(Writer):
 
     def _append(self) -> None:
         if has_left(self._file, self.path):
-            self._come_back()
-        while self._waiting:
-            done = self._file.write(self._waiting)
-            self.lines += self._waiting[:done].count(b"\n")
-            self._waiting = self._waiting[done:]
-        self._is_late = False
+            self._reopen()
+        while self._unwritten:
+            # A disk that fills up takes only a part of the bytes.
+            done = self._file.write(self._unwritten)
+            self.lines += self._unwritten[:done].count(b"\n")
+            self._unwritten = self._unwritten[done:]
+        self._is_failing = False
 
-    def _come_back(self) -> None:
-        """Make the file again after it was deleted or moved; what is open can still be read."""
+    def _reopen(self) -> None:
+        """Create the file again after it was deleted or moved."""
+        # POSIX keeps the content of a deleted file as long as it is open.
         old = self._file
         lines = (
             b"" if self.path.exists() else os.pread(old.fileno(), os.fstat(old.fileno()).st_size, 0)
@@ -76,10 +79,8 @@ class JsonLines(Writer):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = open_to_append(self.path, buffering=0)
         old.close()
-        _log.warning(
-            "'%s' was deleted or moved while the run writes it: it is made again.", self.path
-        )
-        self._waiting = lines + self._waiting
+        _log.warning("'%s' was deleted or moved during the run: it is created again.", self.path)
+        self._unwritten = lines + self._unwritten
         self.lines = self.path.read_bytes().count(b"\n")
 
 
@@ -95,12 +96,12 @@ def _line(record: Scalars) -> dict[str, object]:
 
 
 def drop_after(path: Path, iteration: int, *, validated: bool = True) -> None:
-    """Remove the records that a resumed run is going to make once more.
+    """Remove the records that a resumed run will write again.
 
     Args:
         path: The file.
-        iteration: Iterations that the checkpoint had completed.
-        validated: Whether it had the validation after the last of them as well.
+        iteration: The completed iterations of the checkpoint.
+        validated: Whether the checkpoint includes the validation after the last of them.
     """
     if not path.is_file():
         return
@@ -108,7 +109,7 @@ def drop_after(path: Path, iteration: int, *, validated: bool = True) -> None:
     for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
         try:
             record = json.loads(line)
-        except json.JSONDecodeError:  # Half a line: the run was killed while it wrote.
+        except json.JSONDecodeError:  # Half a line: the run was killed while it was writing.
             continue
         again = record.get("iter", 0) == iteration and record.get("phase") == "val"
         if line.endswith("\n") and record.get("iter", 0) <= iteration and (validated or not again):
@@ -117,9 +118,9 @@ def drop_after(path: Path, iteration: int, *, validated: bool = True) -> None:
 
 
 def keep_first(path: Path, count: int) -> None:
-    """Remove all but the first lines, which are those that a checkpoint knew of.
+    """Remove all but the first lines, which were there when the checkpoint was saved.
 
-    What a test of the run added later stays: it is not made again.
+    Lines that a later test of the run added stay: a resumed training does not repeat the test.
     """
     if path.is_file():
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)

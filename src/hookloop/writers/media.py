@@ -1,4 +1,4 @@
-"""Pictures, text and tables as files of the run directory."""
+"""`MediaFiles`: images, text and tables as files in the run directory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hookloop.writers.records import Image, Record, Table, Text
 class MediaFiles(Writer):
     """Writes ``images/<name>/<step>.png``, and likewise ``texts`` (.md) and ``tables`` (.csv).
 
-    What a hook has put into a file of its own is left alone.
+    A record that a hook has saved to a file itself is skipped.
 
     Args:
         directory: The run's directory.
@@ -27,11 +27,12 @@ class MediaFiles(Writer):
         self.directory = directory
 
     def write(self, records: Iterable[Record]) -> None:
-        """Write a file for each record that is one."""
+        """Write a file for each image, text and table."""
         for record in records:
             match record:
                 case Image() if record.file is None:
                     path = self._path("images", record.name, record.step, ".png")
+                    # Not synced to disk: there may be many, and no resume needs one.
                     write_bytes(path, encode_png(record.pixels), durable=False)
                 case Text():
                     path = self._path("texts", record.name, record.step, ".md")
@@ -49,7 +50,7 @@ class MediaFiles(Writer):
 
 
 def safe_name(name: str) -> str:
-    """Turn the name of a record into a path that stays where it belongs.
+    """Turn the name of a record into a relative path that cannot leave its directory.
 
     >>> safe_name("val/sample 3"), safe_name("../../etc")
     ('val/sample_3', 'etc')

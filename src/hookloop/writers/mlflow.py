@@ -1,4 +1,4 @@
-"""Records in MLflow."""
+"""`MLflow`: records in an MLflow run."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from hookloop.writers.base import Writer, require
 from hookloop.writers.pixels import encode_png
 from hookloop.writers.records import Config, Image, Record, Scalars, Table, Text
 
-PARAMS = 100
-"""What MLflow accepts in one request, and below the longest value of a parameter."""
-LONGEST = 500
-
+# Limits of MLflow: parameters in one request, characters of a parameter's value and of a name.
+PARAMS_PER_REQUEST = 100
+LONGEST_VALUE = 500
 LONGEST_NAME = 250
 DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 
@@ -31,13 +30,13 @@ _log = logging.getLogger("hookloop")
 
 
 class MLflow(Writer):
-    """Sends to one MLflow run: metrics, parameters, and artefacts for pictures, text and tables.
+    """Sends to one MLflow run: metrics, parameters, and images, text and tables as artifacts.
 
     Args:
         tracking_uri: A server, a database (``sqlite:///mlflow.db``) or a directory (``file:...``).
-        experiment: Name of the experiment; made when it is missing.
-        run_name: How MLflow shows the run.
-        run_id: The run to go on with; a new one when not given.
+        experiment: Name of the experiment; created if it is missing.
+        run_name: The name of the run in MLflow.
+        run_id: The MLflow run to continue; a new one by default.
     """
 
     name = "mlflow"
@@ -52,16 +51,18 @@ class MLflow(Writer):
     ) -> None:
         self._mlflow = require("mlflow", extra="mlflow", who="MLflow")
         if tracking_uri.startswith("file:"):
-            # MLflow wants to hear that a plain directory is meant, since it prefers a database.
+            # MLflow prefers a database and rejects a plain directory without this variable.
             os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
         self._client = self._mlflow.MlflowClient(tracking_uri=tracking_uri)
         if run_id is None:
-            found = self._client.get_experiment_by_name(experiment)
-            made = found.experiment_id if found else self._client.create_experiment(experiment)
-            run_id = self._client.create_run(made, run_name=run_name).info.run_id
+            existing = self._client.get_experiment_by_name(experiment)
+            experiment_id = (
+                existing.experiment_id if existing else self._client.create_experiment(experiment)
+            )
+            run_id = self._client.create_run(experiment_id, run_name=run_name).info.run_id
         else:
             if tracking_uri.startswith("file:"):
-                _repair(Path(tracking_uri.removeprefix("file:")), run_id)
+                _repair_metrics(Path(tracking_uri.removeprefix("file:")), run_id)
             self._client.update_run(run_id, status="RUNNING")
         self.run_id: str = run_id
         self.status = "FINISHED"
@@ -91,23 +92,23 @@ class MLflow(Writer):
         """Return the newest step of each metric of the run."""
         names = self._client.get_run(self.run_id).data.metrics
         return {
-            name: max(one.step for one in self._client.get_metric_history(self.run_id, name))
+            name: max(point.step for point in self._client.get_metric_history(self.run_id, name))
             for name in names
         }
 
     def held_name(self, name: str) -> str:
-        """Return how MLflow calls a name."""
+        """Return the name of a metric in MLflow."""
         return metric_name(name)
 
     def close(self) -> None:
-        """Mark the run as ended, in the way that ``status`` says."""
+        """End the run with ``status``."""
         self._client.set_terminated(self.run_id, self.status)
 
     def _log_metrics(self, record: Scalars) -> None:
         entities = self._mlflow.entities
-        moment = int(record.time * 1000)
+        milliseconds = int(record.time * 1000)
         metrics = [
-            entities.Metric(metric_name(name), value, moment, record.step)
+            entities.Metric(metric_name(name), value, milliseconds, record.step)
             for name, value in (dict(record.values) | {"epoch": float(record.epoch)}).items()
             if metric_name(name) not in self._rejected
         ]
@@ -117,38 +118,40 @@ class MLflow(Writer):
             self._log_one_by_one(metrics)
 
     def _log_one_by_one(self, metrics: Sequence[Metric]) -> None:
-        """Leave out a metric that the store does not take, and not the others with it."""
+        """Find the metrics that the store rejects, and log the others."""
         failed: dict[str, Exception] = {}
         for metric in metrics:
             try:
                 self._client.log_batch(self.run_id, metrics=[metric])
             except (self._mlflow.MlflowException, OSError) as error:
                 failed[metric.key] = error
-        if len(failed) == len(metrics):  # It is not the names.
+        if len(failed) == len(metrics):  # The problem is the store, not the names.
             raise next(iter(failed.values()))
-        for name, why in failed.items():
-            _log.warning("MLflow does not take the metric '%s', it is left out: %s", name, why)
+        for name, reason in failed.items():
+            _log.warning("MLflow rejects the metric '%s', which is left out: %s", name, reason)
         self._rejected |= set(failed)
 
     def _log_parameters(self, record: Config) -> None:
-        known = self._client.get_run(self.run_id).data.params  # These can never change.
+        # MLflow never lets a parameter change: sending one again with a new value is an error.
+        existing = self._client.get_run(self.run_id).data.params
         params = [
-            self._mlflow.entities.Param(name, str(value)[:LONGEST])
+            self._mlflow.entities.Param(name, str(value)[:LONGEST_VALUE])
             for name, value in record.flat().items()
-            if name not in known
+            if name not in existing
         ]
-        for first in range(0, len(params), PARAMS):
-            self._client.log_batch(self.run_id, params=params[first : first + PARAMS])
+        for first in range(0, len(params), PARAMS_PER_REQUEST):
+            self._client.log_batch(self.run_id, params=params[first : first + PARAMS_PER_REQUEST])
 
     def _log_file(self, name: str, step: int | None, suffix: str, content: bytes) -> None:
+        # MLflow takes artifacts from files only.
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"{step or 0:08d}{suffix}"
             path.write_bytes(content)
             self._client.log_artifact(self.run_id, str(path), name)
 
 
-def _repair(root: Path, run_id: str) -> None:
-    """Remove what a kill left half-written: MLflow could not read the run any more."""
+def _repair_metrics(root: Path, run_id: str) -> None:
+    """Remove half-written lines that a kill has left: MLflow cannot read a run with one."""
     for folder in root.glob(f"*/{run_id}/metrics"):
         for path in [path for path in folder.rglob("*") if path.is_file()]:
             text = path.read_bytes()
@@ -160,7 +163,7 @@ def _repair(root: Path, run_id: str) -> None:
 
 
 def check_uri(uri: str) -> None:
-    """Reject, without a network, a place to which MLflow cannot write."""
+    """Reject a URI that MLflow cannot write to, as far as can be seen without a network."""
     kind, _, path = uri.partition("://")
     if kind.partition("+")[0] in DATABASES:
         for package in ("sqlalchemy", "alembic"):
@@ -174,10 +177,10 @@ def check_uri(uri: str) -> None:
 
 
 def metric_name(name: str) -> str:
-    """Turn a metric's name into one that every store of MLflow takes.
+    """Turn a metric's name into one that every store of MLflow accepts.
 
-    Slashes after the first become points: in a directory a metric cannot be a file and a folder at
-    once, as ``train/loss`` beside ``train/loss/max`` would be.
+    Slashes after the first become dots. A directory store has a file per metric, and ``train/loss``
+    cannot be a file and, for ``train/loss/max``, a folder.
 
     >>> metric_name("train/loss"), metric_name("train/loss/max"), metric_name("val/AR@100")
     ('train/loss', 'train/loss.max', 'val/AR_100')

@@ -1,4 +1,4 @@
-"""Several writers as one."""
+"""`Multi`: several writers as one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hookloop.writers.records import Record
 
 
 class Multi(Writer):
-    """Hands every record to several writers; one that fails is left out, the others go on.
+    """Sends every record to several writers; one that fails is dropped, the others continue.
 
     Args:
-        writers: In the order in which they get each record.
-        report: Called with each one that fails.
+        writers: The writers, in the order in which they get each record.
+        report: Called with each writer that fails.
     """
 
     name = "multi"
@@ -24,7 +24,7 @@ class Multi(Writer):
 
     def write(self, records: Iterable[Record]) -> None:
         """Send records to each writer."""
-        listed = list(records)
+        listed = list(records)  # An iterator would be empty after the first writer.
         self._each(lambda writer: writer.write(listed))
 
     def flush(self) -> None:
@@ -36,7 +36,7 @@ class Multi(Writer):
         self._each(lambda writer: writer.close())
 
     def _each(self, action: Callable[[Writer], None]) -> None:
-        for writer in list(self.writers):
+        for writer in list(self.writers):  # A copy: one that fails is removed.
             try:
                 action(writer)
             except Exception as error:  # noqa: BLE001 - reported, and the writer is dropped

@@ -1,4 +1,4 @@
-"""Pictures as arrays of bytes, and those as PNG files, without a picture library."""
+"""Images as arrays of bytes, and as PNG files, without an image library."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
 
 
 def to_pixels(image: object) -> NDArray[np.uint8]:
-    """Bring a picture to bytes of shape (height, width, channels), in a copy of its own.
+    """Convert an image to bytes of shape (height, width, channels), in a new array.
 
-    A tensor has its channels first, as torch has them, an array last; either may have none. Floats
-    lie between 0 and 1. A matplotlib figure is drawn.
+    A tensor has its channels first, as in torch, an array last; both may have none. Floats are
+    between 0 and 1. A matplotlib figure is drawn.
 
     >>> to_pixels(np.ones((2, 3))).shape
     (2, 3, 1)
@@ -37,7 +37,7 @@ def to_pixels(image: object) -> NDArray[np.uint8]:
         array = np.moveaxis(array, 0, -1)
     if array.ndim != 3 or array.shape[-1] not in CHANNELS:
         raise HookloopError(
-            f"A {type(image).__name__} of shape {tuple(np.shape(array))} is no picture: give a "
+            f"A {type(image).__name__} of shape {tuple(np.shape(array))} is not an image: give a "
             "tensor of (channels, height, width) or an array of (height, width, channels)."
         )
     if array.dtype == np.uint8:
@@ -50,6 +50,7 @@ def to_pixels(image: object) -> NDArray[np.uint8]:
 
 def draw_figure(figure: object) -> NDArray[np.uint8]:
     """Draw a matplotlib figure into pixels."""
+    # Agg draws without a display, whichever backend the user has chosen.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas = FigureCanvasAgg(cast("Figure", figure))
@@ -58,13 +59,13 @@ def draw_figure(figure: object) -> NDArray[np.uint8]:
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:
-    """Write pixels of shape (height, width, channels) as a PNG file.
+    """Return pixels of shape (height, width, channels) as the content of a PNG file.
 
     >>> encode_png(np.zeros((2, 2, 3), np.uint8))[1:4]
     b'PNG'
     """
     height, width, channels = pixels.shape
-    # Every row begins with the filter that it went through: 0, none.
+    # In a PNG file every row starts with the number of its filter; 0 is none.
     rows = np.zeros((height, 1 + width * channels), np.uint8)
     rows[:, 1:] = pixels.reshape(height, -1)
     header = struct.pack(">2I5B", width, height, 8, _COLOUR_TYPES[channels], 0, 0, 0)

@@ -1,7 +1,7 @@
-"""The records that writers take: one type for each kind of thing worth looking at.
+"""The records that writers accept: numbers, images, text, histograms, tables, config and graph.
 
-A record holds its own copy of what it shows, so that it can wait for its writer while the training
-goes on. ``step`` is the number of iterations completed; `Run.emit` fills it in.
+A record holds its own copy of its data, so that it can wait for its writer while the training
+continues. ``step`` is the number of completed iterations; `Run.emit` fills it in.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 
 class _Record:
-    """What all records have in common."""
+    """The base of all records."""
 
     def at(self, step: int) -> Self:
-        """Return the record with this step, unless it has one of its own or needs none."""
+        """Return the record with this step, unless it has a step already or needs none."""
+        # `Config` and `Graph` have no field for it.
         if getattr(self, "step", step) is not None:
             return self
         return cast("Self", replace(cast("Text", self), step=step))
@@ -36,14 +37,14 @@ class _Record:
 
 @dataclass(frozen=True)
 class Scalars(_Record):
-    """Numbers of one moment.
+    """Numbers of one iteration.
 
     Attributes:
-        values: By full name, ``train/loss``.
-        step: Iterations completed.
-        epoch: Epochs completed.
-        phase: What they were measured in: ``train``, ``val`` or ``test``.
-        span: What they are means over: ``iter`` for recent iterations, ``epoch`` for all of it.
+        values: The numbers by full name, such as ``train/loss``.
+        step: Completed iterations.
+        epoch: Completed epochs.
+        phase: The phase that measured them: ``train``, ``val`` or ``test``.
+        span: What they are means over: ``iter`` for recent iterations, ``epoch`` for an epoch.
         time: Seconds since 1970.
     """
 
@@ -57,14 +58,14 @@ class Scalars(_Record):
 
 @dataclass(frozen=True)
 class Image(_Record):
-    """A picture: a tensor (channels first), an array (channels last) or a matplotlib figure.
+    """An image: a tensor (channels first), an array (channels last) or a matplotlib figure.
 
     Attributes:
         name: For example ``val/confusion``.
-        pixels: Given in any of these forms, kept as bytes of shape (height, width, channels).
-        step: Iterations completed.
-        caption: What is seen.
-        file: Where the hook has put the picture already, if it has.
+        pixels: The image in any of these forms, kept as bytes of shape (height, width, channels).
+        step: Completed iterations.
+        caption: A description.
+        file: The file to which the hook has saved the image already, if any.
 
     >>> Image("val/sample", np.zeros((4, 6))).pixels.shape
     (4, 6, 1)
@@ -77,24 +78,26 @@ class Image(_Record):
     file: Path | None = None
 
     def __post_init__(self) -> None:
+        # The class is frozen: a record must not change while it waits for its writer.
         object.__setattr__(self, "pixels", to_pixels(self.pixels))
 
 
 @dataclass(frozen=True)
 class Text(_Record):
-    """Text, in Markdown where a backend shows it."""
+    """Text, shown as Markdown by backends that can."""
 
     name: str
     text: str
     step: int | None = None
 
     def __post_init__(self) -> None:
+        # Here, so that no backend can be sent a secret, whichever hook made the text.
         object.__setattr__(self, "text", redact(self.text))
 
 
 @dataclass(frozen=True)
 class Histogram(_Record):
-    """Values whose distribution is worth looking at; those that are not finite are left out.
+    """The distribution of values; values that are not finite are left out.
 
     >>> Histogram("weights", [1.0, float("nan"), 3.0]).values
     array([1., 3.], dtype=float32)
@@ -106,9 +109,9 @@ class Histogram(_Record):
 
     def __post_init__(self) -> None:
         values: object = self.values
-        if hasattr(values, "detach"):  # A tensor; numpy knows no bfloat16.
+        if hasattr(values, "detach"):  # A tensor, which may be a bfloat16 that numpy does not have.
             values = values.detach().float().cpu().numpy()
-        flat = np.asarray(values).astype(np.float32).ravel()  # A copy in any case.
+        flat = np.asarray(values).astype(np.float32).ravel()  # Always a copy.
         object.__setattr__(self, "values", flat[np.isfinite(flat)])
 
 
@@ -118,10 +121,10 @@ class Table(_Record):
 
     Attributes:
         name: For example ``val/confusion``.
-        columns: Their names.
+        columns: The names of the columns.
         rows: Numbers and text.
-        step: Iterations completed.
-        file: Where the hook has put the table already, if it has.
+        step: Completed iterations.
+        file: The file to which the hook has saved the table already, if any.
     """
 
     name: str
@@ -157,7 +160,7 @@ class Table(_Record):
 
 @dataclass(frozen=True)
 class Config(_Record):
-    """The effective config; backends show it as hyper-parameters."""
+    """The config of the run; backends show it as hyper-parameters."""
 
     values: Mapping[str, object]
 
@@ -172,7 +175,7 @@ class Config(_Record):
 
 @dataclass(frozen=True)
 class Graph(_Record):
-    """A model and the inputs that show how data flows through it; a writer runs the model."""
+    """A model with example inputs; a writer runs the model to draw its graph."""
 
     model: nn.Module
     inputs: object

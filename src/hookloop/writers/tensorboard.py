@@ -1,4 +1,4 @@
-"""Records as TensorBoard events."""
+"""`TensorBoard`: records as TensorBoard events."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _log = logging.getLogger("hookloop")
 
 
 class TensorBoard(Writer):
-    """Writes an event file: scalars, pictures, histograms, text, graph and hyper-parameters.
+    """Writes an event file: scalars, images, histograms, text, graph and hyper-parameters.
 
     Args:
-        directory: What ``tensorboard --logdir`` is given.
-        purge_step: Hide the events of an earlier part of the run from this step on.
+        directory: The directory for ``tensorboard --logdir``.
+        purge_step: Hide events of an earlier part of the run from this step on.
     """
 
     name = "tensorboard"
@@ -42,7 +42,7 @@ class TensorBoard(Writer):
         from torch.utils.tensorboard import SummaryWriter
 
         self._directory, self._purge_step = directory, purge_step
-        _wait_for_the_next_second(directory)
+        _wait_for_next_second(directory)
         self._events = SummaryWriter(str(directory), purge_step=purge_step)
         self._settings: dict[str, object] = {}
         self._results: dict[str, float] = {}
@@ -53,7 +53,7 @@ class TensorBoard(Writer):
             self._write(record)
 
     def held(self) -> Mapping[str, int]:
-        """Return the newest step of each name, of the events that are not hidden."""
+        """Return the newest step of each name among the events that are not hidden."""
         from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
         from tensorboard.compat.proto.event_pb2 import Event
 
@@ -69,7 +69,7 @@ class TensorBoard(Writer):
         return held
 
     def flush(self) -> None:
-        """Bring the events to disk."""
+        """Write the events to disk."""
         self._events.flush()
 
     def close(self) -> None:
@@ -104,11 +104,11 @@ class TensorBoard(Writer):
                 pass
 
     def _add_graph(self, record: Graph) -> None:
-        # In a copy and without randomness, since looking at a model must not change its training.
+        # A copy, and its own random numbers: drawing a model must not change its training.
         try:
             model = copy.deepcopy(record.model).eval()
             with torch.random.fork_rng(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Tracing warns of every branch in a model.
+                warnings.simplefilter("ignore")  # Tracing warns about every branch in a model.
                 self._events.add_graph(model, record.inputs)
         except Exception as error:  # noqa: BLE001 - not every model can be traced
             _log.warning("The model's graph cannot be drawn: %s: %s", type(error).__name__, error)
@@ -120,19 +120,21 @@ class TensorBoard(Writer):
             name: value if isinstance(value, bool | int | float | str) else str(value)
             for name, value in self._settings.items()
         }
-        # The summaries themselves: `add_hparams` would make a run of its own beside this one.
+        # The summaries themselves: `add_hparams` would create another run beside this one.
         for summary in hparams(settings, self._results):  # type: ignore[no-untyped-call]
             self._events._get_file_writer().add_summary(summary)  # type: ignore[no-untyped-call]
 
 
-def _wait_for_the_next_second(directory: Path) -> None:
-    """Wait until a new file of events comes after those that are there, for a second at most.
+def _wait_for_next_second(directory: Path) -> None:
+    """Wait until a new event file will be read after the existing ones, for a second at most.
 
-    They are read in the order of their names, which begin with the second and go on with the number
-    of the process. A part of a run that came first by that would be hidden by the part before it.
+    Event files are read in the order of their names, which hold the second and then the process
+    number. A file that is read too early would be hidden by an older part of the run.
     """
     names = [path.name.split("tfevents.")[-1] for path in directory.glob("*tfevents.*")]
     seconds = [int(name.split(".")[0]) for name in names if name.split(".")[0].isdecimal()]
     newest = max(seconds, default=0)
-    while 0 <= newest - int(time.time()) <= 1:  # Further ahead, it was another clock.
+    while (
+        0 <= newest - int(time.time()) <= 1
+    ):  # If it is further ahead, it comes from another clock.
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Records in trackio, the local-first tracker."""
+"""`Trackio`: records in trackio, the local-first tracker."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hookloop.writers.records import Histogram, Image, Record, Scalars, Table, T
 
 
 class Trackio(Writer):
-    """Logs to one trackio run, in the data base that ``TRACKIO_DIR`` names.
+    """Logs to one trackio run, in the database at ``TRACKIO_DIR``.
 
     Args:
         project: The project that ``trackio show --project`` opens.
-        run_name: Name of the run; one that is there already is continued.
-        config: Shown beside the run; trackio takes it at the start only.
+        run_name: Name of the run; an existing one is continued.
+        config: Shown with the run; trackio accepts it only at the start.
         options: Further arguments of ``trackio.init``: ``group``, ``space_id``.
     """
 
@@ -39,7 +39,9 @@ class Trackio(Writer):
             "resume": "allow",
             "embed": False,
         }
-        with contextlib.redirect_stdout(io.StringIO()):  # The console is the run's.
+        with contextlib.redirect_stdout(
+            io.StringIO()
+        ):  # The screen belongs to the progress of the run.
             self._run = self._trackio.init(project, **(arguments | options))
         self.run_name: str = self._run.name
         self._is_local = not {"space_id", "server_url"} & set(options)
@@ -52,7 +54,8 @@ class Trackio(Writer):
 
     def held(self) -> Mapping[str, int]:
         """Return the newest step of each name; of a remote run, the step before its last."""
-        if not self._is_local:  # What else was measured after that last iteration is not known.
+        # Of a remote run only the last step is known, and not which names it has.
+        if not self._is_local:
             return {"": self._run._next_step - 2}
         held: dict[str, int] = {}
         logs = _storage().get_logs(self._run.project, self.run_name)  # type: ignore[attr-defined]
@@ -64,7 +67,7 @@ class Trackio(Writer):
         """End the trackio run."""
         with contextlib.redirect_stdout(io.StringIO()):
             if self._trackio.context_vars.current_run.get() is self._run:
-                self._trackio.finish()  # Also forgets it, so that it is not ended twice at exit.
+                self._trackio.finish()  # Also clears it: trackio would end it again at exit.
             else:
                 self._run.finish()
 
@@ -74,6 +77,7 @@ class Trackio(Writer):
             case Scalars():
                 return {**record.values, "epoch": record.epoch}
             case Image():
+                # trackio passes it to PIL, which rejects an axis of one channel.
                 pixels = record.pixels
                 colour = pixels.repeat(3, axis=-1) if pixels.shape[-1] == 1 else pixels
                 return {record.name: trackio.Image(colour, caption=record.caption or None)}
@@ -89,11 +93,11 @@ class Trackio(Writer):
 
 
 def free_name(project: str, name: str) -> str:
-    """Return a name that no run of a local project has: the given one, or one with a number."""
-    taken = set(_storage().get_runs(project))  # type: ignore[attr-defined]
+    """Return a name that no run of a local project has; add a number if necessary."""
+    names = set(_storage().get_runs(project))  # type: ignore[attr-defined]
     count = 2
     free = name
-    while free in taken:
+    while free in names:
         free, count = f"{name}-{count}", count + 1
     return free
 

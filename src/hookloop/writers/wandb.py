@@ -1,4 +1,4 @@
-"""Records in Weights & Biases."""
+"""`Wandb`: records in Weights & Biases."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ STEP = "iter"
 class Wandb(Writer):
     """Sends to one wandb run; ``mode="offline"`` keeps it on disk, for ``wandb sync``.
 
-    The iteration is a metric of its own and the axis of all others, because wandb's internal step
-    counts rows.
+    The iteration is a metric and the axis of all others, because wandb's own step counts rows.
 
     Args:
-        directory: Where wandb keeps its files.
-        project: The project; wandb's default when not given.
-        run_id: The run to go on with; a new one when not given.
-        mode: ``"online"``, ``"offline"`` or ``"disabled"``; by default what the environment says.
+        directory: The directory for wandb's files.
+        project: The project; wandb's default if not given.
+        run_id: The wandb run to continue; a new one by default.
+        mode: ``"online"``, ``"offline"`` or ``"disabled"``; from the environment by default.
         options: Further arguments of ``wandb.init``: ``entity``, ``group``, ``tags``, ``notes``.
     """
 
@@ -48,17 +47,17 @@ class Wandb(Writer):
             "id": run_id,
             "resume": "allow",
             "mode": mode,
-            # wandb would else print, take over the terminal, and end the run of another writer.
+            # Otherwise wandb prints, captures the terminal, and ends the run of another writer.
             "settings": _settings(self._wandb),
             "reinit": "create_new",
         }
         self._run = self._wandb.init(**(arguments | options))
         self.run_id: str = self._run.id
         self._held: dict[str, int] = {}
-        # Offline, wandb counts its rows from 0 in each part: a second part would be dropped.
+        # Offline, wandb numbers the rows of each part from 0, and a sync would drop a second part.
         self._row = self._read_parts(directory) if run_id and self._run.offline else None
         if run_id and not self._run.offline and STEP in self._run.summary:
-            # What else was measured after that last iteration is not known.
+            # Which names the service has of its last iteration is not known.
             self._held = {"": int(self._run.summary[STEP]) - 1}
         self._run.define_metric(STEP, hidden=True)
         self._run.define_metric("*", step_metric=STEP)
@@ -73,7 +72,7 @@ class Wandb(Writer):
                 self._log(values | {STEP: getattr(record, "step", 0) or 0})
 
     def held(self) -> Mapping[str, int]:
-        """Return the newest iteration of each name: offline from its files, else the last sent."""
+        """Return the newest iteration of each name; online, the one before the last."""
         return self._held
 
     def close(self) -> None:
@@ -88,7 +87,7 @@ class Wandb(Writer):
             self._row += 1
 
     def _read_parts(self, directory: Path) -> int:
-        """Read what earlier parts of an offline run hold; return the number of the next row."""
+        """Read the earlier parts of an offline run; return the number of the next row."""
         row = 0
         for values in read_rows(directory, self.run_id):
             step = int(cast("int", values.get(STEP, 0)))
@@ -102,7 +101,7 @@ class Wandb(Writer):
             case Scalars():
                 return {**record.values, "epoch": record.epoch}
             case Image():
-                # A grey picture has no axis of channels there.
+                # wandb wants no channel axis for a grey image.
                 pixels = (
                     record.pixels.squeeze(-1) if record.pixels.shape[-1] == 1 else record.pixels
                 )
@@ -122,13 +121,14 @@ FLUSH = "x_transaction_log_flush_interval"
 
 
 def _settings(wandb: ModuleType) -> object:
-    """Make wandb silent, and let it write to disk often: a kill loses what it has in memory."""
+    """Return settings that keep wandb silent and let it write to disk often."""
+    # A kill loses what it has in memory. Older versions do not have this setting.
     often = {FLUSH: 1.0} if FLUSH in wandb.Settings.model_fields else {}
     return wandb.Settings(silent=True, console="off", **often)
 
 
 def check_key(mode: str | None) -> None:
-    """Reject a run that is to be sent without a key; nobody is asked, here or on the network."""
+    """Reject an online run without an API key; this neither prompts nor uses the network."""
     wandb = require("wandb", extra="wandb", who="Wandb")
     from wandb.sdk.lib import wbauth
 
@@ -140,10 +140,10 @@ def check_key(mode: str | None) -> None:
             host=settings.base_url, source="hookloop", prompt=False, update_session=False
         )
     except wandb.errors.AuthenticationError as error:
-        raise HookError(f"wandb: the API key cannot be used: {error}") from error
+        raise HookError(f"wandb: the API key is not valid: {error}") from error
     if found is None:
         raise HookError(
-            "wandb: there is no API key, so nothing could be sent: run 'wandb login', set "
+            "wandb: there is no API key, so nothing can be sent: run 'wandb login', set "
             "WANDB_API_KEY, or write mode='offline' to keep the run on disk for 'wandb sync'."
         )
 

@@ -13,7 +13,7 @@ def log_of(directory):
     return (directory / "run.log").read_text(encoding="utf-8")
 
 
-def test_the_log_tells_loss_rate_times_rest_and_memory(tmp_path):
+def test_the_log_has_loss_rate_times_remaining_time_and_memory(tmp_path):
     hooks = [RecordTimes(), LogMetrics(every=2)]
     make_classifier(hooks=hooks, run_dir=tmp_path, max_epochs=2).train()
     text = log_of(tmp_path)
@@ -26,7 +26,7 @@ def test_the_log_tells_loss_rate_times_rest_and_memory(tmp_path):
     assert re.search(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  completed after iteration 6$", text, re.M)
 
 
-def test_a_failure_and_warnings_of_others_are_in_the_log(tmp_path):
+def test_failures_and_warnings_are_in_the_log(tmp_path):
     class Fail(Hook):
         def after_train_iter(self, run):
             raise RuntimeError("boom")
@@ -48,7 +48,7 @@ def test_a_failure_and_warnings_of_others_are_in_the_log(tmp_path):
     )
 
 
-def test_it_prints_only_when_nothing_else_shows_the_run(tmp_path, capsys, monkeypatch):
+def test_it_prints_only_if_nothing_else_shows_the_run(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(logging.root, "handlers", [])
     make_classifier(hooks=[LogMetrics(every=1)], run_dir=tmp_path / "a").train()
     assert "iter 2/3" in capsys.readouterr().out
@@ -58,14 +58,14 @@ def test_it_prints_only_when_nothing_else_shows_the_run(tmp_path, capsys, monkey
     assert logging.getLogger("hookloop").handlers == []
 
 
-def test_its_lines_can_be_left_out_of_the_file(tmp_path):
+def test_its_lines_can_be_kept_out_of_the_file(tmp_path):
     make_classifier(hooks=[LogMetrics(every=1, file=False)], run_dir=tmp_path).train()
     text = log_of(tmp_path)
     assert "memory" not in text and "val:" not in text
     assert text.count("completed after iteration 3") == 1
 
 
-def test_a_log_that_was_switched_off_leaves_the_logger_as_it_was(tmp_path):
+def test_a_hook_that_was_switched_off_restores_the_logger(tmp_path):
     class Fails(LogMetrics):
         def after_train_iter(self, run):
             raise ValueError("cannot")

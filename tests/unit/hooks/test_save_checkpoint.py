@@ -181,7 +181,7 @@ def test_by_time_it_saves_when_the_time_has_passed(tmp_path, monkeypatch):
         ({"template": "ck.pth"}, "must be a file name with {} for the number"),
         ({"template": "x/{}.pth"}, "must be a file name with {} for the number"),
         ({"leave_out": ["model"]}, "leave_out takes optimizer and schedule, not model"),
-        ({"best": ["auto", "loss"]}, "'auto' stands alone"),
+        ({"best": ["auto", "loss"]}, "'auto' must stand alone"),
         ({"best": ["loss", "loss"]}, "names a metric twice"),
         ({"best": ["loss"], "rule": ["less", "less"]}, "rule has 2 entries for 1 metrics"),
         ({"best": "zebra"}, "give rule='greater' or rule='less'"),
@@ -245,8 +245,8 @@ def test_the_best_by_iterations(tmp_path):
 
 def test_a_metric_that_the_validation_lacks_is_an_error():
     scores = BestScores("acc", None, ["acc"], ["loss"])
-    with pytest.raises(MetricError, match="has no 'acc' to be best at. It has: zebra"):
-        scores.improved({"zebra": 1.0})
+    with pytest.raises(MetricError, match="has no metric 'acc' to compare. It has: zebra"):
+        scores.update({"zebra": 1.0})
 
 
 def test_it_saves_then_validates_then_promotes(tmp_path):

@@ -25,7 +25,7 @@ def shown(tmp_path, file=None, **options):
     return file.getvalue(), trainer
 
 
-def test_lines_tell_the_run_and_its_end(tmp_path):
+def test_lines_show_the_run_and_its_end(tmp_path):
     text, _ = shown(tmp_path, max_epochs=2)
     lines = text.splitlines()
     assert lines[0] == f"{tmp_path / 'run'}  on cpu"
@@ -55,18 +55,18 @@ def test_the_summary_can_be_left_out(tmp_path):
     assert file.getvalue().splitlines()[-1].startswith("completed after 3 iterations")
 
 
-def test_a_terminal_gets_bars_that_are_gone_in_the_end(tmp_path, monkeypatch):
+def test_a_terminal_gets_bars_that_disappear_at_the_end(tmp_path, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     text, _ = shown(tmp_path, Terminal(), max_epochs=2)
     assert "━" in text and "epoch 2/2" in text
-    assert "\x1b[?25h" in text  # The cursor is back.
+    assert "\x1b[?25h" in text  # The cursor is visible again.
     assert "completed after 6 iterations" in text
 
 
-def test_bars_do_not_lag_behind_during_a_validation(tmp_path, monkeypatch):
+def test_bars_are_up_to_date_during_a_validation(tmp_path, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(Bars, "is_due", lambda self: True)
-    monkeypatch.setattr(Bars, "train", lambda self, run, recent: None)
+    monkeypatch.setattr(Bars, "begin_update", lambda self: True)
+    monkeypatch.setattr(Bars, "show_training", lambda self, run, recent: None)
     shown_iters = []
 
     class Look(Hook):
@@ -80,7 +80,7 @@ def test_bars_do_not_lag_behind_during_a_validation(tmp_path, monkeypatch):
     assert shown_iters == [3] * 3 + [6] * 3
 
 
-def test_a_terminal_is_left_in_order_when_the_run_fails(tmp_path, monkeypatch):
+def test_a_failing_run_restores_the_terminal(tmp_path, monkeypatch):
     class Fail(Hook):
         def after_train_iter(self, run):
             raise RuntimeError("boom")
@@ -94,7 +94,7 @@ def test_a_terminal_is_left_in_order_when_the_run_fails(tmp_path, monkeypatch):
     assert "failed (RuntimeError: boom) after 1 iterations" in text
 
 
-def test_a_notebook_gets_one_output_that_is_updated(tmp_path, monkeypatch):
+def test_a_notebook_gets_one_output_with_updates(tmp_path, monkeypatch):
     class Handle:
         updates = 0
 
@@ -118,13 +118,13 @@ def test_a_notebook_gets_one_output_that_is_updated(tmp_path, monkeypatch):
     assert Handle.text.endswith(str(tmp_path))
 
 
-def test_the_place_decides_how_a_run_is_shown():
-    assert ShowProgress(file=io.StringIO())._kind is Lines
-    assert ShowProgress(file=Terminal())._kind is Bars
+def test_the_output_decides_how_a_run_is_shown():
+    assert ShowProgress(file=io.StringIO())._display_class is Lines
+    assert ShowProgress(file=Terminal())._display_class is Bars
     assert ShowProgress(file=Terminal()).every is None
 
 
-def test_the_curve_and_the_best_survive_a_resume(tmp_path):
+def test_curve_and_best_values_continue_after_a_resume(tmp_path):
     def train(**options):
         file = io.StringIO()
         hooks = [ShowProgress(file=file), SaveCheckpoint()]
@@ -133,12 +133,12 @@ def test_the_curve_and_the_best_survive_a_resume(tmp_path):
 
     train(max_epochs=4)
     text = train(max_epochs=5, resume=True)
-    assert f"{tmp_path}  on cpu, going on after iteration 12" in text
+    assert f"{tmp_path}  on cpu, continuing after iteration 12" in text
     curve = re.search(r"  loss  [\d.]+ ([▁-█]+) ", text)[1]
     assert len(curve) == 5
 
 
-def test_signs_that_a_file_cannot_hold_do_not_hurt(tmp_path):
+def test_characters_that_the_output_cannot_encode_do_no_harm(tmp_path):
     file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     hooks = [ShowProgress(file=file)]
     assert make_trainer(hooks=hooks, run_dir=tmp_path, max_epochs=3).train().status == "completed"
@@ -146,12 +146,12 @@ def test_signs_that_a_file_cannot_hold_do_not_hurt(tmp_path):
     assert "  loss  " in file.read()
 
 
-def test_an_interval_in_epochs_is_refused():
+def test_an_interval_in_epochs_is_rejected():
     with pytest.raises(HookError, match="ShowProgress: give iterations or time"):
         ShowProgress(every="1 epoch")
 
 
-def test_a_line_has_the_means_since_the_line_before(tmp_path):
+def test_a_line_shows_the_means_since_the_last_line(tmp_path):
     class Count(Hook):
         def after_train_iter(self, run):
             run.metrics.put("train/count", run.progress.iter)

@@ -6,7 +6,7 @@ from hookloop.errors import HookError
 from hookloop.hooks import ComputeStats, SaveCheckpoint, WriteCSV, WriteMetrics
 
 
-def test_a_row_per_epoch_holds_all_that_is_known_of_it(tmp_path):
+def test_a_row_per_epoch_has_all_numbers_of_the_epoch(tmp_path):
     hooks = [ComputeStats(["loss"]), WriteCSV()]
     trainer = make_classifier(hooks=hooks, run_dir=tmp_path, max_epochs=3, val_every="2 epochs")
     trainer.train()
@@ -23,14 +23,14 @@ def test_a_row_per_epoch_holds_all_that_is_known_of_it(tmp_path):
     assert rows[0]["lr"] == "0.1" and rows[3]["phase"] == "test" and rows[3]["test/loss"]
 
 
-def test_a_run_that_ends_inside_of_an_epoch_has_a_last_row(tmp_path):
+def test_a_run_that_ends_within_an_epoch_gets_a_last_row(tmp_path):
     make_classifier(hooks=[WriteCSV()], run_dir=tmp_path, max_iters=5).train()
     rows = csv_rows(tmp_path / "metrics.csv")
     assert [row["iter"] for row in rows] == ["3", "5"]
     assert rows[1]["train/loss"] and rows[1]["val/loss"]
 
 
-def test_rows_can_go_by_iterations(tmp_path):
+def test_rows_can_be_written_by_iterations(tmp_path):
     make_classifier(hooks=[WriteCSV("steps.csv", every=2)], run_dir=tmp_path, max_epochs=2).train()
     rows = csv_rows(tmp_path / "steps.csv")
     places = [(row["phase"], row["iter"]) for row in rows]
@@ -40,7 +40,7 @@ def test_rows_can_go_by_iterations(tmp_path):
     assert [row["iter"] for row in rows if row["train_epoch/loss"]] == ["3", "6"]
 
 
-def test_rows_can_be_thinned_and_columns_chosen(tmp_path):
+def test_rows_can_skip_epochs_and_columns_can_be_chosen(tmp_path):
     hook = WriteCSV(every="2 epochs", metrics=["val/*"], delimiter=";")
     make_classifier(hooks=[hook], run_dir=tmp_path, max_epochs=4).train()
     rows = csv_rows(tmp_path / "metrics.csv", ";")
@@ -66,7 +66,7 @@ def test_a_resumed_run_writes_the_same_table(tmp_path, iteration):
     assert table("parts") == table("whole")
 
 
-def test_a_file_of_another_run_is_neither_overwritten_nor_mixed_into(tmp_path):
+def test_a_file_of_another_run_is_rejected(tmp_path):
     file = tmp_path / "all.csv"
     make_trainer(hooks=[WriteCSV(file)], run_dir=tmp_path / "one").train()
     before = file.read_text(encoding="utf-8")
@@ -75,19 +75,19 @@ def test_a_file_of_another_run_is_neither_overwritten_nor_mixed_into(tmp_path):
     assert file.read_text(encoding="utf-8") == before
 
 
-def test_bad_parameters_are_refused():
+def test_wrong_arguments_are_rejected():
     with pytest.raises(HookError, match="delimiter must be one character"):
         WriteCSV(delimiter="; ")
     with pytest.raises(HookError, match="WriteCSV: 'ten' is not an interval"):
         WriteCSV(every="ten")
 
 
-def test_the_file_may_lie_in_a_directory_of_its_own(tmp_path):
+def test_the_file_may_be_in_a_subdirectory(tmp_path):
     make_trainer(hooks=[WriteCSV(file="tables/run.csv")], run_dir=tmp_path).train()
     assert len(csv_rows(tmp_path / "tables" / "run.csv")) == 1
 
 
-def test_a_run_that_died_before_its_first_checkpoint_begins_its_file_again(tmp_path):
+def test_a_run_killed_before_its_first_checkpoint_starts_its_file_again(tmp_path):
     options = {"val_data": make_data(), "val_at_start": True, "run_dir": tmp_path}
 
     def hooks():

@@ -12,7 +12,7 @@ from hookloop.runs.reader import summarize
 from hookloop.writers.records import Image
 
 
-def test_lines_summary_and_pictures_are_in_the_run_directory(tmp_path):
+def test_lines_summary_and_images_are_in_the_run_directory(tmp_path):
     class Emit(Hook):
         def after_val(self, run):
             run.emit(Image("val/sample", [[0.0, 1.0]]))
@@ -54,7 +54,7 @@ def test_a_resumed_run_writes_the_same_lines(tmp_path, checkpoint):
     assert lines("parts") == lines("whole")
 
 
-def test_a_number_that_is_seldom_put_is_not_averaged_with_old_ones(tmp_path):
+def test_a_rarely_put_number_is_not_averaged_with_old_ones(tmp_path):
     class Seldom(Hook):
         def after_train_iter(self, run):
             if run.progress.iter % 2 == 0:
@@ -66,7 +66,7 @@ def test_a_number_that_is_seldom_put_is_not_averaged_with_old_ones(tmp_path):
     assert points[:3] == [(4, 3.0), (8, 7.0), (12, 11.0)]
 
 
-def test_an_evaluation_adds_its_numbers_and_changes_no_other(tmp_path):
+def test_an_evaluation_adds_its_numbers_and_changes_no_others(tmp_path):
     def trainer(**options):
         hooks = {
             "metrics": WriteMetrics(every=1),
@@ -87,7 +87,7 @@ def test_an_evaluation_adds_its_numbers_and_changes_no_other(tmp_path):
     assert after["metrics"]["train/loss"] == before["metrics"]["train/loss"]
 
 
-def test_a_damaged_summary_does_not_switch_it_off(tmp_path):
+def test_a_damaged_summary_does_not_switch_the_hook_off(tmp_path):
     make_classifier(hooks=[SaveCheckpoint(), WriteMetrics()], run_dir=tmp_path).train()
     (tmp_path / "summary.json").write_bytes(b"{\xff")
     hooks = [SaveCheckpoint(), WriteMetrics()]
@@ -96,7 +96,7 @@ def test_a_damaged_summary_does_not_switch_it_off(tmp_path):
     assert [one["epoch"] for one in RunDir(tmp_path).read_metrics()][-1] == 2
 
 
-def test_the_summary_of_a_run_in_progress_has_its_best_values_and_its_time(tmp_path):
+def test_the_summary_of_a_running_run_has_best_values_and_time(tmp_path):
     class Look(Hook):
         def after_epoch(self, run):
             seen.append(summarize(RunDir(run.dir)))
@@ -109,14 +109,14 @@ def test_the_summary_of_a_run_in_progress_has_its_best_values_and_its_time(tmp_p
     assert all(run.seconds is not None and run.seconds < 60 for run in seen)
 
 
-def test_the_time_that_a_run_took_has_no_pause_and_no_later_evaluation(tmp_path):
+def test_the_time_of_a_run_excludes_pauses_and_later_evaluations(tmp_path):
     def trainer(**options):
         return make_classifier(
             hooks=[WriteMetrics(), SaveCheckpoint()], run_dir=tmp_path, **options
         )
 
     def take_back(hours):
-        """Let what is written have been written hours ago."""
+        """Pretend that the summary was written hours ago."""
         directory = RunDir(tmp_path)
         summary = directory.read_summary()
         for key in ("started", "ended", "written"):
@@ -133,7 +133,7 @@ def test_the_time_that_a_run_took_has_no_pause_and_no_later_evaluation(tmp_path)
     assert summarize(RunDir(tmp_path)).seconds == 100
 
 
-def test_a_summary_that_cannot_be_written_in_between_does_not_end_the_numbers(tmp_path, caplog):
+def test_a_summary_that_cannot_be_updated_does_not_stop_the_numbers(tmp_path, caplog):
     class Block(Hook):
         def after_train_epoch(self, run):
             (run.dir / "summary.json").unlink(missing_ok=True)

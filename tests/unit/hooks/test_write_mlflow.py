@@ -6,7 +6,7 @@ from hookloop import Hook
 from hookloop.hooks import SaveCheckpoint, WriteMLflow
 
 
-def test_a_run_and_its_resumption_are_one_mlflow_run(tmp_path):
+def test_a_run_and_its_resume_are_one_mlflow_run(tmp_path):
     def train(**options):
         hook = WriteMLflow(every=1, experiment="digits")
         make_classifier(

@@ -7,7 +7,7 @@ from hookloop.errors import HookError
 from hookloop.hooks import SaveCheckpoint, WriteTensorBoard
 
 
-def test_numbers_histograms_gradients_graph_and_hyper_parameters_are_there(tmp_path):
+def test_numbers_histograms_gradients_graph_and_hyper_parameters_are_written(tmp_path):
     hook = WriteTensorBoard(every=2, histograms="1 epoch", gradients=True, graph=True)
     make_classifier(
         hooks=[hook], run_dir=tmp_path, max_epochs=2, config={"optimizer": {"lr": 0.1}}
@@ -21,7 +21,7 @@ def test_numbers_histograms_gradients_graph_and_hyper_parameters_are_there(tmp_p
     assert tags["graph"] and "config/text_summary" in tags["tensors"]
 
 
-def test_a_resumed_run_hides_what_it_makes_once_more(tmp_path):
+def test_a_resumed_run_hides_the_events_that_it_repeats(tmp_path):
     def train(**options):
         hooks = [WriteTensorBoard(every=1), SaveCheckpoint(every="2 iters", last=False)]
         make_classifier(hooks=hooks, run_dir=tmp_path, **options).train()
@@ -47,6 +47,6 @@ def test_drawing_the_graph_does_not_change_the_training(tmp_path):
 
 
 @pytest.mark.parametrize(("every", "histograms"), [(50, 75), ("1 min", 50), (50, "1 min")])
-def test_histograms_that_would_never_come_are_refused(every, histograms):
-    with pytest.raises(HookError, match="must be epochs, or iterations at a multiple of every"):
+def test_histograms_that_would_never_be_due_are_rejected(every, histograms):
+    with pytest.raises(HookError, match="in epochs, or in iterations as a multiple of every"):
         WriteTensorBoard(every=every, histograms=histograms)

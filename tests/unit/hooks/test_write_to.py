@@ -29,7 +29,7 @@ class Keeping(Writer):
         ]
 
 
-def test_numbers_go_at_the_interval_and_after_each_epoch_validation_and_test():
+def test_numbers_are_written_at_the_interval_and_after_each_epoch_and_evaluation():
     kept = Keeping()
     trainer = make_classifier(hooks=[WriteTo(kept, every=2)], max_epochs=2)
     trainer.train()
@@ -42,14 +42,14 @@ def test_numbers_go_at_the_interval_and_after_each_epoch_validation_and_test():
     assert set(kept.scalars("train", "iter")[0].values) == {"train/loss", "lr"}
 
 
-def test_what_other_hooks_put_at_the_end_of_an_epoch_is_written_with_it():
+def test_values_put_at_the_end_of_an_epoch_are_written_with_it():
     kept = Keeping()
     make_classifier(
         hooks=[ComputeStats({"loss": ["max"]}), WriteTo(kept, every=1)], max_epochs=2
     ).train()
     assert "train/loss/max" in kept.scalars("train", "epoch")[0].values
     assert "val/loss/max" in kept.scalars("val", "epoch")[0].values
-    # A statistic of the last epoch is no number of a recent iteration.
+    # A statistic of the last epoch is not a number of a recent iteration.
     assert all("train/loss/max" not in record.values for record in kept.scalars("train", "iter"))
 
 
@@ -64,19 +64,19 @@ def test_only_the_chosen_metrics_are_written():
     }
 
 
-def test_a_metric_that_does_not_exist_names_those_that_do():
+def test_an_unknown_metric_lists_those_that_exist():
     with pytest.raises(
         MetricError, match=r"'val/acuracy'.*Did you mean 'val/accuracy'\?.*val/loss"
     ):
         make_classifier(hooks=[WriteTo(Keeping(), metrics=["val/acuracy"])]).check()
 
 
-def test_a_name_instead_of_a_list_is_refused():
+def test_a_name_instead_of_a_list_is_rejected():
     with pytest.raises(ArgumentError, match=r"Write \['val/loss'\]"):
         WriteTo(Keeping(), metrics="val/loss")
 
 
-def test_any_hook_can_emit_and_early_records_are_not_lost():
+def test_any_hook_can_emit_records_even_before_training():
     class Emit(Hook):
         def before_run(self, run):
             run.emit(Text("note", "early"))
@@ -98,11 +98,11 @@ def test_the_config_is_the_first_record():
     assert kept.records[0] == Config({"lr": 0.1})
 
 
-def test_a_given_writer_stays_open_and_a_made_one_is_closed():
-    given, made = Keeping(), Keeping()
-    hooks = {"given": WriteTo(given), "made": WriteTo(lambda run: made)}
+def test_the_users_writer_stays_open_and_one_from_a_function_is_closed():
+    own, created = Keeping(), Keeping()
+    hooks = {"own": WriteTo(own), "created": WriteTo(lambda run: created)}
     make_trainer(hooks=hooks).train()
-    assert (given.is_open, made.is_open) == (True, False)
+    assert (own.is_open, created.is_open) == (True, False)
 
 
 def test_everything_is_written_when_the_run_fails(tmp_path):
@@ -139,7 +139,7 @@ def test_a_writer_that_cannot_be_opened_is_reported_before_training(tmp_path):
     assert trainer.run.progress.iter == 0
 
 
-def test_a_resumed_run_goes_on_at_its_step(tmp_path):
+def test_a_resumed_run_continues_at_its_step(tmp_path):
     def hooks():
         return [WriteTo(lambda run: JsonLines(run.dir / "own.jsonl"), every=1), SaveCheckpoint()]
 

@@ -1,4 +1,4 @@
-"""One run stays one run of a tracker, and no curve doubles back, however the run was cut off."""
+"""A run stays one run of a tracker, and no curve goes back, however the run was stopped."""
 
 import json
 import os
@@ -42,7 +42,7 @@ class Quality(Hook):
 
 
 class Kill(Hook):
-    """Ends the process on the spot, as the machine may, at an iteration and a point."""
+    """Kills the process after an iteration."""
 
     priority = 100
 
@@ -71,14 +71,14 @@ def train_and_be_killed(directory, kill, resume):
         "from tests.unit.hooks.test_write_to_tracker import train\n"
         f"train(Path({str(directory)!r}), {kill}, resume={resume!r})\n"
     )
-    # A service of wandb that this process has started would outlive the other one.
+    # The other process must not use a wandb service that this one has started: it would not end.
     environment = {n: v for n, v in os.environ.items() if n != "WANDB_SERVICE"}
     done = subprocess.run([sys.executable, "-c", script], check=False, timeout=300, env=environment)
     assert done.returncode == -signal.SIGKILL
 
 
 def points(directory):
-    """What each tracker holds: for each name the points in the order in which they came."""
+    """Return what each tracker holds of each name, in the order of writing."""
     known = json.loads((directory / "trackers.json").read_text(encoding="utf-8"))
     run_id = known["mlflow"]["run"]
     (experiment,) = (directory / "mlruns").glob("[1-9]*")
@@ -112,22 +112,22 @@ def assert_same(parts, whole):
             assert steps == sorted(set(steps)), (name, tracker)
 
 
-def test_what_lies_between_a_checkpoint_and_the_end_is_sent_once(tmp_path):
+def test_numbers_after_the_checkpoint_are_sent_once(tmp_path):
     train(tmp_path / "whole", resume=None)
     train(tmp_path / "parts", max_iters=8)
     train(tmp_path / "parts", resume=tmp_path / "parts" / "iter_6.pth").test()
     parts = points(tmp_path / "parts")
-    # The first life ended, and wrote the rest of its interval, where the whole one went on.
+    # The first part ended and wrote the rest of its interval, where the whole run continued.
     assert_same(parts, points(tmp_path / "whole"))
     known = json.loads((tmp_path / "parts" / "trackers.json").read_text(encoding="utf-8"))
     rows = readback.wandb_history(tmp_path / "parts")
     counts = [row["_step"] for row in rows]
-    assert counts == sorted(set(counts))  # Else a service would drop rows of the later parts.
+    assert counts == sorted(set(counts))  # Otherwise a service would drop rows of the later parts.
     assert len(list((tmp_path / "parts").glob(f"wandb/*-{known['wandb']['run']}*"))) == 3
 
 
 @pytest.mark.slow
-def test_a_killed_run_leaves_the_curves_of_a_whole_one(tmp_path):
+def test_a_killed_and_resumed_run_has_the_curves_of_a_whole_one(tmp_path):
     train(tmp_path / "whole")
     train_and_be_killed(tmp_path / "parts", 2, None)  # Before its first checkpoint.
     train_and_be_killed(tmp_path / "parts", 8, "auto")
@@ -135,7 +135,7 @@ def test_a_killed_run_leaves_the_curves_of_a_whole_one(tmp_path):
     assert_same(points(tmp_path / "parts"), points(tmp_path / "whole"))
 
 
-def test_a_run_from_a_checkpoint_in_another_directory_is_another_run(tmp_path):
+def test_a_run_from_a_checkpoint_of_another_directory_is_a_new_run(tmp_path):
     train(tmp_path / "one", max_epochs=1)
     train(tmp_path / "two", max_epochs=2, resume=tmp_path / "one" / "iter_3.pth")
     ids = [
@@ -146,14 +146,14 @@ def test_a_run_from_a_checkpoint_in_another_directory_is_another_run(tmp_path):
         assert ids[0][tracker]["run"] != ids[1][tracker]["run"]
 
 
-def test_a_damaged_file_of_ids_begins_another_run(tmp_path):
+def test_a_damaged_trackers_file_starts_a_new_run(tmp_path):
     tmp_path.joinpath("trackers.json").write_text('{"mlflow": 3', encoding="utf-8")
     hook = WriteMLflow()
     make_classifier(hooks={"mlflow": hook}, run_dir=tmp_path).train()
     assert json.loads((tmp_path / "trackers.json").read_text())["mlflow"]["run"] == hook.run_id
 
 
-def test_another_project_gets_a_run_of_its_own(tmp_path):
+def test_another_experiment_gets_a_new_run(tmp_path):
     def train_in(experiment, **options):
         hook = WriteMLflow(experiment=experiment)
         parts = {"mlflow": hook, "save": SaveCheckpoint()}

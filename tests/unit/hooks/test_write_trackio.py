@@ -4,7 +4,7 @@ from tests.tiny import make_classifier
 from hookloop.hooks import SaveCheckpoint, WriteTrackio
 
 
-def test_a_run_and_its_resumption_are_one_trackio_run(tmp_path):
+def test_a_run_and_its_resume_are_one_trackio_run(tmp_path):
     def train(**options):
         hook = WriteTrackio("unit-hook", every=1)
         make_classifier(hooks=[hook, SaveCheckpoint()], run_dir=tmp_path, **options).train()

@@ -6,7 +6,7 @@ from hookloop.errors import HookError
 from hookloop.hooks import SaveCheckpoint, WriteWandb
 
 
-def test_a_run_and_its_resumption_are_one_wandb_run(tmp_path):
+def test_a_run_and_its_resume_are_one_wandb_run(tmp_path):
     def train(**options):
         hook = WriteWandb("digits", every=1, mode="offline")
         make_classifier(hooks=[hook, SaveCheckpoint()], run_dir=tmp_path, **options).train()
@@ -17,7 +17,7 @@ def test_a_run_and_its_resumption_are_one_wandb_run(tmp_path):
     assert {step for step, _ in wandb_points(tmp_path, "val/loss")} == {3, 6}
 
 
-def test_a_mode_that_does_not_exist_is_refused():
+def test_an_unknown_mode_is_rejected():
     with pytest.raises(HookError, match="Did you mean 'offline'"):
         WriteWandb(mode="ofline")
 
@@ -31,7 +31,7 @@ def no_key(tmp_path, monkeypatch):
     return tmp_path / "netrc"
 
 
-def test_without_a_key_nothing_is_trained(tmp_path, no_key):
+def test_training_does_not_start_without_a_key(tmp_path, no_key):
     trainer = make_classifier(hooks=[WriteWandb("digits")], run_dir=tmp_path / "run")
     with pytest.raises(HookError, match="there is no API key.*wandb login.*mode='offline'"):
         trainer.check()
@@ -40,7 +40,7 @@ def test_without_a_key_nothing_is_trained(tmp_path, no_key):
     assert trainer.run.progress.iter == 0
 
 
-def test_a_key_is_found_where_wandb_keeps_it(no_key, monkeypatch):
+def test_the_key_is_found_in_the_environment_and_in_wandbs_file(no_key, monkeypatch):
     monkeypatch.setenv("WANDB_API_KEY", "0123456789" * 4)
     WriteWandb("digits").check_setup()
     monkeypatch.delenv("WANDB_API_KEY")

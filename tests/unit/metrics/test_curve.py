@@ -6,7 +6,7 @@ from hookloop.metrics.curve import Curve
 
 
 @pytest.mark.parametrize("count", [1, 2, 400, 401, 799, 5000, 20000])
-def test_values_stay_at_even_distances(count):
+def test_values_are_kept_at_even_distances_with_the_newest(count):
     curve = Curve(length=400)
     for value in range(count):
         curve.add(float(value))
@@ -16,7 +16,7 @@ def test_values_stay_at_even_distances(count):
     assert len({second - first for first, second in pairwise(kept)}) <= 1
 
 
-def test_a_curve_goes_on_after_a_resume():
+def test_a_curve_continues_after_a_resume():
     whole, first, second = Curve(8), Curve(8), Curve(8)
     for value in range(100):
         whole.add(value)
@@ -26,5 +26,5 @@ def test_a_curve_goes_on_after_a_resume():
     assert second.values == whole.values
 
 
-def test_nothing_makes_no_curve():
+def test_an_empty_curve_has_no_values():
     assert Curve().values == []

@@ -5,7 +5,7 @@ from hookloop.metrics.moments import Moments
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e6])
-def test_parts_of_any_size_join_to_the_moments_of_the_whole(shift):
+def test_parts_of_any_size_give_the_moments_of_the_whole(shift):
     values = torch.randn(50, 3, 4, generator=torch.Generator().manual_seed(0)).double() + shift
     moments = Moments()
     for part in values.split([1, 7, 2, 40]):

@@ -9,7 +9,7 @@ from hookloop.metrics.results import LiveResults, Results
 from hookloop.metrics.store import MetricStore
 
 
-def test_names_are_full_and_a_look_up_may_leave_out_the_phase():
+def test_names_are_full_and_a_look_up_may_omit_the_phase():
     results = Results("val", {"val/loss": 0.5, "val/a/loss": 0.7})
     assert list(results) == ["val/loss", "val/a/loss"]
     assert results["loss"] == results["val/loss"] == 0.5
@@ -20,7 +20,7 @@ def test_names_are_full_and_a_look_up_may_leave_out_the_phase():
     assert results.short() == {"loss": 0.5, "a/loss": 0.7}
 
 
-def test_an_unknown_name_is_a_key_error_that_names_the_nearest():
+def test_an_unknown_name_raises_a_key_error_with_the_nearest_name():
     results = Results("val", {"val/accuracy": 0.5})
     with pytest.raises(MissingMetricError, match="Did you mean 'val/accuracy'.*There are: val/acc"):
         results["acuracy"]
@@ -28,7 +28,7 @@ def test_an_unknown_name_is_a_key_error_that_names_the_nearest():
         results["val/nothing"]
 
 
-def test_the_live_results_have_what_is_put_later():
+def test_live_results_include_values_that_are_put_later():
     store = MetricStore()
     store.put("val/loss", 0.5)
     live = LiveResults(store, "val")
@@ -40,14 +40,14 @@ def test_the_live_results_have_what_is_put_later():
     assert repr(live) == "{'val/loss': 0.5, 'val/quality': 0.9}"
 
 
-def test_a_number_that_is_set_replaces_that_of_the_evaluation_for_every_reader():
+def test_setting_a_number_replaces_it_for_every_reader():
     store = MetricStore()
     store.put("val/loss", 0.5)
     live = LiveResults(store, "val")
     live["loss"] = 0.25
     live.update({"val/quality": 1.0})
     assert dict(live) == {"val/loss": 0.25, "val/quality": 1.0}
-    (values,) = store.news("writer", (0, 0)).values()
+    (values,) = store.read_new("writer", (0, 0)).values()
     assert values == {"val/loss": 0.25, "val/quality": 1.0}
     del live["quality"]
     assert dict(live) == {"val/loss": 0.25} and "val/quality" in store
@@ -70,7 +70,7 @@ class See(Hook):
         self.seen = dict(metrics)
 
 
-def test_a_hook_sees_what_an_earlier_hook_computed_and_so_does_the_caller():
+def test_later_hooks_and_the_caller_see_what_a_hook_computed():
     see = See()
     results = make_classifier(hooks=[see, Compute()]).validate()
     assert see.seen["val/quality"] == results["quality"] == 0.75

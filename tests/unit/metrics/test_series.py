@@ -6,7 +6,7 @@ from hookloop.metrics.series import FOLD, WINDOW, Series, read_all, smooth_all
 
 
 @pytest.mark.parametrize("count", [1, FOLD - 1, FOLD, 3 * FOLD + 7])
-def test_state_does_not_grow_and_continues_to_the_bit(count):
+def test_the_state_is_bounded_and_restores_every_bit(count):
     values = torch.rand(2 * count, generator=torch.Generator().manual_seed(0))
     straight = Series()
     for value in values:
@@ -24,7 +24,7 @@ def test_state_does_not_grow_and_continues_to_the_bit(count):
     assert float(second.smooth()) == float(straight.smooth())
 
 
-def test_numbers_of_mixed_kinds_are_averaged():
+def test_tensors_of_several_types_and_numbers_are_averaged():
     series = Series()
     series.add(torch.tensor(1.0, dtype=torch.bfloat16))
     series.add(2.0)
@@ -32,7 +32,7 @@ def test_numbers_of_mixed_kinds_are_averaged():
     assert float(series.mean()) == 2.0
 
 
-def test_sums_keep_their_bits_whatever_was_read_meanwhile():
+def test_reading_in_between_does_not_change_the_bits_of_a_sum():
     values = torch.rand(FOLD + 9, generator=torch.Generator().manual_seed(0))
     untouched, read = Series(), Series()
     for count, value in enumerate(values):
@@ -59,7 +59,7 @@ def test_a_value_is_copied_from_its_device_once(monkeypatch):
     assert sizes == [6, 2]
 
 
-def test_a_window_reaches_back_over_sums_and_epochs():
+def test_a_window_includes_values_before_a_fold_and_an_epoch():
     series = Series()
     for value in range(FOLD + 2):
         series.add(float(value))
@@ -70,8 +70,36 @@ def test_a_window_reaches_back_over_sums_and_epochs():
     assert series.smooth(2) == (FOLD + 1) / 2
 
 
-def test_numbers_of_other_kinds_are_taken_too():
+def test_ints_bools_and_numpy_numbers_are_accepted():
     series = Series()
     for value in (1, np.float64(2.0), True, torch.tensor(4)):
         series.add(value)
     assert float(series.mean()) == series.smooth() == 2.0
+
+
+def test_replacing_the_last_value_changes_the_mean_and_no_count():
+    series = Series()
+    series.add(1.0)
+    series.add(9.0)
+    series.replace(3.0)
+    assert (series.mean(), series.latest, series.count) == (2.0, 3.0, 2)
+
+
+def test_marks_are_kept_per_reader_and_restored():
+    series, restored = Series(), Series()
+    series.add(1.0)
+    assert series.mark_read("log") == 1 and series.mark_read("log") == 0
+    series.add(2.0)
+    restored.load_state_dict(series.state_dict())
+    assert restored.mark_read("log") == 1 and restored.mark_read("screen") == 2
+    restored.mark_all_read()
+    restored.add(3.0)
+    assert restored.mark_read("log") == restored.mark_read("new") == 1
+
+
+def test_the_state_of_an_older_version_is_restored():
+    series = Series()
+    state = {"recent": [1.0, 2.0, 3.0], "pending": [3.0], "weights": None, "total": 3.0}
+    series.load_state_dict(state | {"count": 2.0})
+    assert (series.mean(), series.smooth(2), series.latest) == (2.0, 2.5, 3.0)
+    assert series.stamp is None and series.mark_read("log") == 1

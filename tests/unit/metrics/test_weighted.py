@@ -13,12 +13,12 @@ def mean_of(*pairs):
 
 @pytest.mark.parametrize("kind", [float, torch.tensor])
 @pytest.mark.parametrize("weight", [float, torch.tensor])
-def test_each_value_counts_by_its_weight(kind, weight):
+def test_values_are_weighted(kind, weight):
     assert float(mean_of((kind(1.0), weight(3)), (kind(5.0), weight(1)))) == 2.0
 
 
 @pytest.mark.parametrize("weight", [int, torch.tensor])
-def test_what_has_no_weight_is_left_out(weight):
+def test_a_value_of_weight_zero_is_left_out_even_if_it_is_nan(weight):
     nan = torch.tensor(float("nan"))
     assert float(mean_of((nan, weight(0)), (torch.tensor(5.0), weight(1)))) == 5.0
     assert float(mean_of((nan, weight(0)))) == 0.0

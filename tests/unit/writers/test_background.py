@@ -52,7 +52,7 @@ def scalars(step):
     return Scalars({"loss": 1.0}, step)
 
 
-def test_it_writes_in_another_thread_and_in_order():
+def test_everything_is_written_in_order_before_it_is_closed():
     inner = Keeping()
     writer = Background(inner)
     for step in range(500):
@@ -62,7 +62,7 @@ def test_it_writes_in_another_thread_and_in_order():
     assert inner.closed == 1
 
 
-def test_a_flush_waits_for_what_was_handed_over():
+def test_a_flush_waits_for_the_queue():
     inner = Keeping()
     writer = Background(inner)
     writer.write([scalars(1)])
@@ -71,7 +71,7 @@ def test_a_flush_waits_for_what_was_handed_over():
     writer.close()
 
 
-def test_a_failing_writer_is_reported_once_and_left_out(caplog):
+def test_a_failing_writer_is_reported_once_and_switched_off(caplog):
     inner = Failing(at=2)
     writer = Background(inner)
     with caplog.at_level(logging.WARNING, "hookloop"):
@@ -105,7 +105,7 @@ def test_a_full_queue_makes_the_caller_wait_and_loses_nothing():
 
 
 @pytest.mark.parametrize("act", ["write", "flush", "close"])
-def test_a_writer_that_does_not_move_is_given_up(act, caplog):
+def test_a_writer_without_progress_is_given_up(act, caplog):
     inner = Waiting()
     writer = Background(inner, size=1, patience=0.05)
     with caplog.at_level(logging.WARNING, "hookloop"):
@@ -114,13 +114,13 @@ def test_a_writer_that_does_not_move_is_given_up(act, caplog):
         if act != "write":
             getattr(writer, act)()
     assert writer.failed
-    assert "nothing moved for 0.05 seconds" in caplog.messages[0]
+    assert "it made no progress for 0.05 seconds" in caplog.messages[0]
     inner.go.set()
     writer.close()
 
 
 @pytest.mark.parametrize("act", ["flush", "close"])
-def test_a_writer_that_is_slow_but_moves_gets_its_time(act):
+def test_a_slow_writer_with_progress_gets_more_time(act):
     class Slow(Keeping):
         def write(self, records):
             threading.Event().wait(0.1)
@@ -136,8 +136,8 @@ def test_a_writer_that_is_slow_but_moves_gets_its_time(act):
     writer.close()
 
 
-def test_a_run_in_a_hurry_does_not_wait_for_a_slow_writer(caplog, monkeypatch):
-    monkeypatch.setattr(background, "HURRIED", 0.05)
+def test_a_hurried_run_does_not_wait_for_a_slow_writer(caplog, monkeypatch):
+    monkeypatch.setattr(background, "HURRIED_PATIENCE", 0.05)
     inner = Waiting()
     writer = Background(inner)
     writer.write([scalars(1)])
@@ -149,7 +149,7 @@ def test_a_run_in_a_hurry_does_not_wait_for_a_slow_writer(caplog, monkeypatch):
     writer.close()
 
 
-def test_a_writer_that_hangs_when_it_is_closed_is_given_up(caplog):
+def test_a_writer_that_hangs_while_closing_is_given_up(caplog):
     go = threading.Event()
 
     class Hangs(Keeping):
@@ -165,7 +165,7 @@ def test_a_writer_that_hangs_when_it_is_closed_is_given_up(caplog):
     go.set()
 
 
-def test_write_now_comes_after_what_waits():
+def test_write_now_writes_after_the_queue():
     inner = Keeping()
     writer = Background(inner)
     for step in range(50):

@@ -12,7 +12,7 @@ def write(path, *rows, **options):
     writer.close()
 
 
-def test_a_new_metric_gets_a_column_and_empty_fields_before(tmp_path):
+def test_a_new_metric_gets_a_column_and_earlier_rows_an_empty_field(tmp_path):
     path = tmp_path / "m.csv"
     write(path, (1, {"train/loss": 0.5}), (2, {"train/loss": 0.4, "val/loss": 0.6}))
     rows = csv_rows(path)
@@ -21,20 +21,20 @@ def test_a_new_metric_gets_a_column_and_empty_fields_before(tmp_path):
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_names_that_need_quotes_get_them(tmp_path, delimiter):
+def test_names_with_special_characters_are_quoted(tmp_path, delimiter):
     path = tmp_path / "m.csv"
     name = f'val/a "b"{delimiter}\nc\u2028d'
     write(path, (1, {name: 0.5}), (2, {name: 0.25, "x": 1.0}), delimiter=delimiter)
     assert [row[name] for row in csv_rows(path, delimiter)] == ["0.5", "0.25"]
 
 
-def test_a_missing_value_is_written_as_asked(tmp_path):
+def test_a_missing_value_is_written_as_configured(tmp_path):
     path = tmp_path / "m.csv"
     write(path, (1, {"a": 1.0}), (2, {"b": 2.0}), missing="NA")
     assert [(row["a"], row["b"]) for row in csv_rows(path)] == [("1.0", "NA"), ("NA", "2.0")]
 
 
-def test_going_on_keeps_one_header_and_the_columns(tmp_path):
+def test_an_existing_file_is_continued_under_one_header(tmp_path):
     path = tmp_path / "m.csv"
     write(path, (1, {"a": 1.0}))
     write(path, (2, {"b": 2.0}))
@@ -42,7 +42,7 @@ def test_going_on_keeps_one_header_and_the_columns(tmp_path):
     assert [(row["a"], row["b"]) for row in csv_rows(path)] == [("1.0", ""), ("", "2.0")]
 
 
-def test_rows_that_are_made_once_more_are_dropped(tmp_path):
+def test_rows_after_the_checkpoint_are_dropped(tmp_path):
     path = tmp_path / "m.csv"
     write(path, *((step, {"a": float(step)}) for step in (1, 2, 3)))
     writer = Csv(path)
@@ -52,7 +52,7 @@ def test_rows_that_are_made_once_more_are_dropped(tmp_path):
     assert [(row["iter"], row["a"]) for row in csv_rows(path)] == [("1", "1.0"), ("2", "20.0")]
 
 
-def test_a_row_cut_off_by_a_kill_is_mended(tmp_path):
+def test_a_row_cut_off_by_a_kill_is_removed(tmp_path):
     path = tmp_path / "m.csv"
     write(path, (1, {"a": 1.0}), (2, {"a": 2.0}))
     path.write_text(path.read_text(encoding="utf-8")[:-5], encoding="utf-8")

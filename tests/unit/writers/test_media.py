@@ -4,7 +4,7 @@ from hookloop.writers.media import MediaFiles
 from hookloop.writers.records import Image, Scalars, Table, Text
 
 
-def test_each_record_becomes_a_file_of_its_step(tmp_path):
+def test_each_record_becomes_a_file_named_by_its_step(tmp_path):
     writer = MediaFiles(tmp_path)
     writer.write(
         [
@@ -20,11 +20,11 @@ def test_each_record_becomes_a_file_of_its_step(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"images", "texts", "tables"}
 
 
-def test_what_a_hook_has_written_itself_is_left_alone(tmp_path):
+def test_a_record_that_a_hook_saved_itself_is_skipped(tmp_path):
     MediaFiles(tmp_path).write([Image("x", [[0.0]], 1, file=tmp_path / "own.png")])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_name_cannot_lead_out_of_the_directory(tmp_path):
+def test_a_name_cannot_leave_the_directory(tmp_path):
     MediaFiles(tmp_path / "run").write([Text("../../outside", "x", 1)])
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

@@ -10,7 +10,7 @@ def open_writer(directory, **options):
     return MLflow(f"file:{directory}", "digits", **options)
 
 
-def test_the_config_becomes_parameters_that_a_second_part_cannot_break(tmp_path):
+def test_the_config_becomes_parameters_that_a_resume_cannot_change(tmp_path):
     writer = open_writer(tmp_path, run_name="first")
     writer.write_config({"optimizer": {"lr": 0.1}, "max_epochs": 2})
     writer.close()
@@ -22,7 +22,7 @@ def test_the_config_becomes_parameters_that_a_second_part_cannot_break(tmp_path)
     assert (run.info.run_name, run.info.status) == ("first", "FINISHED")
 
 
-def test_a_metric_may_be_part_of_another_ones_name(tmp_path):
+def test_a_name_may_be_the_start_of_another_name(tmp_path):
     writer = open_writer(tmp_path)
     writer.write([Scalars({"val/loss": 1.0, "val/loss/max": 2.0, "val/AR@100": 3.0}, 1)])
     writer.close()
@@ -30,7 +30,7 @@ def test_a_metric_may_be_part_of_another_ones_name(tmp_path):
     assert metrics == {"val/loss": 1.0, "val/loss.max": 2.0, "val/AR_100": 3.0, "epoch": 0.0}
 
 
-def test_many_and_long_parameters_fit(tmp_path):
+def test_many_and_long_parameters_are_accepted(tmp_path):
     writer = open_writer(tmp_path)
     writer.write_config({f"p{index}": "x" * 1000 for index in range(250)})
     writer.close()
@@ -38,7 +38,7 @@ def test_many_and_long_parameters_fit(tmp_path):
     assert len(params) == 250 and len(params["p7"]) == 500
 
 
-def test_pictures_text_and_tables_become_artefacts(tmp_path):
+def test_images_text_and_tables_become_artifacts(tmp_path):
     writer = open_writer(tmp_path / "store")
     kept = tmp_path / "kept.csv"
     kept.write_text("a\n", encoding="utf-8")
@@ -59,14 +59,14 @@ def test_pictures_text_and_tables_become_artefacts(tmp_path):
     assert (artifacts / "val/kept.csv").is_file()
 
 
-def test_a_run_says_how_it_ended(tmp_path):
+def test_the_status_of_the_run_is_set_when_it_is_closed(tmp_path):
     writer = open_writer(tmp_path)
     writer.status = "FAILED"
     writer.close()
     assert mlflow_client(tmp_path).get_run(writer.run_id).info.status == "FAILED"
 
 
-def test_what_a_kill_left_half_written_is_removed(tmp_path):
+def test_half_written_lines_are_removed_on_resume(tmp_path):
     writer = open_writer(tmp_path)
     writer.write([Scalars({"a": 1.0, "b": 2.0}, 1)])
     (folder,) = tmp_path.glob(f"*/{writer.run_id}/metrics")
@@ -78,14 +78,14 @@ def test_what_a_kill_left_half_written_is_removed(tmp_path):
     again.close()
 
 
-def test_a_database_needs_its_packages_and_a_directory(tmp_path):
+def test_a_database_needs_an_existing_directory(tmp_path):
     check_uri(f"sqlite:///{tmp_path}/mlflow.db")
     check_uri("https://mlflow.example.com")
     with pytest.raises(HookError, match="there is no directory '.*absent' to write in"):
         check_uri(f"sqlite:///{tmp_path}/absent/mlflow.db")
 
 
-def test_a_data_base_of_sqlite_takes_a_run(tmp_path):
+def test_an_sqlite_database_holds_a_run(tmp_path):
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     writer = MLflow(uri, "digits")
     writer.write([Scalars({"val/loss": 1.0}, 3)])
@@ -94,7 +94,7 @@ def test_a_data_base_of_sqlite_takes_a_run(tmp_path):
     assert dict(again.held()) == {"val/loss": 3, "epoch": 3}
 
 
-def test_a_name_that_the_store_does_not_take_is_left_out_alone(tmp_path, caplog):
+def test_only_the_metric_that_the_store_rejects_is_left_out(tmp_path, caplog):
     writer = open_writer(tmp_path)
     for step in (1, 2):
         # In a directory, val is a folder and cannot be a file.
@@ -103,4 +103,4 @@ def test_a_name_that_the_store_does_not_take_is_left_out_alone(tmp_path, caplog)
         )
     metrics = mlflow_client(tmp_path).get_run(writer.run_id).data.metrics
     assert metrics == {"val/loss": 1.0, "a/b": 3.0, "epoch": 0.0}
-    assert caplog.text.count("MLflow does not take the metric 'val'") == 1
+    assert caplog.text.count("MLflow rejects the metric 'val'") == 1

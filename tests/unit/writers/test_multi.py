@@ -27,16 +27,16 @@ class Failing(Writer):
 
 
 def test_every_writer_gets_every_record():
-    one, other = Keeping(), Keeping()
-    writer = Multi(one, other)
+    first, second = Keeping(), Keeping()
+    writer = Multi(first, second)
     record = Scalars({"loss": 1.0}, 1)
     writer.write(iter([record]))
     writer.flush()
     writer.close()
-    assert one.calls == other.calls == [record, "flush", "close"]
+    assert first.calls == second.calls == [record, "flush", "close"]
 
 
-def test_one_that_fails_is_left_out_and_the_others_go_on(caplog):
+def test_a_failing_writer_is_dropped_and_the_others_continue(caplog):
     kept = Keeping()
     writer = Multi(Failing(), kept)
     with caplog.at_level(logging.WARNING, "hookloop"):

@@ -18,10 +18,10 @@ def test_tensors_have_channels_first_and_arrays_last():
     assert to_pixels(torch.zeros(3, 5, 7)).shape == (5, 7, 3)
     assert to_pixels(np.zeros((5, 7, 3))).shape == (5, 7, 3)
     assert to_pixels(torch.zeros(5, 7)).shape == (5, 7, 1)
-    assert to_pixels(torch.zeros(5, 7, 3)).shape == (5, 7, 3)  # Cannot be meant otherwise.
+    assert to_pixels(torch.zeros(5, 7, 3)).shape == (5, 7, 3)  # No other reading is possible.
 
 
-def test_values_are_scaled_and_cut():
+def test_values_are_scaled_and_clipped():
     floats = to_pixels(np.array([[0.0, 0.5, 2.0, np.nan]]))
     assert floats.ravel().tolist() == [0, 128, 255, 0]
     assert to_pixels(np.array([[0, 300]])).ravel().tolist() == [0, 255]
@@ -42,6 +42,6 @@ def test_a_figure_is_drawn():
 
 
 @pytest.mark.parametrize("image", [torch.zeros(2, 5, 7), np.zeros(4), np.zeros((1, 2, 3, 4))])
-def test_what_is_no_picture_is_refused(image):
-    with pytest.raises(HookloopError, match="is no picture"):
+def test_other_shapes_are_rejected(image):
+    with pytest.raises(HookloopError, match="is not an image"):
         to_pixels(image)

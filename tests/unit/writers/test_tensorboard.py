@@ -19,7 +19,7 @@ def write(directory, *records, **options):
     return events(directory)
 
 
-def test_a_picture_comes_back_pixel_by_pixel(tmp_path):
+def test_an_image_is_read_back_with_the_same_pixels(tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
     (event,) = write(tmp_path, Image("val/sample", pixels, 4)).Images("val/sample")
     assert event.step == 4
@@ -27,13 +27,13 @@ def test_a_picture_comes_back_pixel_by_pixel(tmp_path):
     assert np.array_equal(decoded, pixels)
 
 
-def test_a_histogram_counts_its_values(tmp_path):
+def test_a_histogram_has_all_values(tmp_path):
     found = write(tmp_path, Histogram("weights", torch.arange(100.0), 2))
     (event,) = found.Histograms("weights")
     assert (event.step, event.histogram_value.num, event.histogram_value.max) == (2, 100, 99)
 
 
-def test_text_and_tables_are_markdown(tmp_path):
+def test_text_and_tables_are_written_as_markdown(tmp_path):
     table = Table("scores", ["class", "count"], [["cat", 3]], 1)
     found = write(tmp_path, Text("note", "hello", 1), table)
     texts = {
@@ -43,7 +43,7 @@ def test_text_and_tables_are_markdown(tmp_path):
     assert b"| cat | 3 |" in texts["scores/text_summary"]
 
 
-def test_the_graph_is_drawn_without_touching_the_model(tmp_path):
+def test_drawing_the_graph_does_not_change_the_model_or_the_random_state(tmp_path):
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2), torch.nn.Dropout())
     before = {name: value.clone() for name, value in model.state_dict().items()}
     state = torch.get_rng_state()
@@ -53,7 +53,7 @@ def test_the_graph_is_drawn_without_touching_the_model(tmp_path):
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 
 
-def test_a_model_that_cannot_be_drawn_does_not_switch_the_writer_off(tmp_path, caplog):
+def test_a_model_that_cannot_be_traced_is_only_a_warning(tmp_path, caplog):
     class Untraceable(torch.nn.Module):
         def forward(self, inputs):
             raise ValueError("not like this")
@@ -64,7 +64,7 @@ def test_a_model_that_cannot_be_drawn_does_not_switch_the_writer_off(tmp_path, c
     assert tensorboard_points(tmp_path, "loss") == [(1, 1.0)]
 
 
-def test_hyper_parameters_are_kept_with_the_results(tmp_path):
+def test_hyper_parameters_are_written_with_the_results(tmp_path):
     from tensorboard.plugins.hparams.metadata import EXPERIMENT_TAG, SESSION_START_INFO_TAG
 
     config = Config({"optimizer": {"lr": 0.1}, "amp": True, "none": None})
@@ -75,14 +75,14 @@ def test_hyper_parameters_are_kept_with_the_results(tmp_path):
     assert "config/text_summary" in found.Tags()["tensors"]
 
 
-def test_a_resumed_run_hides_what_it_makes_once_more(tmp_path):
+def test_purge_step_hides_the_events_that_are_written_again(tmp_path):
     write(tmp_path, *(Scalars({"loss": float(step)}, step) for step in (1, 2, 3)))
     write(tmp_path, Scalars({"loss": 20.0}, 2), purge_step=2)
     assert tensorboard_points(tmp_path, "loss") == [(1, 1.0), (2, 20.0)]
 
 
-def test_parts_of_a_run_within_one_second_are_read_in_their_order(tmp_path):
-    # As a process with a higher number leaves it that began in this very second.
+def test_two_parts_of_a_run_within_a_second_are_read_in_order(tmp_path):
+    # As left by a process with a higher number that started in the same second.
     first = SummaryWriter(str(tmp_path), purge_step=1)
     first.add_scalar("loss", 1.0, 1)
     first.close()

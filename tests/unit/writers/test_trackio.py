@@ -4,7 +4,7 @@ from hookloop.writers.records import Histogram, Image, Table, Text
 from hookloop.writers.trackio import Trackio
 
 
-def test_a_run_is_kept_in_the_local_data_base(capsys):
+def test_every_kind_of_record_is_in_the_local_database(capsys):
     writer = Trackio("unit", run_name="all kinds", config={"lr": 0.1})
     writer.write_scalar("train/loss", 0.5, 3)
     writer.write(

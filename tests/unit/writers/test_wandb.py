@@ -4,7 +4,7 @@ from hookloop.writers.records import Histogram, Image, Table, Text
 from hookloop.writers.wandb import Wandb
 
 
-def test_an_offline_run_keeps_everything_on_disk(tmp_path, capsys):
+def test_an_offline_run_has_every_record_on_disk(tmp_path, capsys):
     writer = Wandb(tmp_path, "digits", mode="offline", name="first", tags=["a"])
     writer.write_config({"optimizer": {"lr": 0.1}})
     writer.write_scalar("train/loss", 0.5, 3)
@@ -25,7 +25,7 @@ def test_an_offline_run_keeps_everything_on_disk(tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_a_run_that_is_gone_on_with_keeps_its_id_and_may_go_back_in_steps(tmp_path):
+def test_a_continued_run_keeps_its_id_and_accepts_earlier_steps(tmp_path):
     first = Wandb(tmp_path, "digits", mode="offline")
     first.write_scalar("loss", 1.0, 10)
     first.close()

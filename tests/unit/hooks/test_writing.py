@@ -1,4 +1,4 @@
-"""Whatever a hook puts into the metric store reaches every writer, once, with its iteration."""
+"""Every value in the metric store reaches every writer, once, with its iteration."""
 
 import io
 import json
@@ -26,7 +26,7 @@ from hookloop.hooks import (
 
 
 def put_at(point, name, priority=50, value=None, every=None):
-    """A hook that puts the number of completed iterations at a point."""
+    """Return a hook that puts the number of completed iterations at a point."""
 
     def method(self, run, *args):
         run.metrics.put(name, run.progress.iter if value is None else value)
@@ -58,7 +58,7 @@ def train(tmp_path, *puts, every=2, **options):
 
 
 def points(tmp_path, name):
-    """The points of a name in each file; they must be the same in all."""
+    """Return the points of a name, which must be the same in all files."""
     found = [read(tmp_path / "run" / file, name) for file, read in (JSONL, ROWS, EVENTS)]
     single = [[(step, np.float32(value)) for step, value in one] for one in found]
     assert all(one == single[0] for one in single)
@@ -80,7 +80,7 @@ def points(tmp_path, name):
         ("after_run", [6]),
     ],
 )
-def test_wherever_it_is_put(tmp_path, point, steps, priority):
+def test_a_value_is_written_from_any_point_and_priority(tmp_path, point, steps, priority):
     names = ["quality", "knn/acc", "val/extra", "train/extra", "a b/ü@1%"]
     train(tmp_path, *(put_at(point, name, priority) for name in names))
     for name in names:
@@ -88,7 +88,7 @@ def test_wherever_it_is_put(tmp_path, point, steps, priority):
 
 
 @pytest.mark.parametrize("every", [1, 2, 50])
-def test_at_intervals_of_its_own(tmp_path, every):
+def test_a_hook_may_put_values_at_its_own_interval(tmp_path, every):
     """A mean of what was put since the last write, with the iteration of the last of it."""
     train(tmp_path, put_at("after_train_iter", "probe", every="2 iters"), every=every, max_epochs=3)
     by_epochs = [(2, 2.0), (6, 5.0), (8, 8.0)]
@@ -97,7 +97,7 @@ def test_at_intervals_of_its_own(tmp_path, every):
     )
 
 
-def test_within_an_iteration_and_within_a_validation(tmp_path):
+def test_values_within_an_iteration_and_a_validation_are_written_as_means(tmp_path):
     class Probe(Hook):
         def after_loss(self, run):
             run.metrics.put(f"probe/{run.phase}", 1.0)
@@ -107,7 +107,7 @@ def test_within_an_iteration_and_within_a_validation(tmp_path):
     assert [step for step, _ in points(tmp_path, "probe/val")] == [2, 4, 6]
 
 
-def test_tensors_and_what_is_no_number(tmp_path):
+def test_tensors_nan_and_infinity_are_written(tmp_path):
     train(
         tmp_path,
         put_at("after_epoch", "tensor", value=torch.tensor(2.5)),
@@ -121,7 +121,7 @@ def test_tensors_and_what_is_no_number(tmp_path):
         assert read(tmp_path / "run" / file, "inf") == [(6, math.inf)]
 
 
-def test_in_a_test_and_in_a_validation_by_itself(tmp_path):
+def test_values_of_a_separate_test_or_validation_are_written(tmp_path):
     trainer = train(tmp_path, put_at("after_test", "late", 100), put_at("before_test", "early"))
     trainer.test()
     assert points(tmp_path, "late") == points(tmp_path, "early") == [(6, 6)]
@@ -130,7 +130,7 @@ def test_in_a_test_and_in_a_validation_by_itself(tmp_path):
     assert [step for step, _ in points(tmp_path, "val/loss")] == [3, 6, 6]
 
 
-def test_in_a_run_that_fails(tmp_path):
+def test_values_of_a_failing_run_are_written(tmp_path):
     class Fail(Hook):
         priority = 100
 
@@ -146,7 +146,7 @@ def test_in_a_run_that_fails(tmp_path):
 
 @pytest.mark.parametrize("checkpoint", ["iter_1.pth", "iter_3.pth", "iter_4.pth", "iter_5.pth"])
 @pytest.mark.parametrize("every", [1, 2, 50])
-def test_a_resumed_run_leaves_the_same_points(tmp_path, every, checkpoint):
+def test_a_resumed_run_writes_the_same_points(tmp_path, every, checkpoint):
     names = ["quality", "probe", "val/extra", "train/loss", "train_epoch/loss", "val/loss", "lr"]
 
     def run(name, **options):
@@ -165,7 +165,7 @@ def test_a_resumed_run_leaves_the_same_points(tmp_path, every, checkpoint):
         assert points(tmp_path / "parts", name) == points(tmp_path / "whole", name), name
 
 
-def test_the_row_of_an_epoch_has_what_was_put_in_it(tmp_path):
+def test_the_row_of_an_epoch_has_the_values_of_the_epoch(tmp_path):
     hooks = {
         "csv": WriteCSV(),
         "quality": put_at("after_epoch", "quality", 100),
@@ -178,7 +178,7 @@ def test_the_row_of_an_epoch_has_what_was_put_in_it(tmp_path):
     assert "train_epoch/loss" not in rows[0]  # It would repeat train/loss.
 
 
-def test_chosen_by_its_plain_name(tmp_path):
+def test_a_metric_of_a_hook_can_be_chosen_by_name(tmp_path):
     put = put_at("after_epoch", "quality")
     put.writes = ("quality",)
     hooks = {"csv": WriteCSV(metrics=["quality"]), "put": put}
@@ -186,7 +186,7 @@ def test_chosen_by_its_plain_name(tmp_path):
     assert readback.csv_points(tmp_path / "metrics.csv", "quality") == [(3, 3.0), (6, 6.0)]
 
 
-def test_by_trackers(tmp_path, monkeypatch):
+def test_trackers_get_every_value(tmp_path, monkeypatch):
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
     hooks = {
         "wandb": WriteWandb("p", mode="offline"),
@@ -206,7 +206,7 @@ def test_by_trackers(tmp_path, monkeypatch):
         assert readback.mlflow_points(tmp_path / "run" / "mlruns", run_id, theirs) == wanted
 
 
-def test_on_the_screen_and_in_the_log(tmp_path):
+def test_screen_and_log_show_every_value(tmp_path):
     screen = io.StringIO()
     hooks = {
         "console": ShowProgress(every=2, file=screen),
@@ -235,12 +235,12 @@ def test_the_last_line_with_a_loss_is_that_of_the_epoch(tmp_path, limits, last):
     assert f"loss {mean:.4g}" in line
 
 
-def test_the_outcome_has_what_was_put_last(tmp_path):
+def test_the_outcome_has_the_newest_values(tmp_path):
     trainer = make_classifier(hooks=[put_at("after_run", "last", 100)], run_dir=tmp_path)
     assert trainer.train().metrics["last"] == 3.0
 
 
-def test_the_loss_of_an_interval_and_of_an_epoch_have_two_names(tmp_path):
+def test_the_loss_of_an_interval_and_of_an_epoch_have_different_names(tmp_path):
     trainer = train(tmp_path, max_epochs=4)
     losses = points(tmp_path, "train/loss")
     assert [step for step, _ in losses] == [2, 4, 6, 8, 10, 12]
@@ -249,7 +249,7 @@ def test_the_loss_of_an_interval_and_of_an_epoch_have_two_names(tmp_path):
     assert epochs[-1][1] == pytest.approx(trainer.run.metrics.mean("train/loss"), rel=1e-6)
 
 
-def test_the_numbers_of_an_iteration_are_one_record_also_when_it_ends_the_epoch(tmp_path):
+def test_the_last_iteration_of_an_epoch_writes_one_record(tmp_path):
     def step(run, batch):
         output = run.model(batch[0])
         loss = torch.nn.functional.cross_entropy(output, batch[1])
@@ -263,7 +263,7 @@ def test_the_numbers_of_an_iteration_are_one_record_also_when_it_ends_the_epoch(
     assert {"train/loss", "train/size", "lr"} <= lines[0].keys()
 
 
-def test_a_rate_that_a_hook_puts_is_replaced_by_no_other(tmp_path):
+def test_a_learning_rate_that_a_hook_puts_is_kept(tmp_path):
     hooks = [WriteCSV("epochs.csv"), put_at("after_epoch", "lr", value=7.0)]
     train(tmp_path, *hooks, every=50)
     assert readback.csv_points(tmp_path / "run" / "epochs.csv", "lr") == [(3, 7.0), (6, 7.0)]
@@ -282,7 +282,7 @@ def test_the_learning_rate_can_be_chosen(tmp_path, every):
     assert list(readback.csv_rows(tmp_path / "other" / "only.csv")[0])[4:] == ["lr"]
 
 
-def test_a_name_that_no_hook_declares_is_rejected_with_what_to_do(tmp_path):
+def test_a_name_that_no_hook_declares_is_rejected_with_advice(tmp_path):
     hooks = [WriteCSV(metrics=["quality"]), put_at("after_epoch", "quality")]
     with pytest.raises(MetricError, match=r"declares it: writes = \('quality',\)"):
         make_classifier(hooks=hooks, run_dir=tmp_path).train()

@@ -1,4 +1,4 @@
-"""A writer that leaves out what its backend holds already."""
+"""`SkipWritten`: leaves out records that the backend already holds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hookloop.writers.base import Writer
 from hookloop.writers.records import Config, Graph, Record, Scalars
 
 
-class Once(Writer):
-    """Passes on what is newer than what the backend held when this was made.
+class SkipWritten(Writer):
+    """Passes on only what is newer than what the backend held at the start.
 
-    A resumed run makes the iterations between its checkpoint and its end again, and with them the
-    same numbers. No service takes a number back, so it must not get one twice.
+    A resumed run repeats the iterations after its checkpoint, and computes the same numbers again.
+    No service deletes a number, so it must not get one twice.
 
     Args:
-        writer: Who writes.
+        writer: The writer that gets the rest.
     """
 
     def __init__(self, writer: Writer) -> None:
@@ -25,8 +25,9 @@ class Once(Writer):
         self._held = dict(writer.held())
 
     def write(self, records: Iterable[Record]) -> None:
-        """Write what is new among the records."""
-        self.writer.write([new for record in records if (new := self._new(record)) is not None])
+        """Write the new ones among the records."""
+        kept = [self._select_new(record) for record in records]
+        self.writer.write([record for record in kept if record is not None])
 
     def flush(self) -> None:
         """Flush the writer."""
@@ -36,8 +37,8 @@ class Once(Writer):
         """Close the writer."""
         self.writer.close()
 
-    def _new(self, record: Record) -> Record | None:
-        if isinstance(record, Config | Graph):
+    def _select_new(self, record: Record) -> Record | None:
+        if isinstance(record, Config | Graph):  # These have no step.
             return record
         if not isinstance(record, Scalars):
             return record if self._is_new(record.name, record.step or 0) else None

@@ -1,6 +1,6 @@
 from hookloop.writers.base import Writer
-from hookloop.writers.once import Once
 from hookloop.writers.records import Config, Scalars, Text
+from hookloop.writers.skip_written import SkipWritten
 
 
 class Holding(Writer):
@@ -18,9 +18,9 @@ class Holding(Writer):
         return name.replace("/", "_")
 
 
-def test_only_what_is_newer_than_what_the_backend_holds_is_written():
+def test_only_records_newer_than_those_of_the_backend_are_written():
     inner = Holding(train_loss=4, note=2)
-    writer = Once(inner)
+    writer = SkipWritten(inner)
     writer.write([Config({"a": 1}), Text("note", "old", 2), Text("note", "new", 3)])
     for step in (3, 4, 5):
         writer.write([Scalars({"train/loss": 0.5, "val/loss": 1.0}, step)])
@@ -30,7 +30,7 @@ def test_only_what_is_newer_than_what_the_backend_holds_is_written():
     ]  # fmt: skip
 
 
-def test_a_backend_may_know_only_how_far_it_is():
+def test_a_backend_may_know_one_step_for_all_names():
     inner = Holding(**{"": 3})
-    Once(inner).write([Scalars({"a": float(step)}, step) for step in (2, 3, 4)])
+    SkipWritten(inner).write([Scalars({"a": float(step)}, step) for step in (2, 3, 4)])
     assert [record.step for record in inner.records] == [4]
