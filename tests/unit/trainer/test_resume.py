@@ -324,7 +324,7 @@ def test_a_checkpoint_does_not_grow_with_the_run(tmp_path):
     ("data", "reason"),
     [
         (lambda: (x for x in [(torch.ones(3, 4), torch.ones(3, 1))]), "read only once"),
-        (Endless, "no DataLoader"),
+        (Endless, "not a DataLoader"),
         (lambda: DataLoader(Stream(), batch_size=2), "data set is iterable"),
         (lambda: DataLoader(WithGenerator(), batch_size=2), "generator of its own"),
         (lambda: DataLoader(WithTransform(), batch_size=2), "own ('transform.rng')"),
