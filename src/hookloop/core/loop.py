@@ -124,6 +124,7 @@ class Loop:
         if run.requests.stop:
             return False
         due, requests, limit = self.validation.due_after_iter, run.requests, progress.max_iters
+        last = progress.epoch_iters if is_new else self._last_iter()
         for batches in self._groups():
             self._begin_iteration(batches)
             yield batches
@@ -133,11 +134,20 @@ class Loop:
             if requests.any:
                 self._handle_requests()
             if requests.stop or progress.iter == limit:
+                if progress.iter_in_epoch != last:
+                    return False
                 break
         else:
-            progress.epoch_iters = progress.iter_in_epoch
-        if progress.iter_in_epoch != progress.epoch_iters:
-            return False
+            # An epoch in which the batch size changed says nothing about the length of the next.
+            is_whole = is_new or last is None
+            progress.epoch_iters = progress.iter_in_epoch if is_whole else progress.epoch_iters
+        self._complete_pass()
+        fire(plan.after_train_epoch, run)
+        return True
+
+    def _complete_pass(self) -> None:
+        """Count the epoch whose training is done."""
+        run, progress = self.run, self.run.progress
         if progress.iter_in_epoch == 0:
             raise DataError(f"{self._source().name} is empty: it gave no batch.")
         if self.epoch_iters is None:  # A limit may be reached on the last batch, before the reader
@@ -146,8 +156,6 @@ class Loop:
         progress.stage = "closing"
         run.metrics.stamp = (progress.iter, progress.epoch)
         run.metrics.end_epoch()
-        fire(plan.after_train_epoch, run)
-        return True
 
     def _begin_iteration(self, batches: list[object]) -> None:
         run, progress = self.run, self.run.progress
@@ -242,6 +250,16 @@ class Loop:
         groups = self._source().epoch(self.accumulate, self._iters_left())
         move = make_transfer(self.run.device)
         return groups if move is None else ([move(batch) for batch in group] for group in groups)
+
+    def _last_iter(self) -> int | None:
+        """Return the last iteration of an epoch that is continued, or None if it is unknown.
+
+        A resume may have changed how many samples make an iteration.
+        """
+        left = self._source().batches_left
+        if self.epoch_iters is not None or left is None:
+            return self.run.progress.epoch_iters
+        return self.run.progress.iter_in_epoch - (-left // self.accumulate)
 
     def _iters_left(self) -> int | None:
         """Return the iterations left of an epoch of fixed size; None where the data decides."""

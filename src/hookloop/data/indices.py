@@ -22,6 +22,7 @@ from itertools import chain, islice
 from typing import cast
 
 import numpy as np
+from torch.utils.data import BatchSampler
 
 from hookloop.data.attribute_state import NO_STATE, is_equal, to_state
 from hookloop.data.samplers import RandomStream, SamplerStates, State
@@ -38,12 +39,14 @@ class PassStart:
 
     Attributes:
         skip: Batches to skip.
+        samples: Samples to skip before that: what the pass had given before the batch size changed.
         key: The key from which the randomness of samples loaded in workers is derived.
         passes: The number of the pass, from 1.
         rewind: Sets the generators to where they were when the pass began.
     """
 
     skip: int = 0
+    samples: int = 0
     key: int = 0
     passes: int = 1
     rewind: Callable[[], None] = lambda: None
@@ -94,7 +97,7 @@ class SkippingIndices:
 
     def prime(self) -> None:
         """Skip now, unless the loader has already asked for an index."""
-        if self._start.skip and self._current is not None:
+        if (self._start.skip or self._start.samples) and self._current is not None:
             self._current.prime()
 
     def state(self, position: int) -> dict[str, object]:
@@ -106,7 +109,9 @@ class SkippingIndices:
         stream = RandomStream(start.key) if self._has_own_stream else None
         # The inner sampler is not advanced here, but when the first index is asked for: it draws
         # its random numbers then, after the loader has drawn its own, as in a plain DataLoader.
-        self._current = current = _Pass(iter(self._inner), start.skip, stream, self._ahead)
+        inner = _rest_of(self._inner, start.samples) if start.samples else iter(self._inner)
+        self._current = current = _Pass(inner, start.skip, stream, self._ahead)
+        current.draws_when_primed = start.samples > 0
         if self._rewinds:
             current.rewind = start.rewind
         if self._saved:
@@ -141,6 +146,8 @@ class _Pass:
         self, inner: Iterator[object], skip: int, stream: RandomStream | None, ahead: int
     ) -> None:
         self.rewind: Callable[[], None] | None = None
+        self.draws_when_primed = False
+        """Whether priming draws the order, even if there is no batch to skip."""
         self._skip = skip
         self._stream = stream
         self._drawn = 0
@@ -167,6 +174,9 @@ class _Pass:
         if rewind is not None:
             rewind()
         next(islice(self._inner, skip, skip), None)
+        if self.draws_when_primed:
+            self.draws_when_primed = False
+            self._inner = chain(list(islice(self._inner, 1)), self._inner)
         saved, self._saved = self._saved, {}
         if saved:
             self._restore(saved)
@@ -194,6 +204,7 @@ class _Pass:
     def __next__(self) -> object:
         if self._skip or self.rewind is not None:
             self.prime()
+        self.draws_when_primed = False
         return next(self._inner)
 
     def _recorded(self, indices: Iterator[object], recent: deque[object]) -> Iterator[object]:
@@ -241,6 +252,15 @@ class _Pass:
         recent.clear()
         recent.extend(ahead or [saved["last"]])
         self._inner = chain(ahead, self._inner)
+
+
+def _rest_of(sampler: Iterable[object], samples: int) -> Iterator[list[int]]:
+    """Make batches of the samples that an order has left after some."""
+    batches = cast("BatchSampler", sampler)
+    left = islice(batches.sampler, samples, None)
+    while batch := list(islice(left, batches.batch_size)):
+        if len(batch) == batches.batch_size or not batches.drop_last:
+            yield batch
 
 
 def _index_state(index: object) -> object:

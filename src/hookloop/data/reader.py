@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Protocol, cast
 
 import torch
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
 from hookloop.data.find_generators import find_generators
 from hookloop.data.indices import PassStart, SkippingIndices
@@ -31,9 +31,12 @@ class Reader(Protocol):
 
     Attributes:
         inexact: Why a resumed pass may differ, or None if it does not.
+        counts_samples: Whether a pass can continue after any number of samples, so that the batch
+            size may change.
     """
 
     inexact: str | None
+    counts_samples: bool
 
     def begin(self, start: PassStart) -> Iterator[object]:
         """Start a pass."""
@@ -66,6 +69,7 @@ class PlainReader:
     def __init__(self, data: Iterable[object]) -> None:
         self._data = data
         self._workers = Workers()
+        self.counts_samples = False
         self.inexact: str | None = None
         if isinstance(data, DataLoader):
             self.inexact = (
@@ -168,6 +172,9 @@ class LoaderReader:
             changes["dataset"] = SeededSamples(loader.dataset)
         self._copy.__dict__.update(changes)
         self._gather = make_gather(loader)
+        # A batch sampler of the user's own decides by itself which samples make a batch.
+        is_plain = type(loader.batch_sampler) is BatchSampler and not self._has_custom_sampler
+        self.counts_samples = is_plain
         self.inexact = self._why_inexact(seeds)
 
     def begin(self, start: PassStart) -> Iterator[object]:
@@ -178,13 +185,15 @@ class LoaderReader:
         is_started = self._copy.__dict__["_iterator"] is not None
         late_start = self._loader.persistent_workers and start.passes > 1 and not is_started
         state: Mapping[str, object] = {}
-        if start.skip:
+        if start.skip or start.samples:
             state = self._loaded or self.state_dict(start.skip)
             self._samplers.restore(self._began)
         else:
             self._began = self._samplers.now()
         self._loaded = {}
-        self._indices.prepare(start, state if "drawn" in state else {}, rewinds=late_start)
+        # What was drawn ahead were batches of the old size, if that has just changed.
+        ahead = state if "drawn" in state and start.skip else {}
+        self._indices.prepare(start, ahead, rewinds=late_start)
         if self._gather is not None:
             batches = read_tensors(self._loader, iter(self._indices), self._gather)
         else:

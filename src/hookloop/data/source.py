@@ -9,6 +9,7 @@ from typing import cast
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from hookloop.data.indices import PassStart
 from hookloop.data.randomness import Randomness
@@ -38,6 +39,7 @@ class Source:
         self.name = name
         self.position = 0
         """Batches taken from the current pass; 0 if there is none."""
+        self._samples_before = 0  # Samples that it had given when the batch size changed.
         self.sets_epoch_per_pass = False
         """Whether each pass calls a sampler's ``set_epoch``, for a training without epochs."""
         self.on_replaced: Callable[[], None] = lambda: None
@@ -95,7 +97,8 @@ class Source:
 
         If a checkpoint was made in the middle of the pass, it continues there.
         """
-        batches = self._continue() if self.position else self._begin()
+        is_inside = self.position or self._samples_before
+        batches = self._continue() if is_inside else self._begin()
         # The position is counted before each yield: a checkpoint is made while the group is out.
         if size == 1:  # The common case, at half the cost.
             for batch in batches:
@@ -108,7 +111,7 @@ class Source:
 
     def finish(self) -> None:
         """Leave the current pass: the next one starts at the first batch."""
-        self.position = 0
+        self.position = self._samples_before = 0
         self._began = None
 
     def close(self) -> None:
@@ -139,7 +142,7 @@ class Source:
             self._order.warn_if_reordered()
         self._passes += 1
         key = began.key(self._passes)
-        start = PassStart(0, key, self._passes, lambda: began.restore(generators))
+        start = PassStart(0, 0, key, self._passes, lambda: began.restore(generators))
         return self._reader.begin(start)
 
     def _continue(self) -> Iterator[object]:
@@ -153,9 +156,9 @@ class Source:
         began = self._began or now
         key = began.key(self._passes)
         began.restore(generators)
-        batches = self._reader.begin(
-            PassStart(self.position, key, self._passes, lambda: began.restore(generators))
-        )
+        at = self.position, self._samples_before
+        start = PassStart(*at, key, self._passes, lambda: began.restore(generators))
+        batches = self._reader.begin(start)
         now.restore(generators)
         return batches
 
@@ -165,6 +168,8 @@ class Source:
         return {
             **self.reading_state(),
             "position": self.position,
+            "samples": self._samples_read(),
+            "samples_before": self._samples_before,
             "began": self._began.state if self._began is not None else None,
             "loader": self._reader.state_dict(self.position),
             "measures": self._measures(),
@@ -174,7 +179,12 @@ class Source:
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go to a position that `state_dict` returned; warn if the data has changed."""
         self.position = cast("int", state["position"])
-        self._warn_of_changes(cast("Mapping[str, object]", state.get("measures") or {}))
+        self._samples_before = cast("int", state.get("samples_before", 0))
+        measures = cast("Mapping[str, object]", state.get("measures") or {})
+        samples = cast("int | None", state.get("samples", _samples_of_batches(state, measures)))
+        if self._has_another_size(measures) and samples is not None and self.position:
+            self.position, self._samples_before = 0, samples
+        self._warn_of_changes(measures)
         self._order.warn_of_changes(cast("Mapping[str, list[object]]", state.get("orders") or {}))
         self.load_reading_state(state)
         began = cast("dict[str, object] | None", state["began"])
@@ -199,14 +209,42 @@ class Source:
             for name, value in self._measures().items()
             if before.get(name, value) != value
         ]
-        if changes:
-            _log.warning(
-                "%s has changed: %s. The run continues at batch %d of it, so it is not what an "
-                "uninterrupted run would have read.",
-                self.name,
-                "; ".join(changes),
-                self.position,
-            )
+        if not changes:
+            return
+        where = f"at batch {self.position} of it"
+        if self._samples_before and not self.position:
+            where = f"after {self._samples_before} samples of the pass, each of which is read once"
+        _log.warning(
+            "%s has changed: %s. The run continues %s, so it is not what an uninterrupted run "
+            "would have read.",
+            self.name,
+            "; ".join(changes),
+            where,
+        )
+
+    def _has_another_size(self, measures: Mapping[str, object]) -> bool:
+        """Return whether batches have another size now, and the pass can continue by samples."""
+        size = getattr(self.data, "batch_size", None)
+        return self._reader.counts_samples and measures.get("batch_size", size) != size
+
+    def _samples_read(self) -> int | None:
+        """Count the samples of the current pass that were read; None if only batches count."""
+        if not self._reader.counts_samples:
+            return None
+        loader = cast("DataLoader[object]", self.data)
+        size, length = cast("int", loader.batch_size), len(cast("Sized", loader.sampler))
+        return min(self._samples_before + self.position * size, length)
+
+    @property
+    def batches_left(self) -> int | None:
+        """How many batches the current pass still has, or None if that is unknown."""
+        read = self._samples_read() if self._samples_before else None
+        if read is None:
+            total = self.num_batches
+            return None if total is None else max(0, total - self.position)
+        loader = cast("DataLoader[object]", self.data)
+        size, left = cast("int", loader.batch_size), len(cast("Sized", loader.sampler)) - read
+        return left // size if loader.drop_last else -(-left // size)
 
     def reading_state(self) -> dict[str, object]:
         """Return what the next whole pass depends on, except for the process's generators."""
@@ -263,6 +301,14 @@ def _length(data: object) -> int | None:
         return len(data) if isinstance(data, Sized) else None
     except TypeError:  # A DataLoader over an iterable data set has __len__, but it raises.
         return None
+
+
+def _samples_of_batches(state: Mapping[str, object], measures: Mapping[str, object]) -> int | None:
+    """Return the position in samples of a checkpoint that counts batches, as version 0.2 did."""
+    position, size, length = state["position"], measures.get("batch_size"), measures.get("samples")
+    if not (isinstance(position, int) and isinstance(size, int) and isinstance(length, int)):
+        return None
+    return min(position * size, length)
 
 
 def open_streams(

@@ -122,6 +122,8 @@ SHAPES: dict[str, object] = {
 DATA: dict[str, object] = {
     **READING,
     "position": is_count,
+    "samples?": Maybe(is_count),
+    "samples_before?": is_count,
     "began": Maybe(RANDOMNESS),
     "loader": is_mapping,
     "measures?": Named(lambda value: value is None or isinstance(value, bool | int | float | str)),
