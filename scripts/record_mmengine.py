@@ -1,4 +1,4 @@
-"""Run the scenarios on the real MMEngine and keep what they yield, for the everyday tests.
+"""Run the scenarios on the real MMEngine and record the results for the everyday tests.
 
     python scripts/record_mmengine.py tests/fixtures/mmengine.json
 
@@ -20,9 +20,9 @@ SCENARIOS = ROOT / "tests" / "downstream" / "mmengine_scenarios.py"
 
 def main() -> None:
     """Write the results of all scenarios, or of those named, to a file."""
-    # The real 0.10.7 calls torch.load without saying what it may load.
+    # MMEngine 0.10.7 calls torch.load without weights_only, which newer versions reject.
     os.environ.setdefault("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
-    time.sleep = lambda seconds: None  # It waits 2 s at each new pass.
+    time.sleep = lambda seconds: None  # MMEngine waits 2 s at each new pass.
     import mmengine
 
     spec = importlib.util.spec_from_file_location("mmengine_scenarios", SCENARIOS)
@@ -35,12 +35,12 @@ def main() -> None:
     results = json.loads(out.read_text()) if out.is_file() else {}
     results["mmengine"] = mmengine.__version__
     for name in names:
-        began = time.perf_counter()
+        start = time.perf_counter()
         results[name] = scenarios.run(name)
-        print(f"{name}: {time.perf_counter() - began:.1f} s")
-    kept = out.with_name("mmengine_epoch_2.pth")
-    scenarios.keep_checkpoint(kept)
-    results["resumed"] = scenarios.run_resumed(kept)
+        print(f"{name}: {time.perf_counter() - start:.1f} s")
+    checkpoint = out.with_name("mmengine_epoch_2.pth")
+    scenarios.keep_checkpoint(checkpoint)
+    results["resumed"] = scenarios.run_resumed(checkpoint)
     lines = (f" {json.dumps(key)}: {json.dumps(results[key])}" for key in sorted(results))
     out.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 

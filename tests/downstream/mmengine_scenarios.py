@@ -112,7 +112,7 @@ def make_observer(priority="LOWEST", note=None):
 
 
 def sorted_kind(value):
-    """Say what an argument is, as far as both systems have to agree."""
+    """Describe an argument, as far as both systems have to agree."""
     if isinstance(value, dict):
         return sorted(key for key in value if key in ("loss", "acc", "state_dict", "optimizer"))
     return type(value).__name__
@@ -398,7 +398,7 @@ def keep_checkpoint(path):
 
 
 def resumed_from(path):
-    """Go on from a checkpoint for two epochs more; tell what was seen and where it ended."""
+    """Continue from a checkpoint for two epochs; return what was seen and where it ended."""
     with tempfile.TemporaryDirectory() as work_dir:
         observer = make_observer()
         options = {
@@ -657,8 +657,8 @@ def log_lines():
         logger.handlers = [Keep()]
         runner.train()
         runner.test()
-    said = [line for line in lines if line.startswith(("Epoch(", "Iter("))]
-    return [re.sub(r"(time|eta): [\d.:]+", r"\1: -", line) for line in said]
+    progress = [line for line in lines if line.startswith(("Epoch(", "Iter("))]
+    return [re.sub(r"(time|eta): [\d.:]+", r"\1: -", line) for line in progress]
 
 
 def message_hub():
@@ -737,7 +737,7 @@ SCENARIOS = {
 
 
 def run_resumed(path):
-    """Run what goes on from the kept checkpoint."""
+    """Continue from the recorded checkpoint."""
     return json.loads(json.dumps(resumed_from(path)))
 
 

@@ -14,15 +14,15 @@ from tests.downstream import mmengine_scenarios as scenarios
 from tests.tiny import make_data, make_model, make_trainer, weights
 
 pytest.importorskip("mmengine", reason="only `make downstream` installs it")
-pytestmark = pytest.mark.filterwarnings("ignore")  # The real one warns of much.
+pytestmark = pytest.mark.filterwarnings("ignore")  # MMEngine warns often.
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 RECORD = json.loads((FIXTURES / "mmengine.json").read_text())
 
 
 @pytest.fixture(autouse=True)
-def as_it_was_meant(monkeypatch):
-    """Let the real one load its own files, and not sleep between passes."""
+def old_torch(monkeypatch):
+    """Let MMEngine load its own files, and not sleep between passes."""
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
 
@@ -37,7 +37,7 @@ def test_the_record_is_what_mmengine_does(name):
     assert_alike(RECORD[name], _plain(scenarios.run(name)))
 
 
-def test_the_real_one_goes_on_from_its_checkpoint_as_recorded():
+def test_mmengine_continues_from_its_checkpoint_as_recorded():
     path = FIXTURES / "mmengine_epoch_2.pth"
     assert_alike(RECORD["resumed"], _plain(scenarios.run_resumed(path)))
 

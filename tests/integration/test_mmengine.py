@@ -1,6 +1,6 @@
 """MMEngine's dialect beside the real MMEngine 0.10.7, whose results are recorded.
 
-``scripts/record_mmengine.py`` makes the record, ``make downstream`` makes it anew and compares.
+``scripts/record_mmengine.py`` makes the record; ``make downstream`` makes it again and compares.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ def test_the_grid_of_checkpoints_is_compared_setting_by_setting():
     assert len(RECORD["checkpoint_grid"]) == len(scenarios.GRID) > 40
 
 
-def test_a_checkpoint_of_mmengine_is_gone_on_from():
+def test_a_training_continues_from_a_checkpoint_of_mmengine():
     rows, weights, rates = scenarios.run_resumed(CHECKPOINT)
     real_rows, real_weights, real_rates = RECORD["resumed"]
     assert_alike(real_rows, rows)
@@ -67,7 +67,7 @@ class Evil:
 @pytest.mark.parametrize("hidden", [{"state_dict": Evil()}, {"meta": {"x": [Evil()]}}])
 def test_code_in_a_checkpoint_does_not_run(hidden, tmp_path):
     torch.save({"state_dict": {}, **hidden}, tmp_path / "evil.pth")
-    with contextlib.suppress(CheckpointError):  # Refused is as good as held.
+    with contextlib.suppress(CheckpointError):  # A rejected file is as good as a stand-in.
         read_checkpoint(tmp_path / "evil.pth")
     assert not (tmp_path / "evil.txt").exists()
 

@@ -22,7 +22,7 @@ def aliases():
 
 @pytest.fixture
 def hooks_registry():
-    """Names that an example registers are taken away again."""
+    """Remove the names that an example registers."""
     from mmengine.registry import HOOKS
 
     before = dict(HOOKS.module_dict)
@@ -32,7 +32,7 @@ def hooks_registry():
 
 
 def train(epochs=2, iters=None, metrics=None, names=("accuracy",), loader=None, **options):
-    """Train with what an example says and the page leaves out."""
+    """Train with the settings of an example and those that the page leaves out."""
     cfg = {"by_epoch": True, "max_epochs": epochs}
     if iters is not None:
         cfg = {"by_epoch": False, "max_iters": iters}

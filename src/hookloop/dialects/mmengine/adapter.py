@@ -36,6 +36,7 @@ class MMEngineAdapter(Adapter):
     facade: RunnerFacade
 
     def __init__(self, foreign: object, without: Sequence[str] = ()) -> None:
+        # The base may be the real mmengine's Hook or ours; both do nothing by default.
         base = base_of(foreign, MMENGINE.bases)
         mounts = [mount for mount in MOUNTS if mount.method not in without]
         super().__init__(
@@ -61,6 +62,7 @@ class MMEngineAdapter(Adapter):
         return state
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
+        # A copy: the caller's state keeps its message hub.
         own = dict(state)
         hub = own.pop("message_hub", None)
         if hub is not None:
@@ -72,6 +74,7 @@ def adapt(foreign: object) -> list[Hook]:
     """Return native hooks for an MMEngine hook; a catalogued one stands for several."""
     if not isinstance(foreign, Catalogued):
         return [MMEngineAdapter(foreign)]
+    # An override would have no effect if the native hooks did the work.
     if isinstance(foreign, Replaceable) and foreign.acts_itself:
         return [MMEngineAdapter(foreign)]
     native_hooks = list(foreign.native_hooks())
@@ -126,6 +129,7 @@ def _after_train_epoch(method: Method, adapter: Adapter) -> Call:
     def call(run: Run) -> None:
         facade = cast("RunnerFacade", adapter.facade)
         if not facade.is_iter_based:
+            # Our counter has moved already; MMEngine's moves after this sweep.
             facade.at_epoch = 1
             try:
                 call_method(run)
@@ -160,6 +164,7 @@ def _after_train_iter(method: Method, adapter: Adapter) -> Call:
     def call(run: Run) -> None:
         facade = cast("RunnerFacade", adapter.facade)
         facade.hook = adapter.name
+        # As above: `runner.iter` is still the index of this iteration.
         facade.at_iter = 1
         progress = run.progress
         index = progress.iter if progress.max_epochs is None else progress.iter_in_epoch
@@ -193,6 +198,7 @@ def _counting(method: Method, adapter: Adapter, mode: Mode, *, with_outputs: boo
         nonlocal index
         adapter.facade.hook = adapter.name
         output = run.output
+        # MMEngine's predictions are a list; a native model returns a tensor.
         listed = output if isinstance(output, list | tuple) else [output]
         method(adapter.facade, batch_idx=index, data_batch=run.batch, outputs=listed)
         index += 1
@@ -226,8 +232,10 @@ def _with_checkpoint(method: Method, adapter: Adapter) -> Call:
         # We save after the sweep; MMEngine saves inside it, where the counters have not moved.
         if progress.validated_at != progress.iter:
             facade.at_iter = int(progress.stage == "inside")
+            # Inside an epoch `iter` is one behind, at its end `epoch`.
             facade.at_epoch = int(progress.stage == "closing")
         try:
+            # Each hook gets a fresh view, so that it sees the changes of those before it.
             with checkpoint_view(facade, checkpoint) as view:
                 method(facade, checkpoint=view)
         finally:
@@ -253,6 +261,7 @@ _OUTPUTS = (*_BATCH, "outputs")
 _EPOCH_MOUNTS = (
     (Mount("before_train_epoch", "before_train_epoch", _before_train_epoch), "_before_epoch"),
     (Mount("after_train_epoch", "after_train_epoch", _after_train_epoch), "_after_epoch"),
+    # A training by iterations has no end of an epoch, so the end of the training stands for it.
     (Mount("after_train", "after_train_epoch", _after_iterations), "_after_epoch"),
     (Mount("before_val_epoch", "before_val_epoch", _simple), "_before_epoch"),
     (Mount("before_test_epoch", "before_test_epoch", _simple), "_before_epoch"),

@@ -40,6 +40,7 @@ def checkpoint_view(
         # Identity, because comparing tensors is costly; in-place changes are seen in ours anyway.
         if key not in before or value is not before[key]:
             _replace(checkpoint, key, value)
+    # A hook may drop the optimizer to make files smaller.
     for key in before.keys() - view.keys():
         checkpoint.pop(_OURS.get(key, key), None)
 

@@ -43,6 +43,7 @@ class RunnerFacade(Facade):
     """
 
     role = "runner"
+    # Attributes of older MMCV runners and of MMEngine's own that have no counterpart here.
     hints: ClassVar[Mapping[str, str]] = {
         "optimizer": "runner.optim_wrapper.optimizer",
         "data_batch": "the argument data_batch of the hook's method",
@@ -84,6 +85,7 @@ class RunnerFacade(Facade):
     @property
     def epoch(self) -> int:
         """The index of the epoch; in a validation, the number of completed ones."""
+        # MMEngine leaves the epoch at 0 forever when it counts iterations.
         return 0 if self.is_iter_based else self.run.progress.epoch - self.at_epoch
 
     @property
@@ -112,11 +114,9 @@ class RunnerFacade(Facade):
         """The wrapped optimizer, or all of them by name."""
         from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict
 
-        optimizers = self.run.optimizers.items()
-        wrappers = {name: OptimWrapper(optimizer) for name, optimizer in optimizers}
+        wrappers = {name: OptimWrapper(found) for name, found in self.run.optimizers.items()}
         for wrapper in wrappers.values():
-            # The run's own schedules do not change it, so it would show a wrong rate.
-            wrapper.base_param_settings = None
+            wrapper.base_param_settings = None  # The run's own schedules would not change it.
         return next(iter(wrappers.values())) if len(wrappers) == 1 else OptimWrapperDict(**wrappers)
 
     @property
@@ -172,6 +172,7 @@ class RunnerFacade(Facade):
         """The directory of the log files."""
         return str(Path(self.work_dir) / self.timestamp)
 
+    # Hooks of other projects read the private names as well.
     _log_dir = log_dir
 
     @cached_property
@@ -216,6 +217,7 @@ class RunnerFacade(Facade):
     @cached_property
     def message_hub(self) -> MessageHub:
         """The values that hooks share."""
+        # A new hub: one of this name would hold the values of an earlier run in this process.
         return MessageHub.new_instance(self.experiment_name)
 
     @property
@@ -235,6 +237,7 @@ class RunnerFacade(Facade):
         """The formatter of log lines."""
         from hookloop.dialects.mmengine.runner.log_processor import LogProcessor
 
+        # MMEngine's default counts epochs always, which shows wrong numbers for iterations.
         return LogProcessor(by_epoch=not self.is_iter_based)
 
     # --- hooks
@@ -244,6 +247,7 @@ class RunnerFacade(Facade):
         """The hooks in their order; adapted hooks are shown as their authors wrote them."""
         return [hook.foreign if isinstance(hook, Adapter) else hook for hook in self.run.hooks]
 
+    # Hooks of other projects read the private list as well.
     _hooks = hooks
 
     def register_hook(self, hook: object, priority: int | str | None = None) -> None:
@@ -285,6 +289,7 @@ class RunnerFacade(Facade):
         """Request a checkpoint; it is written at the next safe point."""
         parts = (("optimizers", save_optimizer), ("schedules", save_param_scheduler))
         leave_out = tuple(part for part, is_saved in parts if not is_saved)
+        # None is the run's own directory, for which the store is already open.
         directory = None if Path(out_dir) == self.run.dir else str(out_dir)
         self.run.save(Save(filename, directory, owner=self.hook, leave_out=leave_out))
 

@@ -59,6 +59,7 @@ class EvaluationLoopView(LoopView):
         self.evaluator = evaluator
 
     def _switch_to(self, data: object) -> None:
+        # MMEngine has one validation set, so only the first stream is replaced.
         for source in self._streams().values():
             source.replace(cast("Batches", data))
             break
@@ -80,6 +81,7 @@ class EvaluationLoopView(LoopView):
         """Predict one batch and pass it to the evaluator, with the hooks' calls around it."""
         arguments: dict[str, object] = {"batch_idx": idx, "data_batch": data_batch}
         self.runner.call_hook(f"before_{self.mode}_iter", **arguments)
+        # The hook may run in the middle of a training, where gradients are recorded.
         with torch.no_grad():
             outputs = getattr(self.runner.model, f"{self.mode}_step")(data_batch)
         if self.evaluator is not None:
@@ -93,6 +95,7 @@ class TrainLoopView(LoopView):
     def __init__(self, runner: RunnerFacade, data: object) -> None:
         super().__init__(runner, data)
         self._is_stopping = False
+        # A Runner overwrites both with its settings; a native Trainer has its own interval.
         self.val_interval = 1
         self.val_begin = 1
 
@@ -116,6 +119,7 @@ class TrainLoopView(LoopView):
         """As in the runner."""
         return self.runner.max_iters
 
+    # Hooks of other projects read the private names as well.
     _epoch, _iter, _max_epochs, _max_iters = epoch, iter, max_epochs, max_iters
 
     @property
@@ -131,6 +135,7 @@ class TrainLoopView(LoopView):
         self._is_stopping = True
         run, hook = self.runner.run, self.runner.hook
         reason = f"'{hook}' has set runner.train_loop.stop_training"
+        # Outside of an epoch there is nothing to wait for.
         if self.runner.is_iter_based or run.progress.stage != "inside":
             run.stop(reason)
             return
@@ -191,6 +196,7 @@ class IterBasedTrainLoop(TrainLoopView):
     def dataloader_iterator(self, iterator: _InfiniteDataloaderIterator) -> None:
         source = self.runner.run.train_data
         if source is not None:
+            # The loader and not its iterator: our source starts it again for each pass.
             source.replace(iterator._dataloader)
 
 

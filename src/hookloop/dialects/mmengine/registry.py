@@ -31,6 +31,7 @@ def build_from_cfg(
     arguments = {**(default_args or {}), **cfg}
     if "type" not in arguments:
         raise KeyError(f'`cfg` or `default_args` must contain the key "type", but got {cfg}')
+    # `_scope_` chooses the registry and is not an argument of the class.
     scope = cast("str | None", arguments.pop("_scope_", None))
     kind = arguments.pop("type")
     factory = registry.require(kind, scope) if isinstance(kind, str) else kind
@@ -115,6 +116,7 @@ class Registry:
         if found is not None:
             return found
         scope, _, rest = key.partition(".")
+        # Before the locations: a name with a scope must not import the modules of another one.
         if rest and scope == self.scope:
             return self.get(rest)
         if rest and scope in self._children:
@@ -134,9 +136,11 @@ class Registry:
         """Return the class of a name in a project; by default that of the default scope."""
         current = DefaultScope.get_current_instance()
         name = scope or (current.scope_name if current is not None else None)
+        # The children of all projects hang on the root, not on the registry that is asked.
         root = self
         while root.parent is not None:
             root = root.parent
+        # The scope of the root has no child registry.
         if name is None or name == root.scope:
             return self.get(key)
         if name not in root._children and find_spec(name) is not None:
@@ -204,6 +208,7 @@ def build_runner_from_cfg(
     """Build a runner of the class that ``runner_type`` names; `Runner` by default."""
     from hookloop.dialects.mmengine.runner import Runner
 
+    # Not `type`: the whole config is the argument of a runner.
     kind = cfg.get("runner_type", "Runner")
     runner_class = RUNNERS.get(cast("str", kind)) or Runner
     return cast("type[Runner]", runner_class).from_cfg(cfg)
@@ -226,6 +231,7 @@ def build_scheduler_from_cfg(
 ) -> object:
     """Build a parameter scheduler; ``convert_to_iter_based`` turns its epochs into iterations."""
     arguments = {**(default_args or {}), **cfg}
+    # Not an argument of the schedulers themselves.
     epoch_length = arguments.pop("epoch_length", None)
     if arguments.pop("convert_to_iter_based", False):
         kind = arguments.pop("type")

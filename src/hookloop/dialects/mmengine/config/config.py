@@ -82,6 +82,7 @@ class Config:
     @property
     def pretty_text(self) -> str:
         """The entries as Python, one assignment each."""
+        # Sorted, so that two configs with the same entries have the same text.
         entries = sorted(self.to_dict().items())
         return "".join(f"{key} = {pprint.pformat(value, width=100)}\n" for key, value in entries)
 
@@ -102,6 +103,7 @@ class Config:
                 new = merged({last: old}, {last: value})[last] if both_dicts else value
                 holder[int(last)] = attributed(new)
             elif isinstance(holder, ConfigDict):
+                # Through `merged`, so that dicts are merged and `_delete_` works here, too.
                 holder[last] = merged(holder, {last: value})[last]
             else:
                 raise TypeError(f"'{path}': there is no entry '{last}' in {holder!r}.")
@@ -116,6 +118,7 @@ class Config:
             return self.pretty_text
         path = Path(file)
         if path.suffix == ".json":
+            # Classes and functions, which a Python config may hold, become text.
             text = json.dumps(self.to_dict(), default=str)
         elif path.suffix in (".yaml", ".yml"):
             text = yaml.safe_dump(self.to_dict())

@@ -38,6 +38,7 @@ class ConfigDict(dict[str, object]):
 
     def update(self, pairs: Pairs = (), /, **kwargs: object) -> None:  # type: ignore[override]
         """Set several entries."""
+        # dict.update would bypass __setitem__ and leave plain dicts inside.
         for key, value in dict(pairs, **kwargs).items():
             self[key] = value
 
@@ -98,6 +99,7 @@ def merged(base: Mapping[str, object], child: Mapping[str, object]) -> dict[str,
     for key, value in child.items():
         old = result.get(key)
         if isinstance(value, Mapping):
+            # The marker is for the merge and not an entry.
             inner = {name: part for name, part in value.items() if name != "_delete_"}
             deletes = bool(value.get("_delete_"))
             if isinstance(old, Mapping) and not deletes:

@@ -28,6 +28,7 @@ def read_file(path: Path, *, fill: bool = True) -> dict[str, object]:
         fill: Whether ``{{ fileDirname }}`` and the other predefined variables are replaced.
     """
     if not path.is_file():
+        # The names in the directory, so that the message can suggest the nearest.
         options = (entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else ()
         raise FileNotFoundError(f'file "{path}" does not exist.{nearest(path.name, options)}')
     if path.suffix == ".py":
@@ -46,6 +47,7 @@ def _read_python(path: Path, fill: bool) -> dict[str, object]:
     text = _read_text(path, fill)
     tree = ast.parse(text, str(path))
     base = _read_bases(path, _bases_of(tree), fill)
+    # Configs use `_base_.lr` in expressions and `__file__` for paths.
     scope: dict[str, object] = {"__file__": str(path), BASE: ConfigDict(base)}
     lazy = _take_read_base(tree)
     for module, level in lazy:
@@ -65,6 +67,7 @@ def _read_python(path: Path, fill: bool) -> dict[str, object]:
 def _bases_of(tree: ast.Module) -> object:
     for node in tree.body:
         if _assigns_base(node):
+            # A literal, because the bases are read before the file is executed.
             return ast.literal_eval(cast("ast.Assign", node).value)
     return []
 
@@ -123,6 +126,7 @@ def _read_text(path: Path, fill: bool) -> str:
 
 
 def _is_entry(key: str, value: object) -> bool:
+    # Imports and helpers share the namespace of the file with its entries.
     is_code = isinstance(value, types.ModuleType | types.FunctionType | type)
     return not key.startswith("__") and key not in (BASE, "read_base") and not is_code
 

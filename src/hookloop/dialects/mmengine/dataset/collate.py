@@ -16,10 +16,12 @@ def pseudo_collate(data_batch: Sequence[object]) -> object:
     """Transpose samples without stacking them: a dict of lists, or a list of lists."""
     first = data_batch[0]
     if isinstance(first, str | bytes):
+        # Text is a sequence, too, but is not taken apart.
         return data_batch
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return type(first)(*(pseudo_collate(values) for values in _transpose(data_batch)))  # type: ignore[arg-type]
     if isinstance(first, Sequence):
+        # MMEngine turns tuples into lists and keeps other sequence types.
         listed = [pseudo_collate(values) for values in _transpose(data_batch)]
         return listed if isinstance(first, tuple) else type(first)(listed)  # type: ignore[call-arg]
     if isinstance(first, Mapping):

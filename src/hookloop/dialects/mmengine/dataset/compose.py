@@ -31,6 +31,7 @@ class Compose:
     def __call__(self, data: object) -> object:
         for transform in self.transforms:
             data = transform(data)
+            # Detection pipelines drop samples without a valid box this way.
             if data is None:
                 return None
         return data

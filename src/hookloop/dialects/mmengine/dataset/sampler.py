@@ -31,12 +31,14 @@ class DefaultSampler(Sampler[int]):
         self.seed = sync_random_seed() if seed is None else seed
         self.epoch = 0
         self.round_up = round_up
+        # Without rounding up, the first ranks get one sample more than the others.
         share = (len(dataset) - (0 if round_up else self.rank)) / self.world_size
         self.num_samples = math.ceil(share)
         self.total_size = self.num_samples * self.world_size if round_up else len(dataset)
 
     def __iter__(self) -> Iterator[int]:
         if self.shuffle:
+            # A generator of its own: the order must not depend on other random numbers.
             generator = torch.Generator().manual_seed(self.seed + self.epoch)
             indices: list[int] = torch.randperm(len(self.dataset), generator=generator).tolist()
         else:
@@ -72,6 +74,7 @@ class InfiniteSampler(Sampler[int]):
         self.size = len(dataset)
 
     def __iter__(self) -> Iterator[int]:
+        # All processes draw the same order and each takes every n-th sample.
         return itertools.islice(self._endless(), self.rank, None, self.world_size)
 
     def __len__(self) -> int:

@@ -76,6 +76,7 @@ def barrier(group: object = None) -> None:
 
 def init_dist(launcher: str, backend: str = "nccl", **kwargs: object) -> None:
     """Initialize the process group; hookloop does this itself under a launcher."""
+    # Scripts of MMEngine call this although hookloop may have done it already.
     if launcher != "none" and not is_distributed():
         torch.distributed.init_process_group(backend)
 

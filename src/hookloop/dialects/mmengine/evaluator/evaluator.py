@@ -41,6 +41,7 @@ class Evaluator:
 
     def process(self, data_samples: Sequence[object], data_batch: object | None = None) -> None:
         """Pass one batch and its predictions to every metric."""
+        # Metrics of MMEngine's projects expect samples as dicts.
         plain = [
             sample.to_dict() if callable(getattr(sample, "to_dict", None)) else sample  # type: ignore[attr-defined]
             for sample in data_samples
@@ -54,6 +55,7 @@ class Evaluator:
         for metric in self.metrics:
             found = metric.evaluate(size)
             for name in found:
+                # One value would silently hide the other.
                 if name in results:
                     raise ValueError(
                         f"There are multiple evaluation results with the same metric name {name}. "
@@ -83,6 +85,7 @@ def get_metric_value(indicator: str, metrics: Mapping[str, object]) -> object:
                 f'The indicator "{indicator}" is not a metric.{nearest(indicator, metrics)}'
             )
         return metrics[indicator]
+    # Without a prefix the name may fit several metrics.
     found = [key for key in metrics if key.rsplit("/", 1)[-1] == indicator]
     if len(found) != 1:
         raise ValueError(f'The indicator "{indicator}" matches {found or "no metric"}.')

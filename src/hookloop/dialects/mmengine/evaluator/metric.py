@@ -94,6 +94,7 @@ class DumpResults(BaseMetric):
 
     def compute_metrics(self, results: list[object]) -> dict[str, object]:
         Path(self.out_file_path).parent.mkdir(parents=True, exist_ok=True)
+        # A file that is cut off by a crash must not look like a complete one.
         with drafted(Path(self.out_file_path)) as draft:
             torch.save(results, draft)
         return {}

@@ -40,6 +40,7 @@ def dump(
 ) -> str | None:
     """Write JSON or YAML to a file, or return it as text if there is no file."""
     kind = _format_of(file, file_format)
+    # Paths and numbers of numpy have no JSON of their own.
     text = json.dumps(obj, default=str) if kind == "json" else yaml.safe_dump(obj)
     if file is None:
         return text

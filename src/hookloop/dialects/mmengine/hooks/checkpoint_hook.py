@@ -62,6 +62,7 @@ class CheckpointHook(Hook, Catalogued):
         save_begin: int = 0,
         **kwargs: object,
     ) -> None:
+        # Unknown arguments would only fail at the first save, after hours of training.
         _check(save_begin, kwargs, file_client_args, backend_args, published_keys)
         self.interval = interval
         self.by_epoch = by_epoch
@@ -77,6 +78,7 @@ class CheckpointHook(Hook, Catalogued):
         self._keys = (tuple(greater_keys or GREATER), tuple(less_keys or LESS))
         keys = [published_keys] if isinstance(published_keys, str) else published_keys
         self.published_keys = list(keys or ())
+        # A metric whose rule cannot be inferred is an error now, and not at the first validation.
         self._check_best()
 
     def rule_of(self, metric: str) -> Rule:
@@ -115,6 +117,7 @@ class CheckpointHook(Hook, Catalogued):
                 f"rule has {len(self._rules)} entries for {len(names)} metrics of save_best."
             )
         for name in names:
+            # The name behind `auto` is known after the first validation only.
             if name != "auto":
                 self.rule_of(name)
 

@@ -63,12 +63,14 @@ class EMAHook(Hook, Replaceable):
             raise AssertionError("`begin_iter` and `begin_epoch` should not be both set.")
         if begin_iter < 0 or begin_epoch < 0:
             raise AssertionError("`begin_iter` and `begin_epoch` must not be negative.")
+        # A class may be given instead of a name, as in newer configs.
         kind = ema_type if isinstance(ema_type, str) else ema_type.__name__
         if kind not in KINDS and isinstance(ema_type, str) and MODELS.find(kind) is None:
             raise HookError(
                 f"EMAHook: there is no ema_type '{kind}'.{nearest(kind, KINDS)} Use one of "
                 f"{', '.join(KINDS)}, or a name that is registered in MODELS."
             )
+        # Registered averages have parameters of their own, which only they can check.
         for name in kwargs:
             if kind in KINDS and name not in _PARAMETERS:
                 raise TypeError(f"EMAHook has no argument '{name}'.{nearest(name, _PARAMETERS)}")
@@ -87,15 +89,18 @@ class EMAHook(Hook, Replaceable):
 
     def native_hooks(self) -> list[NativeHook]:
         options: dict[str, Any] = dict(self._options)
+        # Our hook has another name for it.
         if "update_buffers" in options:
             options["buffers"] = options.pop("update_buffers")
         # MMEngine names the first averaged epoch, our hook the last one that is not averaged.
         begin = f"{self.begin_epoch - 1} epochs" if self.begin_epoch > 1 else self.begin_iter
         return [
+            # MMEngine has no warm-up of the momentum, which our hook has by default.
             native.AverageWeights(cast("Any", self._kind), begin=begin, warmup=False, **options)
         ]
 
     def before_train(self, runner: RunnerFacade) -> None:
+        # The limits are known only now.
         if self.begin_iter > runner.max_iters or self.begin_epoch > runner.max_epochs:
             raise AssertionError(
                 f"EMAHook begins after the end of the training: begin_iter={self.begin_iter} of "
@@ -120,6 +125,7 @@ class EMAHook(Hook, Replaceable):
         if self._ema_started(runner):
             self.ema_model.update_parameters(self.src_model)
         else:
+            # Before the begin, the average follows the model exactly.
             self.ema_model.module.load_state_dict(self.src_model.state_dict())
 
     def before_val_epoch(self, runner: RunnerFacade) -> None:
@@ -143,6 +149,7 @@ class EMAHook(Hook, Replaceable):
         self._swap_ema_state_dict(checkpoint)
 
     def after_load_checkpoint(self, runner: RunnerFacade, checkpoint: dict[str, object]) -> None:
+        # Files hold the average as `state_dict`, so a resume has to exchange both again.
         if "ema_state_dict" in checkpoint and runner._resume:
             self._swap_ema_state_dict(checkpoint)
             saved = cast("dict[str, Tensor]", checkpoint["ema_state_dict"])

@@ -151,4 +151,5 @@ class Hook:
             for what in ("epoch", "iter"):
                 if is_overridden(f"_{when}_{what}"):
                     found |= {f"{when}_{mode}_{what}" for mode in _MODES}
+        # In the order of the stages; MMEngine's list has no order.
         return [stage for stage in self.stages if stage in found]

@@ -54,11 +54,13 @@ class IterTimerHook(Hook):
         hub.update_scalar(f"{mode}/time", elapsed)
         if mode == "train":
             self.time_sec_tot += elapsed
+            # Of this run only: a resumed run may be on another machine.
             mean = self.time_sec_tot / (runner.iter - self.start_iter + 1)
             hub.update_info("eta", mean * (runner.max_iters - runner.iter - 1))
         else:
             self.time_sec_test_val += elapsed
             mean = self.time_sec_test_val / (batch_idx + 1)
             data = getattr(runner, f"{mode}_dataloader")
+            # A loader over an iterable dataset has no length.
             left = len(data) - batch_idx - 1 if hasattr(data, "__len__") else 0
             hub.update_info("eta", mean * left)

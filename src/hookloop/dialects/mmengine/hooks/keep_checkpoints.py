@@ -77,6 +77,8 @@ class KeepCheckpoints(Hook):
         # An evaluator may return None for a metric, which our own metrics cannot hold.
         raw = getattr(facade, "raw_metrics", None) or without_phase(metrics, run.phase)
         better = self._update_scores(raw)
+        # MMEngine writes the periodic file again with the new best score; a file off the interval
+        # results.
         if better and run.phase == "val" and self.last is not None:
             self._save_periodic(run, self._number(run))
         for metric in better:
@@ -101,21 +103,25 @@ class KeepCheckpoints(Hook):
     def _number(self, run: Run) -> int:
         if not self._settings.by_epoch:
             return run.progress.iter
+        # MMEngine's epoch stays 0 here, so its best file is best_..._epoch_0.pth.
         return 0 if run.progress.max_epochs is None else run.progress.epoch
 
     def _update_scores(self, metrics: Mapping[str, object]) -> list[str]:
         """Store the scores that are the best so far; return the names of their metrics."""
+        # `auto`: the first metric of the first validation that has any, from then on.
         if not self._metrics and metrics:
             self._metrics = [next(iter(metrics))]
         better = []
         for metric in self._metrics if metrics else ():
             if metric not in metrics:
                 raise KeyError(f"save_best: {metric} is not in the metrics: {', '.join(metrics)}")
+            # MMEngine skips None, which evaluators return when nothing could be computed.
             if metrics[metric] is None:
                 continue
             value = float(cast("float", metrics[metric]))
             greater = self._settings.rule_of(metric) == "greater"
             best = self._scores.get(metric, -math.inf if greater else math.inf)
+            # Strict, and written so that NaN is never better.
             if value > best if greater else value < best:
                 self._scores[metric] = value
                 better.append(metric)
@@ -126,6 +132,7 @@ class KeepCheckpoints(Hook):
 
     def _save(self, run: Run, name: str) -> None:
         settings = self._settings
+        # The interval, the end and an improvement may ask for the same file.
         if self._saved_at == run.progress.iter and self.last == name:
             return
         self._saved_at, self.last = run.progress.iter, name

@@ -55,6 +55,7 @@ class LoggerHook(Hook):
                 raise TypeError(f"{name} must be a boolean, not {flag!r}")
         if not isinstance(out_dir, str | Path | None):
             raise TypeError(f"out_dir must be a str or Path object, not {out_dir!r}")
+        # Both describe where out_dir is, so alone they have no effect.
         if out_dir is None and (file_client_args or backend_args):
             raise ValueError("out_dir should be given when backend_args is.")
         self.interval = interval
@@ -127,6 +128,7 @@ class LoggerHook(Hook):
         write_text(directory / self.json_log_path, json.dumps(plain(tag)))
 
     def after_run(self, runner: RunnerFacade) -> None:
+        # Before the copy, so that the files are complete.
         close = getattr(runner.visualizer, "close", None)
         if callable(close):
             close()

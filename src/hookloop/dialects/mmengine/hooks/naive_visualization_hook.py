@@ -45,6 +45,7 @@ class NaiveVisualizationHook(Hook):
             data_batch["inputs"] if isinstance(data_batch, Mapping) else (data_batch or [()])[0]
         )
         for index, image in enumerate(images if isinstance(images, Tensor | list) else ()):
+            # Visualizers expect height, width and channels; models have channels first.
             pixels = image.detach().cpu().permute(1, 2, 0).numpy() if image.ndim == 3 else image
             runner.visualizer.add_datasample(  # type: ignore[attr-defined]
                 f"test_img_{batch_idx}_{index}",

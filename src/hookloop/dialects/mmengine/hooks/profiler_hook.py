@@ -83,6 +83,7 @@ class ProfilerHook(Hook):
 
     def before_run(self, runner: RunnerFacade) -> None:
         limit = runner.max_epochs if self.by_epoch else runner.max_iters
+        # A test alone has no iterations to profile.
         if limit and limit < self.profile_times:
             raise ValueError(
                 f"self.profile_times ({self.profile_times}) is greater than the {limit} "

@@ -39,6 +39,7 @@ class PublishCheckpoints(Hook):
 
     def after_run(self, run: Run) -> None:
         """Publish the files; only at the end of the run all of them are on disk."""
+        # MMEngine publishes at the end of the training, which a failed run does not reach.
         if run.outcome.status not in ("completed", "stopped") or not run.world.is_main:
             return
         names = [*self._keep.best.values()]
@@ -53,6 +54,7 @@ class PublishCheckpoints(Hook):
         checkpoint = load(path)
         kept = {}
         for key in self._settings.published_keys:
+            # MMEngine's keys are there only in files of its Runner.
             found = key if key in checkpoint else _OURS.get(key, key)
             if found in checkpoint:
                 kept[key] = checkpoint[found]

@@ -61,6 +61,7 @@ class RuntimeInfoHook(Hook):
         outputs: dict[str, object] | None = None,
     ) -> None:
         for name, value in (outputs or {}).items():
+            # The hub rejects what is not a scalar, and a model may return anything.
             if _is_scalar(value):
                 runner.message_hub.update_scalar(f"train/{name}", value)  # type: ignore[arg-type]
 

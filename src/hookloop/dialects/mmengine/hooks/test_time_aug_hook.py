@@ -30,5 +30,6 @@ class PrepareTTAHook(Hook):
 
         model = runner.model
         wrapped = cast("nn.Module", MODELS.build({**self.tta_cfg, "module": model}))
+        # The wrapper may have parameters or a preprocessor of its own.
         runner.model = wrapped.to(next(model.parameters()).device)
         runner.model.eval()

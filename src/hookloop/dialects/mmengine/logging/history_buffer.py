@@ -37,6 +37,7 @@ class HistoryBuffer:
         if len(log_history) != len(count_history):
             raise ValueError("The lengths of log_history and count_history should be equal.")
         self.max_length = max_length
+        # A list and not MMEngine's array: numpy would read each tensor at once.
         self._values: list[Tensor | float] = [*log_history[-max_length:]]
         self._counts: list[float] = list(count_history)[-max_length:]
 
@@ -49,6 +50,7 @@ class HistoryBuffer:
         """Add a value."""
         self._values.append(log_val)
         self._counts.append(count)
+        # One at most, because values come one at a time.
         if len(self._values) > self.max_length:
             del self._values[0], self._counts[0]
 

@@ -39,6 +39,7 @@ class MMLogger(Named, logging.Logger):
         self.instance_name = name
         self.setLevel(log_level)
         self.log_file = Path(log_file) if log_file is not None else None
+        # Handlers of its own: it is not part of the tree of Python's loggers.
         self.addHandler(logging.StreamHandler(sys.stdout))
         if self.log_file is not None:
             self.log_file.parent.mkdir(parents=True, exist_ok=True)

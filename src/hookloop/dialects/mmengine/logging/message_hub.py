@@ -107,6 +107,7 @@ class MessageHub(Named):
 
     def get_info(self, key: str, default: object = None) -> object:
         """Return a copy of a piece of information."""
+        # A copy, so that a hook cannot change the value of another by accident.
         return copy.deepcopy(self._runtime_info[key]) if key in self._runtime_info else default
 
     def pop_info(self, key: str, default: object = None) -> object:

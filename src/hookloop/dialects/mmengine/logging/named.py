@@ -29,6 +29,7 @@ class Named:
         """Return the newest object."""
         if not cls._instances:
             cls.get_instance("mmengine")
+        # Dicts keep the order of insertion, so the last entry is the newest.
         return cast("Self", next(reversed(cls._instances.values())))
 
     @classmethod

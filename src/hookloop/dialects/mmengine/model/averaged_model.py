@@ -31,6 +31,7 @@ class BaseAveragedModel(nn.Module):
         update_buffers: bool = False,
     ) -> None:
         super().__init__()
+        # A deep copy, because the average has its own weights from the first update on.
         self.module = copy.deepcopy(model).requires_grad_(False)
         self.interval = interval
         if device is not None:
@@ -60,6 +61,7 @@ class BaseAveragedModel(nn.Module):
             new = source[name].to(average.device)
             if steps == 0:
                 average.copy_(new)
+            # Integer buffers, such as counters of batches, have no mean.
             elif steps % self.interval == 0 and average.dtype.is_floating_point:
                 self.avg_func(average, new, steps)
         if not self.update_buffers:

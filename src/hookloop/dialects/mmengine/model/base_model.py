@@ -43,6 +43,7 @@ class BaseModel(BaseModule):
 
     def train_step(self, data: object, optim_wrapper: OptimWrapper) -> dict[str, Tensor]:
         """Make one iteration: forward, loss, backward and, if it is due, an update."""
+        # Forward only: backward must run outside of autocast.
         with optim_wrapper.optim_context(self):
             data = self.data_preprocessor(data, True)
             losses = self._run_forward(data, mode="loss")
@@ -73,6 +74,7 @@ class BaseModel(BaseModule):
             else:
                 raise TypeError(f"{name} is not a tensor or list of tensors")
         total = cast("Tensor", sum(value for name, value in scalars.items() if "loss" in name))
+        # `loss` first, as in MMEngine.
         return total, OrderedDict([("loss", total), *scalars.items()])
 
     @abstractmethod

@@ -27,11 +27,13 @@ class BaseModule(nn.Module):
         """Initialize the weights of this module and those inside it; a second call does nothing."""
         if self._is_init:
             return
+        # Children first, so that they do not overwrite pretrained weights.
         for child in self.children():
             init = getattr(child, "init_weights", None)
             if callable(init):
                 init()
         if isinstance(self.init_cfg, dict) and self.init_cfg.get("type") == "Pretrained":
+            # Late, because the runner imports the models.
             from hookloop.dialects.mmengine.runner.checkpoint import load_checkpoint
 
             load_checkpoint(self, str(self.init_cfg["checkpoint"]), map_location="cpu")
@@ -42,6 +44,7 @@ class Sequential(BaseModule, nn.Sequential):
     """A sequence of modules with ``init_cfg``."""
 
     def __init__(self, *args: nn.Module, init_cfg: object = None) -> None:
+        # Not super(): nn.Sequential would take init_cfg for a module.
         BaseModule.__init__(self, init_cfg)
         for index, module in enumerate(args):
             self.add_module(str(index), module)

@@ -27,6 +27,7 @@ class BaseDataPreprocessor(nn.Module):
         """Return nested data with all tensors on the device."""
         if isinstance(data, Mapping):
             return {key: self.cast_data(value) for key, value in data.items()}
+        # Text is a sequence, too, but has nothing to move.
         if isinstance(data, str | bytes) or data is None:
             return data
         if isinstance(data, tuple) and hasattr(data, "_fields"):
@@ -86,6 +87,7 @@ class ImgDataPreprocessor(BaseDataPreprocessor):
             raise AssertionError("mean and std should be both None or both given")
         self._channel_conversion = bgr_to_rgb or rgb_to_bgr
         self._enable_normalize = mean is not None
+        # Not in the state dict, so that checkpoints of MMEngine fit.
         self.register_buffer("mean", torch.tensor(mean or [0.0]).view(-1, 1, 1), False)
         self.register_buffer("std", torch.tensor(std or [1.0]).view(-1, 1, 1), False)
         self.pad_size_divisor = pad_size_divisor
@@ -97,6 +99,7 @@ class ImgDataPreprocessor(BaseDataPreprocessor):
         images = [self._normalize(image) for image in inputs]
         height = max(image.shape[-2] for image in images)
         width = max(image.shape[-1] for image in images)
+        # Networks that halve the size several times need a multiple of a power of two.
         height, width = (
             math.ceil(size / self.pad_size_divisor) * self.pad_size_divisor
             for size in (height, width)

@@ -66,6 +66,7 @@ class DefaultOptimWrapperConstructor:
 
         model = getattr(model, "module", model)
         options = {"type": "OptimWrapper", **self.optim_wrapper_cfg}
+        # The groups of an optimizer object are as the user made them.
         if isinstance(self.optimizer_cfg, Optimizer):
             options["optimizer"] = self.optimizer_cfg
         else:
@@ -108,6 +109,7 @@ class ParamRules:
 
     def settings(self, name: str, parameter: nn.Parameter, module: nn.Module) -> dict[str, object]:
         """Return the settings of the group of a parameter."""
+        # A frozen parameter has a group, but no rule applies to it, as in MMEngine.
         if not parameter.requires_grad:
             return {}
         custom = cast("Mapping[str, Mapping[str, object]]", self.rules.get("custom_keys", {}))
@@ -120,12 +122,14 @@ class ParamRules:
         return self._scaled(self._lr_mult(name, module), self._decay_mult(name, parameter, module))
 
     def _lr_mult(self, name: str, module: nn.Module) -> object:
+        # A bias of a norm has the rules of norms.
         is_bias = name.rpartition(".")[2] == "bias" and not isinstance(module, _NORMS)
         return self.rules.get("bias_lr_mult") if is_bias else None
 
     def _decay_mult(self, name: str, parameter: nn.Parameter, module: nn.Module) -> object:
         if isinstance(module, _NORMS):
             return self.rules.get("norm_decay_mult")
+        # MMEngine's test for depth-wise convolutions.
         is_depthwise = isinstance(module, nn.Conv2d) and module.in_channels == module.groups
         if is_depthwise and "dwconv_decay_mult" in self.rules:
             return self.rules["dwconv_decay_mult"]

@@ -52,7 +52,9 @@ class OptimWrapper:
         if base_param_settings is None and len(optimizer.param_groups) > 1:
             base_param_settings = {"params": torch.tensor([0.0]), **optimizer.defaults}
         self.base_param_settings = dict(base_param_settings) if base_param_settings else None
+        # Counts losses and not steps, because a step may take several.
         self._inner_count = 0
+        # -1 until a loop sets the total, so that nothing counts as the rest.
         self._max_counts = -1
         self._remainder_counts = -1
 
@@ -156,6 +158,7 @@ class OptimWrapper:
 
     def state_dict(self) -> dict[str, object]:
         """Return the state of the optimizer."""
+        # MMEngine's layout, so that its files and ours can be exchanged.
         state: dict[str, object] = self.optimizer.state_dict()
         if self.base_param_settings is not None:
             state["base_param_settings"] = self.base_param_settings
@@ -174,6 +177,7 @@ class OptimWrapper:
             parameter
             for group in self.optimizer.param_groups
             for parameter in group["params"]
+            # Parameters without a gradient in this step have no norm.
             if parameter.requires_grad and parameter.grad is not None
         ]
         if not parameters:
@@ -182,6 +186,7 @@ class OptimWrapper:
             nn.utils.clip_grad_value_(parameters, **self.clip_grad_kwargs)  # type: ignore[arg-type]
             return
         norm = nn.utils.clip_grad_norm_(parameters, **self.clip_grad_kwargs)  # type: ignore[arg-type]
+        # The wrapper does not know its runner, so it uses the newest hub, as MMEngine does.
         MessageHub.get_current_instance().update_scalar("train/grad_norm", norm)
 
 
@@ -216,7 +221,9 @@ class AmpOptimWrapper(OptimWrapper):
             options = {"init_scale": float(loss_scale), "growth_interval": 2**31 - 1}
         elif loss_scale != "dynamic":
             raise TypeError(f"loss_scale must be a number, a dict or 'dynamic', not {loss_scale!r}")
+        # bfloat16 has the range of float32, so nothing underflows.
         scales = self.cast_dtype is not torch.bfloat16
+        # MMEngine requires a GPU here; torch can also do this on a CPU.
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         self.loss_scaler = torch.amp.GradScaler(self.device, enabled=scales, **options)  # type: ignore[arg-type]
 
@@ -226,6 +233,7 @@ class AmpOptimWrapper(OptimWrapper):
 
     def step(self, **kwargs: object) -> None:
         if self.clip_grad_kwargs:
+            # Clipping must see the true gradients.
             self.loss_scaler.unscale_(self.optimizer)
             self._clip_grad()
         self.loss_scaler.step(self.optimizer, **kwargs)

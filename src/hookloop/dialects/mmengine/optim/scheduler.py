@@ -45,6 +45,7 @@ class _ParamScheduler:
             raise ValueError(f"end should be larger than begin, but got begin={begin}, end={end}")
         self.optimizer = getattr(optimizer, "optimizer", optimizer)
         self.param_name = param_name
+        # The initial value is kept in the group, where a checkpoint of the optimizer has it.
         for group in self.optimizer.param_groups:
             if param_name not in group and param_name != "momentum":
                 raise KeyError(f"{param_name} is not in the parameter groups.")
@@ -60,6 +61,7 @@ class _ParamScheduler:
         self.verbose = verbose
         self._global_step = -1
         self._last_value: list[float] = []
+        # The first step sets the first value, before any training.
         self.step()
 
     @property
@@ -111,7 +113,9 @@ class _ParamScheduler:
             raise AssertionError(f"epoch_length must be a positive integer, not {epoch_length}.")
         for name in cls.scaled:
             kwargs[name] = _times(kwargs.get(name), epoch_length)
+        # None means that the default is computed later, from begin and end.
         kwargs = {key: value for key, value in kwargs.items() if value is not None}
+        # An open window stays open.
         end = end if end == INF else end * epoch_length
         factory = cast("Callable[..., Self]", cls)
         return factory(*args, begin=begin * epoch_length, end=end, by_epoch=False, **kwargs)

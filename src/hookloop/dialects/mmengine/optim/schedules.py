@@ -85,6 +85,7 @@ class MultiStepParamScheduler(_ParamScheduler):
         gamma: float = 0.1,
         **window: object,
     ) -> None:
+        # A milestone that is named twice multiplies twice; a plain dict can be saved.
         self.milestones = dict(Counter(milestones))
         self.gamma = gamma
         super().__init__(optimizer, param_name, **window)  # type: ignore[arg-type]
@@ -117,6 +118,7 @@ class LinearParamScheduler(_ParamScheduler):
         if self.last_step == 0:
             return [value * self.start_factor for value in current]
         rise = self.end_factor - self.start_factor
+        # The ratio of two points on the line, because each step changes the value before it.
         before = self.total_iters * self.start_factor + (self.last_step - 1) * rise
         return [value * (1 + rise / before) for value in current]
 
@@ -154,6 +156,7 @@ class CosineAnnealingParamScheduler(_ParamScheduler):
         step, period = self.last_step, self.T_max
         if step == 0:
             return value
+        # After the bottom of the cosine, the ratio below would divide by 0.
         if (step - 1 - period) % (2 * period) == 0:
             return value + (base - least) * (1 - math.cos(math.pi / period)) / 2
         now, before = math.cos(math.pi * step / period), math.cos(math.pi * (step - 1) / period)
@@ -178,6 +181,7 @@ class PolyParamScheduler(_ParamScheduler):
     def values(self, current: Sequence[float]) -> list[float]:
         if self.last_step == 0:
             return list(current)
+        # Again the ratio of this step to the one before it.
         share = (1 - 1 / (self.total_iters - self.last_step + 1)) ** self.power
         return [(value - self.eta_min) * share + self.eta_min for value in current]
 
@@ -248,6 +252,7 @@ class OneCycleParamScheduler(_ParamScheduler):
         self.anneal_strategy = anneal_strategy
         first = eta_max / div_factor
         last = first / final_div_factor
+        # Torch's formulas for the ends of the phases.
         rise = float(pct_start * self.total_steps) - 1
         if three_phase:
             fall = float(2 * pct_start * self.total_steps) - 2
@@ -305,6 +310,7 @@ class ReduceOnPlateauParamScheduler(_ParamScheduler):
         self.rule = rule
         self.factor = factor
         self.patience = patience
+        # With its sign, one formula serves both rules.
         self.threshold = threshold if rule == "greater" else -threshold
         self.threshold_rule = threshold_rule
         self.cooldown = cooldown
@@ -322,7 +328,9 @@ class ReduceOnPlateauParamScheduler(_ParamScheduler):
         self.num_bad_epochs = 0
         lower = [max(value * self.factor, self.min_value) for value in current]
         return [
-            new if old - new > self.eps else old for old, new in zip(current, lower, strict=True)
+            # Changes below eps are noise.
+            new if old - new > self.eps else old
+            for old, new in zip(current, lower, strict=True)
         ]
 
     def step(self, metrics: Mapping[str, float] | float | None = None) -> None:
@@ -340,6 +348,7 @@ class ReduceOnPlateauParamScheduler(_ParamScheduler):
             self.num_bad_epochs = 0
         else:
             self.num_bad_epochs += 1
+        # Bad epochs right after a reduction do not count.
         if self.cooldown_counter > 0:
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0

@@ -16,6 +16,7 @@ def autocast(
     cache_enabled: bool | None = None,
 ) -> Iterator[None]:
     """Compute in mixed precision; by default on the GPU if there is one."""
+    # MMEngine chooses the device, which torch.autocast requires to be named.
     kind = device_type or ("cuda" if torch.cuda.is_available() else "cpu")
     with torch.autocast(kind, dtype=dtype, enabled=enabled, cache_enabled=cache_enabled):
         yield

@@ -56,6 +56,7 @@ def read_checkpoint(path: str | Path, map_location: object = "cpu") -> dict[str,
 
 def weights_in(checkpoint: Mapping[str, object]) -> dict[str, Tensor]:
     """Return the weights of a checkpoint of MMEngine or hookloop, or of a plain state dict."""
+    # MMEngine's key first: files of our Runner have both, and it may hold the average.
     for key in ("state_dict", "model"):
         if isinstance(checkpoint.get(key), Mapping):
             return dict(cast("Mapping[str, Tensor]", checkpoint[key]))
@@ -70,6 +71,7 @@ def load_state_dict(
     fitting = {
         name: value
         for name, value in state_dict.items()
+        # Torch raises for another shape even when it is not strict, so those are left out.
         if strict or name not in own or own[name].shape == value.shape
     }
     left_out = sorted(state_dict.keys() - fitting.keys())
@@ -113,6 +115,7 @@ def put_weights(
 def save_checkpoint(checkpoint: Mapping[str, object], filename: str, **kwargs: object) -> None:
     """Write a checkpoint to a file."""
     Path(filename).parent.mkdir(parents=True, exist_ok=True)
+    # A crash must not leave half a file under the final name.
     with drafted(Path(filename)) as draft:
         torch.save(dict(checkpoint), draft)
 

@@ -62,6 +62,7 @@ class LogProcessor:
             words.append(f"eta: {datetime.timedelta(seconds=int(eta))}")
             words.append(f"time: {tag[time_name]:.{self.num_digits}f}")
             words.append(f"data_time: {tag[data_name]:.{self.num_digits}f}")
+        # MMEngine shows the peak memory on a GPU only.
         if torch.cuda.is_available():
             memory = int(torch.cuda.max_memory_allocated() / 2**20)
             words.append(f"memory: {memory}")
@@ -69,6 +70,7 @@ class LogProcessor:
         if mode == "train":
             already = {*rates, time_name, data_name, "memory"}
             words += [self._format(key, value) for key, value in tag.items() if key not in already]
+            # Indices become the numbers that users count.
             tag["epoch"] = runner.epoch + 1
             tag["iter"] = runner.iter + 1
             return tag, "  ".join(words)
@@ -104,6 +106,7 @@ class LogProcessor:
             if not name.startswith(f"{mode}/"):
                 continue
             key = name if self.log_with_hierarchy else name.removeprefix(f"{mode}/")
+            # Never longer than the values that this run has seen.
             window = (
                 batch_idx if whole else min(self.window_size, self._done(runner, batch_idx, mode))
             )
@@ -124,6 +127,7 @@ class LogProcessor:
         name = str(entry.pop("log_name", source))
         method = str(entry.pop("method_name"))
         window = entry.get("window_size")
+        # The words depend on how far the run is, so they become numbers now.
         if window == "epoch":
             entry["window_size"] = batch_idx + 1
         elif window == "global":

@@ -90,10 +90,12 @@ def build_dataloader(
     if not isinstance(dataloader, Mapping):
         return dataloader
     options = copy.copy(dict(dataloader))
+    # MMEngine's option to cut epochs short for debugging has no effect here.
     options.pop("num_batch_per_epoch", None)
     dataset = options.pop("dataset")
     if isinstance(dataset, Mapping):
         dataset = DATASETS.build(dataset)
+        # Datasets of MMEngine's projects load their annotations lazily.
         init = getattr(dataset, "full_init", None)
         if callable(init):
             init()
@@ -147,6 +149,7 @@ def build_wrapper(optim_wrapper: OptimWrapper | Described, model: nn.Module) -> 
         raise TypeError(f"optim_wrapper should be an OptimWrapper or a dict, not {optim_wrapper!r}")
     if "optimizer" in optim_wrapper or "constructor" in optim_wrapper or "type" in optim_wrapper:
         optimizer = optim_wrapper.get("optimizer")
+        # A constructor needs the model; an optimizer object needs nothing more.
         if isinstance(optimizer, Mapping) or "constructor" in optim_wrapper:
             return build_optim_wrapper(model, optim_wrapper)
         return cast("OptimWrapper", OPTIM_WRAPPERS.build({"type": "OptimWrapper", **optim_wrapper}))
@@ -168,6 +171,7 @@ def build_schedulers(
     for entry in listed:
         if isinstance(entry, Mapping):
             options = dict(entry)
+            # MMEngine's default, also in a training that counts iterations.
             by_epoch = options.setdefault("by_epoch", True)
             if by_epoch == settings.by_epoch:
                 options.setdefault("end", settings.limit)
@@ -184,6 +188,25 @@ def build_schedulers(
         else:
             raise TypeError(f"scheduler should be a `_ParamScheduler` or dict, but got {entry!r}")
     return built
+
+
+def build_all_schedulers(
+    described: object, wrapper: OptimWrapper, settings: LoopSettings, epoch_length: int | None
+) -> list[_ParamScheduler]:
+    """Build the schedulers of all optimizers, which share them or have them by name."""
+    if described is None:
+        return []
+    if not isinstance(wrapper, OptimWrapperDict):
+        return build_schedulers(described, wrapper, settings, epoch_length)
+    has_names = isinstance(described, Mapping) and "type" not in described
+    by_name = cast("Mapping[str, object]", described) if has_names else None
+    return [
+        scheduler
+        for name, single in wrapper.items()
+        for scheduler in build_schedulers(
+            by_name[name] if by_name else described, single, settings, epoch_length
+        )
+    ]
 
 
 def as_schedules(schedulers: Sequence[_ParamScheduler]) -> dict[str, Schedule]:

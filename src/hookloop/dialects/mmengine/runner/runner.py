@@ -80,6 +80,7 @@ class Runner(RunnerSetup):
         experiment_name: str | None = None,
         cfg: Described | Config | None = None,
     ) -> None:
+        # Loaders and optimizers are built when a task needs them, so the arguments are kept.
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
         _check_together(self._arguments)
         if launcher != "none":
@@ -91,9 +92,11 @@ class Runner(RunnerSetup):
         self._begin_facade()
         self.__dict__["cfg"] = cfg if isinstance(cfg, Config) else Config(dict(cfg or {}))
         self._begin_files(Path(work_dir), experiment_name)
+        # Before anything is built, because names are looked up in this scope.
         DefaultScope.get_instance(self.experiment_name, scope_name=default_scope or "mmengine")
         self._begin_logging(visualizer, log_processor, log_level)
         seeding = dict(randomness or {})
+        # Before the model is built, whose initial weights depend on it.
         self._seed = set_random_seed(**seeding)  # type: ignore[arg-type]
         self._diff_rank_seed = bool(seeding.get("diff_rank_seed"))
         self._load_from, self._resume = load_from, resume
@@ -101,11 +104,13 @@ class Runner(RunnerSetup):
         self._model = self._build_model(model, data_preprocessor)
         self._listed = self._build_hooks(default_hooks, custom_hooks)
         self._native = adapt_all(self._listed)
+        # At the end, so that a runner that cannot be built leaves no config.
         self._dump_config()
 
     @classmethod
     def from_cfg(cls, cfg: Config | Mapping[str, object]) -> Runner:
         """Make a runner from a config; the config itself is not changed."""
+        # Objects in a config, such as metrics, have a state of their own.
         copied = copy.deepcopy(cfg)
         names = inspect.signature(cls).parameters
         arguments = {name: copied[name] for name in names if name in copied and name != "cfg"}
@@ -202,6 +207,7 @@ class Runner(RunnerSetup):
         if not hasattr(self._model, "train_step"):
             raise RuntimeError("If you want to train your model, please implement `train_step`.")
         trainer = self._make_trainer(self._settings)
+        # MMEngine's order: weights are initialized after the optimizer is built.
         init = getattr(self._model, "init_weights", None)
         if callable(init):
             init()

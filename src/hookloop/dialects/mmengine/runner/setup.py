@@ -17,7 +17,7 @@ from hookloop.dialects.mmengine.evaluator import Evaluator
 from hookloop.dialects.mmengine.facade import RunnerFacade
 from hookloop.dialects.mmengine.logging import MessageHub, MMLogger
 from hookloop.dialects.mmengine.loops import TestLoop, ValLoop, make_train_loop
-from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict, _ParamScheduler
+from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict
 from hookloop.dialects.mmengine.registry import (
     EVALUATOR,
     HOOKS,
@@ -30,8 +30,8 @@ from hookloop.dialects.mmengine.runner.parts import (
     Described,
     LoopSettings,
     as_schedules,
+    build_all_schedulers,
     build_dataloader,
-    build_schedulers,
     build_wrapper,
 )
 from hookloop.dialects.mmengine.runner.start import AddForeignKeys, LoadForeign, PrepareRun
@@ -124,6 +124,7 @@ class RunnerSetup(RunnerFacade):
     def _build_hooks(
         self, defaults: Mapping[str, object] | None, customs: Sequence[object] | None
     ) -> list[object]:
+        # An entry replaces the whole default; nothing is merged, as in MMEngine.
         chosen: dict[str, object] = dict(DEFAULT_HOOKS)
         for name, entry in (defaults or {}).items():
             if entry is None:
@@ -147,6 +148,7 @@ class RunnerSetup(RunnerFacade):
 
     def _loader(self, phase: Phase) -> DataLoader[object] | None:
         key = f"_{phase}_loader"
+        # Built once: train() and val() must share their loaders.
         if key not in self.__dict__:
             loader = cast("Described | None", self._arguments[f"{phase}_dataloader"])
             built = None
@@ -182,15 +184,19 @@ class RunnerSetup(RunnerFacade):
         optimizers = _optimizers(wrapper)
         self._scale_lr(optimizers)
         length = len(loader) if hasattr(loader, "__len__") else None  # type: ignore[arg-type]
-        schedules = as_schedules(self._schedulers(wrapper, settings, length))
+        schedules = as_schedules(
+            build_all_schedulers(self._arguments["param_scheduler"], wrapper, settings, length)
+        )
         validates = self._loader("val") is not None
         runner = cast("Runner", self)
         prepare = PrepareRun(runner, settings.dynamic_intervals)
         start, resume = self._start_hooks()
+        # LoadForeign after the user's hooks, whose before_run may build what it loads into.
         hooks = [prepare, *self._native, *start, AddForeignKeys(runner), native.StopOnSignal()]
         # Without ParamSchedulerHook, MMEngine leaves the learning rates alone.
         has_stepper = any(hook.steps_schedules for hook in hooks)
         unit = "epochs" if settings.by_epoch else "iters"
+        # One long epoch: in a training by iterations, the end of the data is not an event.
         limits = {"max_epochs": settings.limit} if settings.by_epoch else {
             "max_iters": settings.limit, "epoch_iters": settings.limit,
         }  # fmt: skip
@@ -212,6 +218,7 @@ class RunnerSetup(RunnerFacade):
         )
         prepare.validation = trainer._loop.validation
         if trainer.run.train_data is not None:
+            # Samplers shuffle each pass, although there is only one epoch.
             trainer.run.train_data.sets_epoch_per_pass = not settings.by_epoch
         self._attach(trainer)
         view = make_train_loop(self, loader)
@@ -225,6 +232,7 @@ class RunnerSetup(RunnerFacade):
         runner = cast("Runner", self)
         outer_run = self._current_run()  # A hook may call test() in the middle of a training.
         progress = self._progress if outer_run is None else outer_run.progress
+        # After a training, its weights are tested and nothing is loaded.
         start, _ = self._start_hooks() if progress is None else ([], None)
         loader, metrics = self._loader(phase), self._metrics(phase)
         trainer = Trainer(
@@ -287,6 +295,7 @@ class RunnerSetup(RunnerFacade):
         path = self._load_from
         if self._resume and path is None:
             stores = [store for hook in self._native for store in hook.stores(self._work_dir)]
+            # Also in the other directories that hooks save to.
             path = find_latest_checkpoint(self._work_dir, stores)
             if path is None:
                 self._logger.warning("There is no checkpoint in %s to resume.", self._work_dir)
@@ -296,29 +305,12 @@ class RunnerSetup(RunnerFacade):
             return [], path
         return [LoadForeign(cast("Runner", self), path, resume=self._resume)], None
 
-    def _schedulers(
-        self, wrapper: OptimWrapper, settings: LoopSettings, length: int | None
-    ) -> list[_ParamScheduler]:
-        described = self._arguments["param_scheduler"]
-        if described is None:
-            return []
-        if isinstance(wrapper, OptimWrapperDict):
-            has_names = isinstance(described, Mapping) and "type" not in described
-            by_name = cast("Mapping[str, object]", described) if has_names else None
-            return [
-                scheduler
-                for name, single in wrapper.items()
-                for scheduler in build_schedulers(
-                    by_name[name] if by_name else described, single, settings, length
-                )
-            ]
-        return list(build_schedulers(described, wrapper, settings, length))
-
     def _scale_lr(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> None:
         cfg = cast("Described | None", self._arguments["auto_scale_lr"])
         if not cfg or not cfg.get("enable"):
             return
         loader = self._loader("train")
+        # MMEngine multiplies by the number of processes, which is 1 here.
         batch_size = cast("int", getattr(loader, "batch_size", 1))
         ratio = batch_size / cast("float", cfg["base_batch_size"])
         for optimizer in optimizers.values():

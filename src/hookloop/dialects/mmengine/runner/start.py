@@ -52,6 +52,7 @@ class LoadForeign(Hook):
         runner = self._runner
         checkpoint = read_checkpoint(self._path)
         runner._resume = self._is_resume
+        # Before the weights are copied, so that hooks can change them, as in MMEngine.
         runner.call_hook("after_load_checkpoint", checkpoint=checkpoint)
         put_weights(run.model, checkpoint)
         runner.logger.info("Load checkpoint from %s", self._path)
@@ -64,6 +65,7 @@ class LoadForeign(Hook):
         run.progress.epoch = 0 if self._runner.is_iter_based else meta.get("epoch", 0)
         if self._runner.is_iter_based:
             run.progress.iter_in_epoch = run.progress.iter
+            # Its one epoch is under way as soon as there is an iteration.
             run.progress.stage = "inside" if run.progress.iter else "between"
         if "optimizer" in checkpoint and run.optimizers:
             wrapper = self._runner.optim_wrapper
@@ -101,6 +103,7 @@ class PrepareRun(Hook):
         self._intervals = [interval for _, interval in intervals]
 
     def before_train(self, run: Run) -> None:
+        # The wrapper has to know the total number, to make a step of the rest.
         done, limit = run.progress.iter, self._runner.max_iters
         self._runner.optim_wrapper.initialize_count_status(run.model, done, limit)  # type: ignore[attr-defined]
 
@@ -141,6 +144,7 @@ class AddForeignKeys(Hook):
             "dict[str, object]", checkpoint.get("meta", {})
         )
         checkpoint["state_dict"] = checkpoint["model"]
+        # An EMAHook that acts by its methods has exchanged the weights itself.
         if "averaged" in checkpoint and "ema_state_dict" not in checkpoint:
             checkpoint["state_dict"] = checkpoint["averaged"]
             raw = cast("Mapping[str, object]", checkpoint["model"])

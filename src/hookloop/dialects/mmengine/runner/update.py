@@ -29,6 +29,7 @@ class ModelUpdate(Update):
     """
 
     def __init__(self, runner: Runner, optimizers: list[torch.optim.Optimizer]) -> None:
+        # The loop calls these two; everything else of an update is switched off below.
         super().__init__("", self._step, self._loss, optimizers)
         self.returns_loss = True
         self._runner = runner
@@ -52,6 +53,7 @@ class ModelUpdate(Update):
         """Do nothing: the optimizer wrapper does this after each step."""
 
     def record(self, run: Run, loss: Tensor) -> None:
+        # All outputs of a step, and not the loss alone, as RuntimeInfoHook does.
         for name, value in cast("Mapping[str, object]", run.output).items():
             if is_scalar(value):
                 run.metrics.put(f"train/{name}", value)

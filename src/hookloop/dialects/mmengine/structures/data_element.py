@@ -54,6 +54,7 @@ class BaseDataElement:
         field_type: str = "data",
     ) -> None:
         """Set one field; a name is data or meta information, never both."""
+        # Subclasses check the types of their fields this way.
         if dtype is not None and not isinstance(value, dtype):
             raise AssertionError(f"{value!r} should be a {dtype} but got {type(value)}")
         fields, others = self._data_fields, self._metainfo_fields
@@ -62,6 +63,7 @@ class BaseDataElement:
         if name in others:
             raise AttributeError(f"'{name}' is already used, as {_kind(field_type != 'metainfo')}.")
         fields.add(name)
+        # Our own __setattr__ would call this method again.
         object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -136,6 +138,7 @@ class BaseDataElement:
         """Return a field, or the default."""
         return getattr(self, key, default)
 
+    # Positional arguments only, because None is a valid default.
     def pop(self, *args: object) -> object:
         """Remove a field and return it, or the default if one is given."""
         if len(args) > 2:

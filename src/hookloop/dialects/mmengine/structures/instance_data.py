@@ -60,6 +60,7 @@ class InstanceData(BaseDataElement):
 
 
 def _select(value: object, item: object) -> object:
+    # Torch and numpy do not accept each other's arrays of indices.
     if isinstance(value, Tensor) and isinstance(item, np.ndarray):
         return value[torch.from_numpy(item)]
     if isinstance(value, np.ndarray) and isinstance(item, Tensor):

@@ -48,5 +48,6 @@ class ProgressBar:
             done = int(self.bar_width * min(self.completed / self.task_num, 1))
             bar = ">" * done + " " * (self.bar_width - done)
             text = f"[{bar}] {self.completed}/{self.task_num}, elapsed: {elapsed:.0f}s"
+        # A carriage return, so that the line is overwritten in place.
         self.file.write(f"\r{text}")
         self.file.flush()

@@ -88,6 +88,7 @@ class LocalVisBackend(BaseVisBackend):
 
         folder = make_folder(self.directory / self._images, self.directory)
         pixels = np.asarray(image, dtype=np.uint8)
+        # A reader of the directory never sees half an image.
         with drafted(folder / f"{name}_{step}.png") as draft:
             PILImage.fromarray(pixels).save(draft)
 
@@ -102,6 +103,7 @@ class LocalVisBackend(BaseVisBackend):
         **kwargs: object,
     ) -> None:
         line = {name: _as_number(value) for name, value in scalar_dict.items()}
+        # A step among the numbers wins, as in MMEngine.
         line.setdefault("step", step)
         if file_path is not None:
             self._append(file_path, line)
@@ -150,6 +152,7 @@ class TensorboardVisBackend(BaseVisBackend):
         **kwargs: object,
     ) -> None:
         numbers = {name: _as_number(value) for name, value in scalar_dict.items() if name != "step"}
+        # TensorBoard has no place for text among the numbers.
         values = {n: float(v) for n, v in numbers.items() if isinstance(v, int | float)}
         self.writer.write([Scalars(values, int(cast("int", scalar_dict.get("step", step))))])
 

@@ -120,6 +120,7 @@ class EmittingVisualizer(Visualizer):
         self._run = run
 
     def add_image(self, name: str, image: object, step: int = 0) -> None:
+        # 0 is MMEngine's default and means that no step was given.
         self._run.emit(Image(name, image, step or None))  # type: ignore[arg-type]
 
     def add_scalar(self, name: str, value: object, step: int = 0, **kwargs: object) -> None:

@@ -11,6 +11,7 @@ from hookloop.dialects.mmengine.registry import DATASETS, FUNCTIONS
 from hookloop.dialects.mmengine.runner.parts import (
     LoopSettings,
     as_schedules,
+    build_all_schedulers,
     build_dataloader,
     build_schedulers,
     build_wrapper,
@@ -199,6 +200,20 @@ def test_schedulers_are_a_list_of_objects_or_dicts():
     assert type(both[1]).__name__ == "StepLR"
     with pytest.raises(TypeError, match="should be a `_ParamScheduler` or dict, but got 3"):
         build_schedulers([3], wrapper, BY_EPOCH, 4)
+
+
+def test_several_optimizers_share_schedulers_or_have_them_by_name():
+    wrappers = OptimWrapperDict(a=make_wrapper(), b=make_wrapper(0.2))
+    halve = {"type": "ExponentialLR", "gamma": 0.5}
+    shared = build_all_schedulers(halve, wrappers, BY_EPOCH, 4)
+    assert [scheduler.base_values for scheduler in shared] == [[0.1], [0.2]]
+    named = {"a": [halve, halve], "b": {"type": "StepLR", "step_size": 2}}
+    found = build_all_schedulers(named, wrappers, BY_EPOCH, 4)
+    assert [type(scheduler).__name__ for scheduler in found] == [
+        "ExponentialLR", "ExponentialLR", "StepLR",
+    ]  # fmt: skip
+    assert build_all_schedulers(None, wrappers, BY_EPOCH, 4) == []
+    assert len(build_all_schedulers(halve, make_wrapper(), BY_EPOCH, 4)) == 1
 
 
 def test_native_schedules_step_at_the_right_time():
