@@ -40,8 +40,8 @@ class Writing(Hook):
         metrics: Names or patterns of the numbers to write; all by default.
     """
 
-    priority = Priority.BELOW_NORMAL
-    on_error = "disable"
+    priority = Priority.BELOW_NORMAL  # After the hooks that put numbers at the same point.
+    on_error = "disable"  # The loss of a backend must not end the training.
 
     def __init__(self, every: Every | int | str = 50, metrics: Sequence[str] | None = None) -> None:
         if isinstance(metrics, str):

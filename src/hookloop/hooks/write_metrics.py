@@ -58,6 +58,7 @@ class WriteMetrics(Writing):
 
     def open(self, run: Run) -> Writer:
         self._file = JsonLines(RunDir(run.dir).metrics_file)
+        # With a report for each: an image that cannot be written must not stop the numbers.
         return Multi(self._file, MediaFiles(run.dir), report=self._make_report(run))
 
     def state_dict(self) -> dict[str, object]:
