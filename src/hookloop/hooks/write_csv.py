@@ -80,7 +80,8 @@ class WriteCSV(Writing):
         return self._file
 
     def state_dict(self) -> dict[str, object]:
-        if self._writer is not None:  # A resume does not repeat rows from before the checkpoint.
+        # Rows from before a checkpoint are never written again, so none may be lost.
+        if self._writer is not None:
             self._writer.flush()
         if self._writer is None or self._file is None:
             return {}

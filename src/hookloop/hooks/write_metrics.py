@@ -62,7 +62,8 @@ class WriteMetrics(Writing):
         return Multi(self._file, MediaFiles(run.dir), report=self._make_report(run))
 
     def state_dict(self) -> dict[str, object]:
-        if self._writer is not None:  # A resume does not repeat lines from before the checkpoint.
+        # Lines from before a checkpoint are never written again, so none may be lost.
+        if self._writer is not None:
             self._writer.flush()
         lines = self._file.lines if self._file is not None else self._lines_at_checkpoint
         return {

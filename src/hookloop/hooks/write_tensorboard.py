@@ -73,7 +73,8 @@ class WriteTensorBoard(Writing):
         return SkipWritten(TensorBoard(directory, purge_step=run.progress.iter + 1))
 
     def state_dict(self) -> dict[str, object]:
-        if self._writer is not None:  # A resume does not repeat events from before the checkpoint.
+        # Events from before a checkpoint are never written again, so none may be lost.
+        if self._writer is not None:
             self._writer.flush()
         return {}
 
