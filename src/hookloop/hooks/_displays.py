@@ -60,6 +60,7 @@ class Lines:
 
     def show_line(self, line: str, style: str = "") -> None:
         """Write a line at once."""
+        # `sys.stdout` is looked up each time, since a program may redirect it during the run.
         print_line(self._file or sys.stdout, line)
 
     def start(self, run: Run) -> None:
@@ -160,7 +161,7 @@ class Notebook:
     """One output that is updated in place, so that a long run does not fill the page."""
 
     LINES = 25
-    REFRESH = 0.5
+    REFRESH = 0.5  # Seconds. Each update sends the whole text to the browser.
 
     def __init__(self, file: TextIO | None) -> None:
         self._lines: deque[str] = deque(maxlen=self.LINES)

@@ -85,6 +85,7 @@ def read_unshown(run: Run, reader: str) -> dict[str, float]:
 
     Between epochs, training metrics are left out: the line of the epoch shows their means.
     """
+    # A run that ends within an epoch has no line of the epoch, so they are shown after all.
     is_inside = run.progress.stage == "inside"
     rest = read_new(run, reader, None if is_inside else run.metrics.has_epoch_mean)
     shown = {name: value for name, value in rest.items() if stream_of(name) != EPOCH_STREAM}
@@ -173,7 +174,7 @@ def sparkline(values: Sequence[float], width: int = 40) -> str:
     finite = [value for value in shown if math.isfinite(value)]
     if not finite:
         return " " * len(shown)
-    low, high = min(finite), max(finite)
+    low, high = min(finite), max(finite)  # They may be equal: then all bars are low.
     steps = len(SPARKS) - 1
     return "".join(
         SPARKS[round(steps * (value - low) / (high - low))]

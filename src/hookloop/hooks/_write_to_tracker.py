@@ -61,6 +61,7 @@ class WriteToTracker(Writing):
         self.run_id = own["run"] if own and own["target"] == self.target() else None
         continues = self.run_id is not None
         writer, self.run_id = self.open_tracker(run)
+        # Before the first number is sent: a kill after that must not leave a run without its id.
         entries[self.name] = {"target": self.target(), "run": self.run_id}
         write_text(run.dir / FILE, json.dumps(entries, indent=2) + "\n")
         # A test makes no step again, so that all of its numbers are new.
@@ -71,7 +72,7 @@ class WriteToTracker(Writing):
         # Also those of the last checkpoint: a second one may come before they are sent.
         recent = [
             *self._undelivered,
-            *(one for one in self._sent if now - one.time < DELIVERY_SECONDS),
+            *(record for record in self._sent if now - record.time < DELIVERY_SECONDS),
         ]
         return {"unsure": [[dict(r.values), r.step, r.epoch, r.phase, r.span] for r in recent]}
 
@@ -91,6 +92,7 @@ class WriteToTracker(Writing):
         self._is_training = False
 
     def _send(self, records: Sequence[Record]) -> None:
+        # Not images and tables: what is remembered here is part of the checkpoint.
         self._sent += [record for record in records if isinstance(record, Scalars)]
         super()._send(records)
 

@@ -40,8 +40,8 @@ class Writing(Hook):
         metrics: Names or patterns of the numbers to write; all by default.
     """
 
-    priority = Priority.BELOW_NORMAL
-    on_error = "disable"
+    priority = Priority.BELOW_NORMAL  # After the hooks that put numbers at the same point.
+    on_error = "disable"  # The loss of a backend must not end the training.
 
     def __init__(self, every: Every | int | str = 50, metrics: Sequence[str] | None = None) -> None:
         if isinstance(metrics, str):
@@ -50,13 +50,12 @@ class Writing(Hook):
             )
         self.every = interval_of(self, every)
         self._patterns = tuple(metrics or ())
-        # Learning rates are added to a record directly, so that no hook puts them.
+        # Learning rates are added to a record directly: no hook declares that it puts them.
         self.reads = tuple(name for name in self._patterns if not is_learning_rate(name))
         self._writer: Background | None = None
         self._leaves_open = False  # Whether the user closes the writer.
-        self._write_extras: Callable[[Run, str], None] | None = (
-            None  # What a subclass adds, if any.
-        )
+        # What a subclass writes beyond the numbers; None costs nothing in an iteration.
+        self._write_extras: Callable[[Run, str], None] | None = None
         self._phase: Phase = "train"  # The phase that the run was started for.
         self._rates_written_at = -1
 
@@ -183,7 +182,7 @@ class Writing(Hook):
         return run.phase if self._phase == "train" else self._phase, span
 
     def _make_report(self, run: Run) -> Report:
-        """Return a function that reports a failed writer; it is called in the writer's thread."""
+        """Return a function that reports a failed writer, which may be called in any thread."""
 
         def report(writer: Writer, error: BaseException) -> None:
             warn_of_failure(writer, error)

@@ -47,7 +47,7 @@ class LogMetrics(Hook):
         '1 min'
     """
 
-    priority = Priority.BELOW_NORMAL
+    priority = Priority.BELOW_NORMAL  # After the hooks that put numbers at the same point.
     on_error = "disable"
     draws_random_numbers = False
 
@@ -94,6 +94,7 @@ class LogMetrics(Hook):
 
     def on_exception(self, run: Run, error: BaseException) -> None:
         if self._open is not None:
+            # Not to the file: the run itself writes the traceback there.
             _log.error("%s: %s", type(error).__name__, error, exc_info=error, extra=ELSEWHERE)
 
     def after_run(self, run: Run) -> None:

@@ -49,7 +49,7 @@ class ShowProgress(Hook):
         '10 iters'
     """
 
-    priority = Priority.BELOW_NORMAL
+    priority = Priority.BELOW_NORMAL  # After the hooks that put numbers at the same point.
     on_error = "disable"
     draws_random_numbers = False
 
@@ -144,6 +144,7 @@ class ShowProgress(Hook):
     def after_run(self, run: Run) -> None:
         if self._display is None:
             return
+        # First: the bars would be drawn below the lines that follow.
         self._display.stop()
         self._show_rest(run)
         if self._has_trained:
@@ -155,6 +156,7 @@ class ShowProgress(Hook):
         if self._display is not None and self._display.begin_update():
             sources = run.val_data if run.phase == "val" else run.test_data
             counts = [source.num_batches for source in sources.values()]
+            # The length of an iterable data source may be unknown.
             total = None if None in counts else sum(cast("list[int]", counts))
             self._display.show_evaluation(run, self._batches, total)
 
@@ -181,6 +183,7 @@ class ShowProgress(Hook):
         )
         if not self.summary:
             return
+        # A run of one epoch, or of none, has no curve of epochs.
         epochs, intervals = (self._losses[span].values for span in ("epochs", "intervals"))
         losses = epochs if len(epochs) > 1 else intervals
         if len(losses) > 1:

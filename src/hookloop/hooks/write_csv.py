@@ -80,7 +80,8 @@ class WriteCSV(Writing):
         return self._file
 
     def state_dict(self) -> dict[str, object]:
-        if self._writer is not None:  # A resume does not repeat rows from before the checkpoint.
+        # Rows from before a checkpoint are never written again, so none may be lost.
+        if self._writer is not None:
             self._writer.flush()
         if self._writer is None or self._file is None:
             return {}
@@ -92,16 +93,16 @@ class WriteCSV(Writing):
 
     def before_train(self, run: Run) -> None:
         path = run.dir / self.file
-        begins = run.progress.iter == 0
-        if run.world.is_main and begins and path.exists() and not _is_own(path, run):
+        is_start = run.progress.iter == 0
+        if run.world.is_main and is_start and path.exists() and not _is_own(path, run):
             raise HookError(
                 f"WriteCSV: '{path}' holds the rows of another run: choose another file, or resume "
                 "that run."
             )
         # No row, if the run was killed before its first checkpoint and starts again.
-        self._rows_to_keep = 0 if begins else self._rows_at_checkpoint
+        self._rows_to_keep = 0 if is_start else self._rows_at_checkpoint
         self._rows_at_checkpoint = None
-        self._written_at = run.progress.iter
+        self._written_at = run.progress.iter  # What comes before is in the rows of the checkpoint.
         super().before_train(run)
 
     def after_train_iter(self, run: Run) -> None:

@@ -58,10 +58,12 @@ class WriteMetrics(Writing):
 
     def open(self, run: Run) -> Writer:
         self._file = JsonLines(RunDir(run.dir).metrics_file)
+        # With a report for each: an image that cannot be written must not stop the numbers.
         return Multi(self._file, MediaFiles(run.dir), report=self._make_report(run))
 
     def state_dict(self) -> dict[str, object]:
-        if self._writer is not None:  # A resume does not repeat lines from before the checkpoint.
+        # Lines from before a checkpoint are never written again, so none may be lost.
+        if self._writer is not None:
             self._writer.flush()
         lines = self._file.lines if self._file is not None else self._lines_at_checkpoint
         return {

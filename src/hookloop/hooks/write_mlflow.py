@@ -55,7 +55,7 @@ class WriteMLflow(WriteToTracker):
         self._backend: MLflow | None = None
 
     def check_setup(self) -> None:
-        check_uri(self._uri() or "")
+        check_uri(self._uri() or "")  # Without a URI it is the run directory.
 
     def target(self) -> str:
         return f"{self._uri() or 'mlruns'} {self.experiment}"
@@ -74,6 +74,7 @@ class WriteMLflow(WriteToTracker):
         return self.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI")
 
     def after_run(self, run: Run) -> None:
+        # It is sent when the writer is closed, which is after the last hook.
         if self._backend is not None:
             self._backend.status = STATUS.get(run.outcome.status, "FINISHED")
         super().after_run(run)

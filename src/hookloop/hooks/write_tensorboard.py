@@ -69,10 +69,12 @@ class WriteTensorBoard(Writing):
         # Only a training repeats steps that an earlier part of the run has written.
         if run.phase != "train" or not any(directory.glob("*tfevents*")):
             return TensorBoard(directory)
+        # Events of the checkpoint's own iteration are not hidden, so they must not be repeated.
         return SkipWritten(TensorBoard(directory, purge_step=run.progress.iter + 1))
 
     def state_dict(self) -> dict[str, object]:
-        if self._writer is not None:  # A resume does not repeat events from before the checkpoint.
+        # Events from before a checkpoint are never written again, so none may be lost.
+        if self._writer is not None:
             self._writer.flush()
         return {}
 

@@ -67,6 +67,7 @@ class WriteWandb(WriteToTracker):
 
     def open_tracker(self, run: Run) -> tuple[Writer, str]:
         reject_links(run.dir / "wandb", run.dir)
+        # The user's options win, also over the name.
         options = {"name": self.run_name or run.dir.name, **self.options}
         writer = Wandb(run.dir, self.project, run_id=self.run_id, mode=self.mode, **options)
         return writer, writer.run_id

@@ -87,6 +87,7 @@ def average_scores(matrix: NDArray[np.int64], average: Average) -> dict[str, flo
             "specificity": float((negatives - wrong) / negatives) if negatives else 0.0,
         }
     support = matrix.sum(1).astype(np.float64)
+    # A class that is neither true nor predicted does not count, as in scikit-learn.
     occurring = (support + matrix.sum(0)) > 0
     weights = support if average == "weighted" else occurring.astype(np.float64)
     total = weights.sum()

@@ -31,6 +31,7 @@ class FiniteCheck(Generic[Label]):
 
     def take_first_nonfinite(self) -> tuple[Label, float] | None:
         """Read all scalars and forget them; return the first that is NaN or infinite, if any."""
+        # Forgotten in any case, so that memory does not grow and nothing is reported twice.
         labels, values = self._labels, self._values
         self._labels, self._values = [], []
         if not values:

@@ -42,6 +42,7 @@ class Meters:
         self._metrics = metrics
         self._means: dict[str, Series | WeightedMean] = {}
         for metric in metrics.values():
+            # The user's object may hold batches of an earlier evaluation.
             if isinstance(metric, Accumulating):
                 metric.reset()
 
@@ -61,7 +62,7 @@ class Meters:
                     f"The metric '{name}' returned a tensor of shape {tuple(value.shape)}: "
                     "return one number per batch."
                 )
-            value = value.detach().reshape(())
+            value = value.detach().reshape(())  # Otherwise it would keep the graph in memory.
         elif not isinstance(value, int | float):
             raise MetricError(
                 f"The metric '{name}' returned {value!r}: return one number per batch."

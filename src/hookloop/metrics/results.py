@@ -35,6 +35,7 @@ class Results(dict[str, float]):
             f"{nearest(full if '/' not in name else name, self)} There are: {listed}."
         )
 
+    # `dict` itself does not call `__missing__` here.
     def __contains__(self, name: object) -> bool:
         return dict.__contains__(self, name) or dict.__contains__(self, f"{self.phase}/{name}")
 
@@ -85,6 +86,7 @@ class LiveResults(MutableMapping[str, float]):
 
     def read(self) -> Results:
         """Read all numbers, in one copy from the device."""
+        # Read every time, since a hook may put another value between two look-ups.
         results = self._store.stream(self._phase)
         for name in self._hidden:
             results.pop(name, None)
@@ -95,7 +97,7 @@ class LiveResults(MutableMapping[str, float]):
 
     def __setitem__(self, name: str, value: float) -> None:
         full = self._full_name(name)
-        self._hidden.discard(full)
+        self._hidden.discard(full)  # A number that was deleted and is set again is shown again.
         self._store.replace(full, value)
 
     def __delitem__(self, name: str) -> None:

@@ -33,7 +33,7 @@ STREAMS = ("train", EPOCH_STREAM, "val", "test")
 
 
 RECORD_KEYS = ("time", "phase", "span", "iter", "epoch")
-"""Keys that every record has besides its numbers, so that no metric can have such a name."""
+"""The other keys of a record, which no metric can have as a name."""
 
 
 def _check_name(name: object) -> None:
@@ -85,6 +85,7 @@ class MetricStore:
 
     def put(self, name: str, value: Value | int, weight: float = 1.0) -> None:
         """Record a number; a tensor is copied on its device and not read."""
+        # Not in `Series.add`, which is on the hot path: at the repeated points hooks use `put`.
         if self._keeps_existing and name in self:
             return
         if isinstance(value, Tensor):
@@ -212,6 +213,7 @@ class MetricStore:
             now: The current stamp.
             skip: Returns whether to leave a name for a later read.
         """
+        # The names are chosen first, and read together afterwards: that is one copy for all.
         chosen: dict[str, Series] = {}
         windows: list[int] = []
         for name, series in self._series.items():
@@ -233,6 +235,7 @@ class MetricStore:
                 found.setdefault(stamp, {})[name] = mean
         if not current:
             del found[now]
+        # Names are found in the order of their first value, not in that of their stamps.
         return found if list(found) == [now] else dict(sorted(found.items()))
 
     def mark_all_read(self) -> None:
@@ -257,6 +260,7 @@ class MetricStore:
 
     def end_epoch(self) -> None:
         """Put the mean of each training metric into `EPOCH_STREAM`; nothing is read."""
+        # A mean is a tensor that stays on its device, as any other value does.
         for name in self._names_of_epoch("train"):
             self.put(f"{EPOCH_STREAM}/{name.removeprefix('train/')}", self._series[name].mean())
 
@@ -283,6 +287,7 @@ class MetricStore:
             self.series(name).load_state_dict(cast("Mapping[str, object]", series))
 
     def _names_of_epoch(self, stream: str) -> list[str]:
+        # With the slash: "train" must not match "train_epoch".
         prefix = f"{stream}/"
         return [
             n for n, series in self._series.items() if n.startswith(prefix) and series.is_current

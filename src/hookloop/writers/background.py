@@ -55,7 +55,8 @@ class Background(Writer):
         self._room = threading.Semaphore(size)
         self._wake = threading.Event()
         self._report = report
-        # With the context of the caller: what the thread logs belongs to the run that starts it.
+        # With the context of the caller: what the thread logs belongs to the run that starts it. A
+        # daemon: a writer that hangs must not keep the process alive.
         self._thread = threading.Thread(
             target=copy_context().run,
             args=(self._work,),

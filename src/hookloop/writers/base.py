@@ -32,10 +32,11 @@ class Writer(ABC):
 
     def write_scalar(self, name: str, value: float, step: int) -> None:
         """Send one number."""
+        # A numpy or torch number would not be JSON.
         self.write([Scalars({name: float(value)}, step)])
 
     def write_image(self, name: str, image: object, step: int, caption: str = "") -> None:
-        """Send one picture: a tensor, an array or a matplotlib figure."""
+        """Send one image: a tensor, an array or a matplotlib figure."""
         self.write([Image(name, image, step, caption)])  # type: ignore[arg-type]
 
     def write_config(self, config: Mapping[str, object]) -> None:

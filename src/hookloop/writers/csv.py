@@ -34,7 +34,7 @@ class Csv(Writer):
         self.path = path
         self.delimiter = delimiter
         self.missing = missing
-        reject_link(path)
+        reject_link(path)  # A run directory from elsewhere could point to any file of the user.
         rows = self.read()
         self.rows = len(rows)
         self._columns = list(rows[0]) if rows else [*FIXED_COLUMNS]
@@ -106,6 +106,7 @@ class Csv(Writer):
         write_text(self.path, text.getvalue())
 
     def _open(self) -> TextIO:
+        # newline="" leaves line breaks to the csv module, which quotes those within a field.
         return io.TextIOWrapper(open_to_append(self.path), encoding="utf-8", newline="")
 
     def _row_writer(self, file: object) -> csv.DictWriter[str]:

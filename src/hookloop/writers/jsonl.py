@@ -60,6 +60,7 @@ class JsonLines(Writer):
             self._file.close()
 
     def _append(self) -> None:
+        # Otherwise the lines would go to a file that is no longer at this path.
         if has_left(self._file, self.path):
             self._reopen()
         while self._unwritten:
@@ -73,6 +74,7 @@ class JsonLines(Writer):
         """Create the file again after it was deleted or moved."""
         # POSIX keeps the content of a deleted file as long as it is open.
         old = self._file
+        # Another file that is at this path now is continued, not overwritten.
         lines = (
             b"" if self.path.exists() else os.pread(old.fileno(), os.fstat(old.fileno()).st_size, 0)
         )

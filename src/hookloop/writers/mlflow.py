@@ -53,6 +53,7 @@ class MLflow(Writer):
         if tracking_uri.startswith("file:"):
             # MLflow prefers a database and rejects a plain directory without this variable.
             os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
+        # A client of its own: the global functions of MLflow would change the user's active run.
         self._client = self._mlflow.MlflowClient(tracking_uri=tracking_uri)
         if run_id is None:
             existing = self._client.get_experiment_by_name(experiment)
@@ -63,6 +64,7 @@ class MLflow(Writer):
         else:
             if tracking_uri.startswith("file:"):
                 _repair_metrics(Path(tracking_uri.removeprefix("file:")), run_id)
+            # Its first part ended, and set the status to how it ended.
             self._client.update_run(run_id, status="RUNNING")
         self.run_id: str = run_id
         self.status = "FINISHED"
@@ -112,6 +114,7 @@ class MLflow(Writer):
             for name, value in (dict(record.values) | {"epoch": float(record.epoch)}).items()
             if metric_name(name) not in self._rejected
         ]
+        # One request for all. Only if that fails, each is tried, which takes many.
         try:
             self._client.log_batch(self.run_id, metrics=metrics)
         except (self._mlflow.MlflowException, OSError):

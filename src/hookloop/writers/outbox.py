@@ -57,6 +57,7 @@ class Outbox:
 
     def finish(self) -> None:
         """Call the ``end`` of each writer; one that fails is reported."""
+        # Each is called once, even if this is called again.
         ends, self._finishers = self._finishers, []
         for end in ends:
             try:
@@ -67,5 +68,6 @@ class Outbox:
     def close(self, writer: Writer) -> None:
         """Remove a writer."""
         self._writers = [other for other in self._writers if other is not writer]
+        # A later training or test of this run must not get them again.
         if not self._writers:
             self._early = []

@@ -41,8 +41,9 @@ def to_pixels(image: object) -> NDArray[np.uint8]:
             "tensor of (channels, height, width) or an array of (height, width, channels)."
         )
     if array.dtype == np.uint8:
-        return array.copy()
+        return array.copy()  # The training may overwrite the original while the record waits.
     if array.dtype == np.bool_ or np.issubdtype(array.dtype, np.floating):
+        # NaN would become an arbitrary byte.
         scaled = np.nan_to_num(array.astype(np.float32)).clip(0, 1) * 255
         return cast("NDArray[np.uint8]", scaled.round().astype(np.uint8))
     return cast("NDArray[np.uint8]", array.clip(0, 255).astype(np.uint8))

@@ -192,6 +192,7 @@ def _flat(value: object, path: str = "") -> dict[str, object]:
         inner = dict(enumerate(value))
     else:
         return {path: value}
+    # An empty mapping or list leaves no entry: there is no value to show.
     flat: dict[str, object] = {}
     for key, item in inner.items():
         flat |= _flat(item, f"{path}.{key}" if path else str(key))

@@ -46,5 +46,6 @@ class SkipWritten(Writer):
         return replace(record, values=values) if values else None
 
     def _is_new(self, name: str, step: int) -> bool:
+        # The empty name stands for every name whose own step is not known.
         held = self._held.get(self.writer.held_name(name))
         return step > (self._held.get("", -1) if held is None else held)

@@ -64,6 +64,7 @@ class TensorBoard(Writer):
                 if self._purge_step is not None and event.step >= self._purge_step:
                     continue
                 for value in event.summary.value:
+                    # `add_text` adds this to the name.
                     name = value.tag.removesuffix("/text_summary")
                     held[name] = max(event.step, held.get(name, -1))
         return held
@@ -84,6 +85,7 @@ class TensorBoard(Writer):
             case Scalars():
                 for name, value in record.values.items():
                     events.add_scalar(name, value, record.step, walltime=record.time)
+                # For the table of hyper-parameters, which compares runs by their evaluations.
                 if record.phase != "train":
                     self._results |= record.values
             case Image():

@@ -44,6 +44,7 @@ class Trackio(Writer):
         ):  # The screen belongs to the progress of the run.
             self._run = self._trackio.init(project, **(arguments | options))
         self.run_name: str = self._run.name
+        # A Space or a server holds the numbers itself: there is no local database to look into.
         self._is_local = not {"space_id", "server_url"} & set(options)
 
     def write(self, records: Iterable[Record]) -> None:

@@ -59,6 +59,7 @@ class Wandb(Writer):
         if run_id and not self._run.offline and STEP in self._run.summary:
             # Which names the service has of its last iteration is not known.
             self._held = {"": int(self._run.summary[STEP]) - 1}
+        # Hidden, since a chart of the iteration over itself shows nothing.
         self._run.define_metric(STEP, hidden=True)
         self._run.define_metric("*", step_metric=STEP)
 
@@ -83,6 +84,7 @@ class Wandb(Writer):
         if self._row is None:
             self._run.log(values)
         else:
+            # With a step of its own, wandb would wait for more values of the same row.
             self._run.log(values, step=self._row, commit=True)
             self._row += 1
 
