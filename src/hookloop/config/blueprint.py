@@ -99,7 +99,7 @@ def _import_modules(reader: PartReader) -> None:
     """Import the modules that the config lists, so that their registrations take effect."""
     tree = reader.config.tree
     wanted: list[tuple[Key, object]] = [(("imports",), tree.get("imports"))]
-    custom = tree.get("custom_imports")  # The key that configs of MMEngine use.
+    custom = tree.get("custom_imports")  # What some other systems' configs call it.
     if isinstance(custom, dict):
         wanted.append((("custom_imports", "imports"), custom.get("imports")))
     for key, names in wanted:

@@ -214,13 +214,10 @@ class Source:
         where = f"at batch {self.position} of it"
         if self._samples_before and not self.position:
             where = f"after {self._samples_before} samples of the pass, each of which is read once"
-        _log.warning(
+        message = (
             "%s has changed: %s. The run continues %s, so it is not what an uninterrupted run "
-            "would have read.",
-            self.name,
-            "; ".join(changes),
-            where,
         )
+        _log.warning(message + "would have read.", self.name, "; ".join(changes), where)
 
     def _has_another_size(self, measures: Mapping[str, object]) -> bool:
         """Return whether batches have another size now, and the pass can continue by samples."""
@@ -231,20 +228,18 @@ class Source:
         """Count the samples of the current pass that were read; None if only batches count."""
         if not self._reader.counts_samples:
             return None
-        loader = cast("DataLoader[object]", self.data)
-        size, length = cast("int", loader.batch_size), len(cast("Sized", loader.sampler))
+        size, length = _sizes(self.data)
         return min(self._samples_before + self.position * size, length)
 
     @property
     def batches_left(self) -> int | None:
         """How many batches the current pass still has, or None if that is unknown."""
-        read = self._samples_read() if self._samples_before else None
-        if read is None:
+        if not self._samples_before:
             total = self.num_batches
             return None if total is None else max(0, total - self.position)
-        loader = cast("DataLoader[object]", self.data)
-        size, left = cast("int", loader.batch_size), len(cast("Sized", loader.sampler)) - read
-        return left // size if loader.drop_last else -(-left // size)
+        size, length = _sizes(self.data)
+        left = length - (self._samples_read() or 0)
+        return left // size if cast("DataLoader[object]", self.data).drop_last else -(-left // size)
 
     def reading_state(self) -> dict[str, object]:
         """Return what the next whole pass depends on, except for the process's generators."""
@@ -301,6 +296,12 @@ def _length(data: object) -> int | None:
         return len(data) if isinstance(data, Sized) else None
     except TypeError:  # A DataLoader over an iterable data set has __len__, but it raises.
         return None
+
+
+def _sizes(data: object) -> tuple[int, int]:
+    """Return the samples of a batch, and of a pass, of a loader with one of torch's samplers."""
+    loader = cast("DataLoader[object]", data)
+    return cast("int", loader.batch_size), len(cast("Sized", loader.sampler))
 
 
 def _samples_of_batches(state: Mapping[str, object], measures: Mapping[str, object]) -> int | None:

@@ -96,7 +96,9 @@ class Bars:
         # If the window has become narrower, this clears the old bars first.
         if self._live is not None:
             self._live.refresh()
-        text = make_safe(line)
+        text = make_safe(
+            line
+        )  # Not markup: a path may hold brackets, which rich takes for a style.
         self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def start(self, run: Run) -> None:

@@ -55,7 +55,7 @@ class EmptyCache(Hook):
         if self.releases_after_epoch:
             self._release(run)
 
-    # Validation and test do the same at their points, as MMEngine's EmptyCacheHook does.
+    # Validation and test do the same at their points.
     before_val_epoch = before_test_epoch = before_train_epoch
     after_val_iter = after_test_iter = after_train_iter
     after_val = after_test = after_train_epoch

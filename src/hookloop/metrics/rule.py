@@ -8,7 +8,7 @@ from typing import Literal
 
 Rule = Literal["greater", "less"]
 
-# The keys of MMEngine's CheckpointHook, and the names of our own classification metrics.
+# Parts of the names that are common among metrics, and those of our own classification metrics.
 GREATER_KEYS = (
     "acc", "top", "AR@", "auc", "precision", "mAP", "mDice", "mIoU", "mAcc", "aAcc", "recall", "f1",
     "specificity",
@@ -41,7 +41,7 @@ def infer_rule(
     greater_keys: Sequence[str] = GREATER_KEYS,
     less_keys: Sequence[str] = LESS_KEYS,
 ) -> Rule | None:
-    """Infer the rule from a metric's name as MMEngine does, or return None if no key matches.
+    """Infer the rule from a metric's name or return None if no key matches.
 
     A key that equals the name comes before one that is part of it, and greater before less.
 

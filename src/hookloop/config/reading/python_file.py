@@ -99,7 +99,7 @@ def _run(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
-    # Not `import_module`: the file need not be on the import path, and is run again each time.
+    # Not an import by name: the file need not be on the import path, and is run again each time.
     module = importlib.util.module_from_spec(spec)
     setattr(module, MARK, True)
     # Before it is run, as an import does it: dataclasses and pickle look a module up here.
