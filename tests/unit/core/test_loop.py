@@ -191,9 +191,7 @@ def negated(batches):
 
 
 @pytest.mark.parametrize("own_loop", [False, True])
-def test_a_batch_replaced_before_an_iteration_is_the_one_trained_on(
-    own_loop, tmp_path
-):
+def test_a_batch_replaced_before_an_iteration_is_the_one_trained_on(own_loop, tmp_path):
     expected = make_trainer(train_data=negated(make_data()))
     expected.train()
     trainer = make_trainer(hooks=[Negate("before_train_iter")], run_dir=tmp_path)

@@ -1,131 +1,18 @@
-"""The short way around torch's wrappers: whoever could see the difference gets the long way."""
-
-import warnings
+"""One update: how output and loss are computed, and which optimizers step."""
 
 import pytest
 import torch
-from tests.tiny import make_data, make_trainer
+from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record
 from torch import nn
-from torch.optim.optimizer import (
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
+from torch.nn import functional
 
 from hookloop.core.hook import Hook
 from hookloop.core.run import Run
-from hookloop.core.update import step_optimizer, zero_optimizer
-from hookloop.errors import DataError, ModelError
-
-
-class Stepping(torch.optim.SGD):
-    """Somebody's optimizer, with a step of its own around torch's."""
-
-    steps = 0
-
-    def step(self, closure=None):
-        self.steps += 1
-        return super().step(closure)
-
-
-def make(kind=torch.optim.SGD, **options):
-    torch.manual_seed(0)
-    model = torch.nn.Linear(3, 2)
-    return model, kind(model.parameters(), lr=0.1, **options)
-
-
-def backward(model):
-    model(torch.ones(4, 3)).square().mean().backward()
-
-
-def marks(work):
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
-        work()
-    return {event.key for event in profiler.key_averages() if "Optimizer" in event.key}
-
-
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [
-        (torch.optim.SGD, {"momentum": 0.9}),
-        (torch.optim.AdamW, {}),
-        (torch.optim.RMSprop, {"foreach": True}),
-        (torch.optim.Adam, {"fused": True}),
-        (Stepping, {}),
-    ],
+from hookloop.core.update import (
+    output_of,
+    targets_of,
 )
-def test_the_weights_have_the_same_bits_as_with_torchs_own_calls(kind, options):
-    ours, theirs = make(kind, **options), make(kind, **options)
-    for _ in range(5):
-        for model, optimizer in (ours, theirs):
-            short = optimizer is ours[1]
-            zero_optimizer(optimizer) if short else optimizer.zero_grad()
-            backward(model)
-            step_optimizer(optimizer) if short else optimizer.step()
-    for one, other in zip(ours[0].parameters(), theirs[0].parameters(), strict=True):
-        assert torch.equal(one, other)
-
-
-def test_an_overridden_step_is_called():
-    model, optimizer = make(Stepping)
-    backward(model)
-    step_optimizer(optimizer)
-    assert optimizer.steps == 1
-
-
-def test_a_step_replaced_on_the_instance_is_called():
-    model, optimizer = make()
-    backward(model)
-    called = []
-    optimizer.step = lambda: called.append(1)
-    step_optimizer(optimizer)
-    assert called == [1]
-
-
-def test_a_zero_grad_replaced_on_the_instance_is_called():
-    _, optimizer = make()
-    called = []
-    optimizer.zero_grad = lambda: called.append(1)
-    zero_optimizer(optimizer)
-    assert called == [1]
-
-
-@pytest.mark.parametrize("everywhere", [False, True])
-def test_torchs_hooks_around_the_step_are_called(everywhere):
-    model, optimizer = make()
-    backward(model)
-    called = []
-    before, after = (
-        (register_optimizer_step_pre_hook, register_optimizer_step_post_hook)
-        if everywhere
-        else (optimizer.register_step_pre_hook, optimizer.register_step_post_hook)
-    )
-    handles = [
-        before(lambda *_: called.append("before")),
-        after(lambda *_: called.append("after")),
-    ]
-    step_optimizer(optimizer)
-    for handle in handles:
-        handle.remove()
-    step_optimizer(optimizer)
-    assert called == ["before", "after"]
-
-
-def test_a_profiler_finds_torchs_marks():
-    model, optimizer = make()
-    backward(model)
-    assert marks(lambda: step_optimizer(optimizer)) == {"Optimizer.step#SGD.step"}
-    assert marks(lambda: zero_optimizer(optimizer)) == {"Optimizer.zero_grad#SGD.zero_grad"}
-
-
-def test_a_scheduler_knows_that_the_step_came_before_its_own():
-    model, optimizer = make()
-    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
-    backward(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        step_optimizer(optimizer)
-        schedule.step()
-    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.01)
+from hookloop.errors import DataError, ModelError
 
 
 def test_hooks_may_replace_output_and_loss(tmp_path):
@@ -264,3 +151,202 @@ def test_errors_of_our_own_stay_as_they_are():
     with pytest.raises(ModelError) as caught:
         make_trainer(step=lambda run, batch: {"los": run.model(batch[0]).mean()}).train()
     assert not hasattr(caught.value, "__notes__")
+
+
+# --- where the loss is found ---------------------------------------------------------------------
+
+
+class Holds:
+    """What a model of another library returns: an object with its loss and its output."""
+
+    def __init__(self, loss, logits):
+        self.loss = loss
+        self.logits = logits
+
+
+def mse(run, batch):
+    return functional.mse_loss(run.model(batch[0]), batch[1])
+
+
+RETURNED = {
+    "the loss": mse,
+    "a mapping": lambda run, batch: {"loss": mse(run, batch), "other": 1.0},
+    "an object": lambda run, batch: Holds(mse(run, batch), None),
+    "a weight beside it": lambda run, batch: {"loss": mse(run, batch), "weight": len(batch[0])},
+}
+
+
+@pytest.mark.parametrize("step", RETURNED.values(), ids=RETURNED)
+def test_a_step_may_return_its_loss_in_several_forms(step):
+    expected = make_trainer(max_epochs=2)
+    expected.train()
+    trainer = make_trainer(step=step, max_epochs=2)
+    trainer.train()
+    assert_same_bits(trainer.run.model, expected.run.model)
+    assert trainer.run.metrics.latest("train/loss") == expected.run.metrics.latest("train/loss")
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda loss: {"los": loss, "acc": 1}, "No 'loss' among what was returned: los, acc"),
+        (lambda loss: {}, "No 'loss' among what was returned: nothing"),
+        (lambda loss: (loss,), "tuple holds no loss"),
+        (lambda loss: Holds(None, loss), "Holds holds no loss"),
+    ],
+)
+def test_a_step_that_returns_no_loss_is_rejected(returned, message):
+    with pytest.raises(ModelError, match=message):
+        make_trainer(step=lambda run, batch: returned(mse(run, batch))).train()
+
+
+def test_in_an_evaluation_a_step_need_not_return_a_loss(tmp_path):
+    def step(run, batch):
+        return mse(run, batch) if run.phase == "train" else {"output": run.model(batch[0])}
+
+    error = {"error": lambda output, targets: (output - targets).abs().mean()}
+    trainer = make_trainer(step=step, val_data=make_data(8), metrics=error)
+    assert set(trainer.validate()) == {"val/error"}
+
+
+class TakesAll(nn.Module):
+    """Takes the parts of a batch as its arguments, and returns its loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.model = make_model()
+
+    def forward(self, inputs, targets=None):
+        if targets is None:
+            inputs, targets = inputs[:, :4].contiguous(), inputs[:, 4:].contiguous()
+        return functional.mse_loss(self.model(inputs), targets)
+
+
+BATCHES = {
+    "tuple": lambda inputs, targets: (inputs, targets),
+    "list": lambda inputs, targets: [inputs, targets],
+    "mapping": lambda inputs, targets: {"targets": targets, "inputs": inputs},
+    "tensor": lambda inputs, targets: torch.cat([inputs, targets], 1),
+}
+
+
+@pytest.mark.parametrize("form", BATCHES.values(), ids=BATCHES)
+def test_a_model_that_returns_its_loss_is_given_the_whole_batch(form):
+    expected = make_trainer()
+    expected.train()
+    data = [form(inputs, targets) for inputs, targets in make_data()]
+    trainer = make_trainer(model=TakesAll(), loss=None, train_data=data)
+    trainer.train()
+    assert_same_bits(trainer.run.model.model, expected.run.model)
+
+
+def test_metrics_compare_the_output_with_the_targets_of_a_pair_or_with_the_batch():
+    pair, mapping = (1, 2), {"inputs": 1}
+    assert (targets_of(pair), targets_of([1, 2]), targets_of(mapping)) == (2, 2, mapping)
+    assert targets_of((1, 2, 3)) == (1, 2, 3)
+    assert output_of({"output": 5, "loss": 1}) == 5
+    assert output_of({"loss": 1}) == {"loss": 1} and output_of(7) == 7
+
+
+# --- several optimizers --------------------------------------------------------------------------
+
+
+def two_parts():
+    return nn.ModuleDict({"encoder": make_model(1), "critic": make_model(2)})
+
+
+def encoder_step(run, batch):
+    return functional.mse_loss(run.model["encoder"](batch[0]), batch[1])
+
+
+def critic_step(run, batch):
+    with torch.no_grad():
+        guess = run.model["encoder"](batch[0])
+    return functional.l1_loss(run.model["critic"](batch[0]), guess)
+
+
+STEPS = {"encoder": encoder_step, "critic": critic_step}
+
+
+def optimizers_of(model):
+    return {
+        "encoder": torch.optim.AdamW(model["encoder"].parameters(), lr=0.01),
+        "critic": torch.optim.SGD(model["critic"].parameters(), lr=0.1, momentum=0.9),
+    }
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_several_updates_equal_the_loop_that_makes_one_after_the_other(accumulate, tmp_path):
+    model, by_hand = two_parts(), two_parts()
+    hook, calls = record(["before_update", "after_update"], lambda run: run.progress.iter)
+    make_trainer(
+        model=model,
+        step=STEPS,
+        optimizer=optimizers_of(model),
+        train_data=make_data(24),
+        accumulate=accumulate,
+        max_epochs=2,
+        hooks=[hook],
+        run_dir=tmp_path,
+    ).train()
+    optimizers = optimizers_of(by_hand)
+
+    class ByHand:  # All of a run that the steps look at.
+        model = by_hand
+
+    batches = list(make_data(24)) * 2
+    for start in range(0, len(batches), accumulate):
+        for name, step in STEPS.items():
+            optimizers[name].zero_grad()
+            for batch in batches[start : start + accumulate]:
+                loss = step(ByHand, batch)
+                (loss / accumulate if accumulate > 1 else loss).backward()
+            optimizers[name].step()
+    assert_same_bits(model, by_hand)
+    assert len(calls) == 2 * 2 * len(batches) / accumulate
+
+
+def test_a_step_of_its_own_for_one_optimizer_of_two_leaves_the_other_alone():
+    model = two_parts()
+    before = two_parts()
+    trainer = make_trainer(
+        model=model, step={"critic": critic_step}, optimizer=optimizers_of(model), max_epochs=2
+    )
+    trainer.train()
+    assert_same_bits(model["encoder"], before["encoder"])
+    assert not torch.equal(model["critic"][0].weight, before["critic"][0].weight)
+    assert "train/critic_loss" in trainer.run.metrics
+    assert "train/encoder_loss" not in trainer.run.metrics
+
+
+# --- lower precision -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_bf16_computes_output_and_loss_in_it_and_keeps_the_weights_in_fp32(accumulate, tmp_path):
+    hook, calls = record(["after_forward"], lambda run: (run.phase, run.output.dtype))
+    model, by_hand = make_model(), make_model()
+    data = {"train_data": make_data(16), "val_data": make_data(8)}
+    make_trainer(
+        model=model, precision="bf16", device="cpu", accumulate=accumulate, hooks=[hook],
+        run_dir=tmp_path, **data,
+    ).train()  # fmt: skip
+    assert {note for _, note in calls} == {("train", torch.bfloat16), ("val", torch.bfloat16)}
+    assert {weight.dtype for weight in model.parameters()} == {torch.float32}
+
+    optimizer = torch.optim.SGD(by_hand.parameters(), lr=0.05)
+    batches = list(make_data(16))
+    for start in range(0, len(batches), accumulate):
+        optimizer.zero_grad()
+        for inputs, targets in batches[start : start + accumulate]:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = functional.mse_loss(by_hand(inputs), targets)
+            (loss / accumulate if accumulate > 1 else loss).backward()
+        optimizer.step()
+    assert_same_bits(model, by_hand)
+
+
+def test_in_full_precision_the_model_computes_in_fp32(tmp_path):
+    hook, calls = record(["after_forward"], lambda run: run.output.dtype)
+    make_trainer(hooks=[hook], run_dir=tmp_path).train()
+    assert {note for _, note in calls} == {torch.float32}

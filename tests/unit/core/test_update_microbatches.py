@@ -1,4 +1,4 @@
-"""One update out of several microbatches, batches that hooks replace, and errors in the model."""
+"""One update out of several microbatches, and microbatches that hooks replace."""
 
 from functools import partial
 
