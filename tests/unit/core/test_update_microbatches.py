@@ -310,6 +310,3 @@ def test_a_hook_replaces_each_microbatch_in_every_phase(accumulate, tmp_path):
     assert_same_bits(trainer.run.model, expected.run.model)
     assert trainer.run.metrics.latest("val/loss") == expected.run.metrics.latest("val/loss")
     assert trainer.test() == expected.test()
-
-
-# --- errors in the model -----------------------------------------------------------------------
