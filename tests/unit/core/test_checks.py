@@ -3,6 +3,7 @@
 import pytest
 from tests.tiny import make_data, make_trainer
 
+from hookloop.core.checks import matches
 from hookloop.core.hook import Hook, limit
 from hookloop.core.plan import Plan
 from hookloop.core.points import PointTable
@@ -244,3 +245,60 @@ def test_a_watched_metric_that_only_a_run_can_show_is_rejected_after_the_first_v
     with pytest.raises(MetricError, match="'val/dice', which nothing produces"):
         trainer.train()
     assert trainer.run.progress.epoch == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("val/loss", "val/loss", True),
+        ("val/*", "val/clean/loss", True),
+        ("val/loss", "*/loss", True),
+        ("val/*", "*", True),
+        ("val/loss", "val/losses", False),
+        ("val/*", "train/*", False),
+        ("VAL/loss", "val/loss", False),
+    ],
+)
+def test_either_name_may_be_a_pattern(first, second, expected):
+    assert matches(first, second) is matches(second, first) is expected
+
+
+def test_a_priority_puts_a_reader_after_its_writer():
+    reader = Read()
+    with pytest.raises(HookError, match="a priority number above 50"):
+        plan(reader, Write())
+    reader.priority = 51
+    assert [hook.name for hook in plan(reader, Write()).hooks] == ["write", "read"]
+
+
+def test_a_reader_that_acts_at_other_points_than_the_writer_may_come_first():
+    class ReadLater(Hook):
+        reads = ("stats/loss",)
+
+        def after_run(self, run):
+            pass
+
+    plan(ReadLater(), Write())
+
+
+def test_a_hook_does_not_write_what_it_reads_for_itself():
+    class Both(Write):
+        reads = ("stats/loss",)
+
+    with pytest.raises(MetricError, match="watches 'stats/loss', which nothing produces"):
+        plan(Both())
+    plan(Write(), Both())
+
+
+def test_without_validation_data_a_reader_of_its_metrics_is_rejected_with_the_reason():
+    class Watch(Read):
+        reads = ("val/loss",)
+
+    with pytest.raises(MetricError, match="There is no val_data="):
+        make_trainer(hooks=[Watch()]).check()
+
+
+def test_a_hook_that_is_rejected_is_named_in_the_error():
+    with pytest.raises(HookError) as caught:
+        plan(Read(), Write())
+    assert caught.value.hook == "read"

@@ -2,16 +2,14 @@
 
 import pytest
 import torch
-from tests.tiny import (
-    Record,
-    make_data,
-    make_model,
-    make_trainer,
-    record,
-)
+from tests.tiny import Record, make_classifier, make_data, make_model, make_trainer, record
 from torch.nn import functional
 
+from hookloop.core.evaluation import Validation
 from hookloop.core.hook import Hook
+from hookloop.core.progress import Progress
+from hookloop.errors import DataError
+from hookloop.every import Every
 
 VAL_ITER = "before_val_iter before_forward after_forward after_loss after_val_iter".split()
 
@@ -191,3 +189,155 @@ def validated_at(**options: object) -> list[int]:
 )
 def test_validation_times(options, expected, tmp_path):
     assert validated_at(run_dir=tmp_path, **options) == expected
+
+
+# --- when the loop validates, without a loop -----------------------------------------------------
+
+
+def validation(every, **options):
+    return Validation(Every.parse(every), **options)
+
+
+def at(iteration=0, epoch=0, **options):
+    return Progress(iteration, epoch, **options)
+
+
+def test_an_interval_in_iterations_asks_after_an_iteration_and_never_after_an_epoch():
+    due = validation("3 iters", begin=6).due_after_iter
+    assert [n for n in range(1, 13) if due(at(n))] == [6, 9, 12]
+    assert not any(validation("3 iters").due_after_epoch(at(3 * n, n)) for n in range(1, 5))
+
+
+def test_an_interval_in_epochs_asks_after_an_epoch_and_never_after_an_iteration():
+    times = validation("2 epochs", begin=3)
+    assert times.due_after_iter is None
+    assert [n for n in range(1, 9) if times.due_after_epoch(at(5 * n, n))] == [4, 6, 8]
+
+
+def test_an_interval_in_time_begins_again_with_each_validation(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr("hookloop.core.evaluation.monotonic", lambda: now)
+    times, progress = validation("1 minute"), at(5)
+    due = times.due_after_iter
+    assert not due(progress)
+    now = 160.0
+    assert due(progress)
+    times.note(progress)
+    assert not due(progress) and progress.validated_at == 5
+
+
+def test_nothing_is_due_twice_at_one_iteration():
+    times = validation("1 epoch")
+    assert times.due_after_epoch(at(5, 1))
+    assert not times.due_after_epoch(at(5, 1, validated_at=5))
+    assert not times.due_at_end(at(5, 1, max_epochs=1, validated_at=5))
+
+
+@pytest.mark.parametrize(
+    ("every", "begin", "due"),
+    [("3 epochs", 0, True), ("3 epochs", 3, False), ("7 iters", 0, True), ("1 hour", 99, True)],
+)
+def test_a_run_at_its_limit_validates_its_last_state_unless_that_is_too_early(every, begin, due):
+    end = at(10, 2, max_epochs=2)
+    assert validation(every, begin=begin).due_at_end(end) is due
+    assert not validation(every, begin=begin).due_at_end(at(10, 2, max_epochs=3))
+
+
+def test_without_data_nothing_is_ever_due():
+    times = validation("1 iter", at_start=True, enabled=False)
+    assert times.due_after_iter is None
+    assert not times.due_at_start(at()) and not times.due_at_end(at(3, max_iters=3))
+
+
+def test_the_start_is_validated_once_and_not_after_a_resume():
+    times = validation("1 epoch", at_start=True)
+    assert times.due_at_start(at())
+    assert not times.due_at_start(at(validated_at=0)) and not times.due_at_start(at(3))
+    assert not validation("1 epoch").due_at_start(at())
+
+
+# --- the metrics that hooks receive --------------------------------------------------------------
+
+
+class Put(Hook):
+    """Computes a number of its own, and corrects one of the evaluation's."""
+
+    priority = "HIGH"
+    writes = ("val/score",)
+
+    def after_val_epoch(self, run, metrics):
+        assert "score" not in metrics
+        run.metrics.put("val/score", run.progress.epoch + 0.5)
+        assert metrics["val/score"] == metrics["score"] == run.progress.epoch + 0.5
+        metrics["accuracy"] = 0.125
+
+
+def test_the_metrics_are_a_live_view_by_full_names(tmp_path):
+    seen = []
+
+    class See(Hook):
+        reads = ("val/score",)
+
+        def after_val_epoch(self, run, metrics):
+            seen.append(dict(metrics))
+
+    trainer = make_classifier(hooks=[See(), Put()], max_epochs=2, run_dir=tmp_path)
+    outcome = trainer.train()
+    assert [set(one) for one in seen] == [{"val/loss", "val/accuracy", "val/score"}] * 2
+    assert [(one["val/score"], one["val/accuracy"]) for one in seen] == [(1.5, 0.125), (2.5, 0.125)]
+    assert outcome.metrics["val/accuracy"] == 0.125 and outcome.metrics["val/score"] == 2.5
+
+
+def test_so_they_are_with_several_streams_and_what_is_deleted_is_hidden_from_the_caller(tmp_path):
+    class Hide(Hook):
+        def after_val_epoch(self, run, metrics):
+            assert set(metrics) == {"val/a/loss", "val/b/loss"}
+            assert metrics["a/loss"] == metrics["val/a/loss"]
+            del metrics["b/loss"]
+
+    trainer = make_trainer(
+        hooks=[Hide()], val_data={"a": make_data(4), "b": make_data(8)}, run_dir=tmp_path
+    )
+    assert set(trainer.validate()) == {"val/a/loss"}
+    assert "val/b/loss" in trainer.run.metrics
+
+
+def test_a_test_has_such_a_view_too(tmp_path):
+    class Double(Hook):
+        def after_test_epoch(self, run, metrics):
+            metrics["double"] = 2 * metrics["loss"]
+
+    results = make_trainer(hooks=[Double()], test_data=make_data(8), run_dir=tmp_path).test()
+    assert results["test/double"] == pytest.approx(2 * results["loss"])
+
+
+@pytest.mark.parametrize("phase", ["validate", "test"])
+def test_an_evaluation_without_data_is_rejected(phase):
+    with pytest.raises(DataError, match="nothing to evaluate: give (val|test)_data="):
+        getattr(make_trainer(), phase)()
+
+
+def test_an_evaluation_leaves_the_mode_of_the_model_and_the_phase_as_they_were(tmp_path):
+    trainer = make_trainer(val_data=make_data(4), run_dir=tmp_path)
+    for mode in (True, False):
+        trainer.run.model.train(mode)
+        trainer.validate()
+        assert trainer.run.model.training is mode
+        assert (trainer.run.phase, trainer.run.stream) == ("train", "train")
+
+
+def test_the_losses_of_several_updates_are_evaluated_by_name():
+    def step_of(factor):
+        return lambda run, batch: factor * functional.mse_loss(run.model(batch[0]), batch[1])
+
+    model = make_model()
+    optimizers = {name: torch.optim.SGD(model.parameters(), lr=0.1) for name in ("one", "two")}
+    trainer = make_trainer(
+        model=model,
+        step={"one": step_of(1), "two": step_of(3)},
+        optimizer=optimizers,
+        val_data=make_data(10),
+    )
+    results = trainer.validate()
+    assert set(results) == {"val/one_loss", "val/two_loss"}
+    assert results["two_loss"] == pytest.approx(3 * results["one_loss"])

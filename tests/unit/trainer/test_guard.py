@@ -1,6 +1,9 @@
 """Arguments, calls and settings that a Trainer does not have."""
 
+import inspect
+
 import pytest
+import torch
 from tests.tiny import make_data, make_model, make_trainer
 from torch import nn
 
@@ -62,3 +65,42 @@ def test_a_setting_that_would_come_too_late_is_rejected(name):
 def test_a_trainer_needs_keywords():
     with pytest.raises(TypeError):
         Trainer(make_model(), make_data())  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["fit", "evaluate", "trian"])
+def test_a_method_of_others_names_ours(name):
+    with pytest.raises(AttributeError, match="Did you mean|It is"):
+        getattr(make_trainer(), name)
+
+
+def test_an_attribute_that_nobody_knows_is_an_ordinary_error():
+    assert not hasattr(make_trainer(), "nothing_like_it")
+
+
+def test_what_a_trainer_has_can_be_set_in_a_subclass_of_ones_own():
+    class Mine(Trainer):
+        margin = 1
+
+        def train(self, **limits):
+            self.margin = 2
+            return super().train(**limits)
+
+    model = make_model()
+    trainer = Mine(
+        model,
+        train_data=make_data(),
+        loss=nn.functional.mse_loss,
+        max_epochs=1,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        default_hooks=False,
+    )
+    assert trainer.train().status == "completed" and trainer.margin == 2
+    with pytest.raises(ArgumentError, match="has no argument 'epoch'"):
+        make_trainer().train(epoch=3)
+
+
+def test_the_methods_keep_their_names_and_signatures():
+    assert Trainer.train.__name__ == "train" and "max_epochs" in str(
+        inspect.signature(Trainer.train)
+    )
+    assert next(iter(inspect.signature(Trainer).parameters)) == "model"

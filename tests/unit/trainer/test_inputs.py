@@ -8,8 +8,17 @@ import torch
 from tests.tiny import make_data, make_model, make_trainer
 
 from hookloop import Hook, HookloopError
+from hookloop.core.progress import Progress
+from hookloop.data.source import Source
 from hookloop.errors import CheckpointError, DataError, HookError, ModelError
 from hookloop.hooks import StepSchedules, StopAfter, StopOnNaN, StopOnPlateau
+from hookloop.trainer.inputs import (
+    epoch_means,
+    make_progress,
+    named_optimizers,
+    produced_names,
+    set_limits,
+)
 
 
 @pytest.mark.parametrize(
@@ -119,3 +128,116 @@ def test_whole_numbers_of_numpy_are_taken(tmp_path: Path) -> None:
     assert trainer.train().status == "completed"
     assert trainer.train(max_epochs=np.int32(2)).status == "completed"
     assert (type(trainer.run.seed), type(trainer.run.progress.max_epochs)) == (int, int)
+
+
+# --- one form ------------------------------------------------------------------------------------
+
+
+def source(batches):
+    return Source([(torch.ones(1, 4), torch.ones(1, 1))] * batches, "train_data")
+
+
+def test_optimizers_are_brought_to_a_mapping():
+    model = make_model()
+    one, two = (torch.optim.SGD(model.parameters(), lr=0.1) for _ in range(2))
+    assert named_optimizers(None, model) == {}
+    assert named_optimizers(one, model) == {"default": one}
+    given = {"a": one, "b": two}
+    found = named_optimizers(given, model)
+    assert found == given and found is not given
+
+
+def test_an_optimizer_of_a_part_of_the_model_is_accepted():
+    model = make_model()
+    model[0].requires_grad_(False)
+    part = torch.optim.SGD(model[2].parameters(), lr=0.1)
+    assert named_optimizers(part, model) == {"default": part}
+    with pytest.raises(ModelError, match="no trainable parameter of this model"):
+        named_optimizers(torch.optim.SGD(model[0].parameters(), lr=0.1), model)
+
+
+@pytest.mark.parametrize(
+    ("batches", "accumulate", "epoch_iters", "expected"),
+    [(7, 1, None, 7), (7, 2, None, 4), (8, 2, None, 4), (7, 9, None, 1), (7, 2, 5, 5)],
+)
+def test_the_iterations_of_an_epoch_are_known_from_the_data(
+    batches, accumulate, epoch_iters, expected
+):
+    progress = make_progress(source(batches), 3, None, epoch_iters, accumulate)
+    assert progress.epoch_iters == expected
+    assert progress.total_iters == 3 * expected
+
+
+def test_without_data_or_with_data_of_no_length_they_are_not():
+    assert make_progress(None, 3, None, None, 1).epoch_iters is None
+    stream = Source(iter([1]), "train_data")
+    assert make_progress(stream, 1, None, None, 1).total_iters is None
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 2.0, True, "3"])
+@pytest.mark.parametrize("name", ["max_epochs", "max_iters", "epoch_iters", "accumulate"])
+def test_a_count_is_a_whole_number_above_zero(name, wrong):
+    given = {"max_epochs": None, "max_iters": None, "epoch_iters": None, "accumulate": 1}
+    with pytest.raises(ModelError, match=f"^{name}"):
+        make_progress(source(3), **(given | {name: wrong}))
+
+
+def test_new_limits_replace_the_old_ones_and_none_keeps_them():
+    progress = Progress(4, 1, max_epochs=2, max_iters=9)
+    set_limits(progress, None, None)
+    assert (progress.max_epochs, progress.max_iters) == (2, 9)
+    set_limits(progress, 5, None)
+    assert (progress.max_epochs, progress.max_iters) == (5, 9)
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ((1, None), r"train\(max_epochs=...\).*above 1"),
+        ((9, 4), r"train\(max_iters=...\).*above 4"),
+    ],
+)
+def test_limits_that_are_reached_are_rejected_and_change_nothing(limits, message):
+    progress = Progress(4, 1, max_epochs=2)
+    with pytest.raises(ModelError, match=message):
+        set_limits(progress, *limits)
+    assert (progress.max_epochs, progress.max_iters) == (2, None)
+
+
+# --- the names that a run will write -------------------------------------------------------------
+
+
+def updates_of(**options):
+    return make_trainer(**options)._loop.updates
+
+
+def test_the_names_follow_from_updates_metrics_and_streams():
+    val = {"val": {"": source(1)}, "test": {"a": source(1), "b": source(1)}}
+    names = produced_names(updates_of(clip_norm=1.0), {"accuracy": lambda o, t: 1.0}, val)
+    assert names == {
+        *("train/loss", "train/grad_norm", "val/loss", "val/accuracy"),
+        *("test/a/loss", "test/a/accuracy", "test/b/loss", "test/b/accuracy"),
+    }
+
+
+def test_a_step_may_write_names_that_only_running_it_shows():
+    names = produced_names(updates_of(step=lambda run, batch: None), {}, {"val": {"": source(1)}})
+    assert names == {"train/loss", "train/*", "val/loss", "val/*"}
+
+
+def test_what_is_recorded_in_iterations_has_a_mean_over_the_epoch():
+    assert epoch_means(["train/loss", "train/*", "val/loss", "knn"]) == {
+        "train_epoch/loss", "train_epoch/*",
+    }  # fmt: skip
+
+
+def test_every_name_that_is_announced_is_written():
+    trainer = make_trainer(
+        clip_norm=1.0,
+        val_data={"a": make_data(4), "b": make_data(8)},
+        metrics={"error": lambda output, targets: (output - targets).abs().mean()},
+    )
+    trainer.train()
+    streams = {"val": trainer.run.val_data}
+    names = produced_names(trainer._loop.updates, trainer._loop.evaluation.metrics, streams)
+    assert names | epoch_means(names) == set(trainer.run.metrics.names())
