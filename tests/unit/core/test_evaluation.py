@@ -12,8 +12,6 @@ from hookloop.errors import DataError
 from hookloop.every import Every
 
 VAL_ITER = "before_val_iter before_forward after_forward after_loss after_val_iter".split()
-
-
 VAL = ["before_val", "before_val_epoch", *VAL_ITER, "after_val_epoch", "after_val"]
 
 

@@ -63,7 +63,7 @@ def rate(schedule):
 
 
 def stepped(schedule, counts):
-    """Step a schedule with a count after the other; return the rates."""
+    """Step a schedule with one count after the other, and return the rates."""
     schedule.scheduler.optimizer.step()  # torch warns of a schedule that steps before it.
     found = []
     for count in counts:

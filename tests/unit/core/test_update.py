@@ -46,7 +46,7 @@ def test_a_model_that_returns_its_loss_needs_no_loss_function():
     assert store.latest("train/twice") == pytest.approx(2 * store.latest("train/loss"))
 
 
-def test_named_steps_update_their_own_optimizer_in_turn():
+def test_named_steps_update_their_own_optimizers_one_after_the_other():
     model = torch.nn.ModuleDict({"a": torch.nn.Linear(4, 1), "b": torch.nn.Linear(4, 1)})
     optimizers = {name: torch.optim.SGD(part.parameters(), lr=0.1) for name, part in model.items()}
     order = []

@@ -268,14 +268,14 @@ def test_an_update_of_ones_own_records_the_whole_batch():
 
     def recorded(sizes):
         model = make_model()
-        turn = Own(
+        update = Own(
             "",
             lambda run: run.model(run.batch[0]),
             lambda run: functional.mse_loss(run.output, run.batch[1]),
             [torch.optim.SGD(model.parameters(), lr=0.05)],
         )
-        train(model, cut(samples(), sizes), step=turn, optimizer=turn.optimizers[0])
-        return turn.recorded
+        train(model, cut(samples(), sizes), step=update, optimizer=update.optimizers[0])
+        return update.recorded
 
     assert recorded([8, 8, 4]) == pytest.approx(recorded([20]))
 

@@ -1,4 +1,4 @@
-"""What changed between a run and its resume: taken over, listed, or refused."""
+"""What changed between a run and its resume: accepted, reported, or rejected."""
 
 import logging
 
@@ -109,7 +109,7 @@ def test_other_changes_of_the_config_are_listed(tmp_path, caplog):
     assert "size: 8" in (tmp_path / "config.yaml").read_text()
 
 
-def test_a_hook_that_is_missing_or_new_is_told(tmp_path, caplog):
+def test_a_hook_that_is_missing_or_new_is_reported(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
     train(tmp_path, hooks=[Count()])
     renamed = Count().named("counter")
