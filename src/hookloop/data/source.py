@@ -213,11 +213,9 @@ class Source:
             return
         where = f"at batch {self.position} of it"
         if self._samples_before and not self.position:
-            where = f"after {self._samples_before} samples of the pass, each of which is read once"
-        message = (
-            "%s has changed: %s. The run continues %s, so it is not what an uninterrupted run "
-        )
-        _log.warning(message + "would have read.", self.name, "; ".join(changes), where)
+            where = f"after {self._samples_before} samples of the pass and reads the others once"
+        what = f"{self.name} has changed: {'; '.join(changes)}. The run continues {where}"
+        _log.warning("%s, so it is not what an uninterrupted run would have read.", what)
 
     def _has_another_size(self, measures: Mapping[str, object]) -> bool:
         """Return whether batches have another size now, and the pass can continue by samples."""

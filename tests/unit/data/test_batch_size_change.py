@@ -146,7 +146,7 @@ def test_the_change_is_reported_with_the_position_in_samples(tmp_path, caplog):
         train(tmp_path, make_loader(5), resume=True)
     (message,) = [text for text in caplog.messages if "has changed" in text]
     assert "batch_size: 4 -> 5" in message
-    assert "continues after 12 samples of the pass, each of which is read once" in message
+    assert "continues after 12 samples of the pass and reads the others once" in message
 
 
 def test_a_checkpoint_that_counts_batches_is_converted(tmp_path):

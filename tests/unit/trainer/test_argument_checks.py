@@ -8,7 +8,7 @@ from torch.optim import SGD
 from torch.optim.lr_scheduler import StepLR
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from hookloop import Hook, HookloopError, Schedule, Trainer
+from hookloop import HookloopError, Schedule, Trainer
 from hookloop.errors import ArgumentError, DataError, HookError, MetricError, ModelError
 from hookloop.hooks import LogMemory, SaveCheckpoint, StopAfter
 
@@ -94,49 +94,6 @@ def test_a_part_of_the_wrong_kind_is_rejected_with_the_right_one(given, kind, me
         trainer(**given)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("epochs", "Did you mean 'max_epochs'"),
-        ("callbacks", "Did you mean 'hooks'"),
-        ("criterion", "Did you mean 'loss'"),
-        ("train_loader", "Did you mean 'train_data'"),
-        ("learning_rate", "in a config: optimizer.lr"),
-        ("batch_size", "belongs to the DataLoader"),
-        ("logger", "writers are hooks"),
-        ("patience", "StopOnPlateau"),
-        ("max_epoch", "Did you mean 'max_epochs'"),
-    ],
-)
-def test_an_argument_of_others_is_translated(name, message):
-    with pytest.raises(ArgumentError, match=message):
-        trainer(**{name: 3})
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda trainer: trainer.train(5), "takes no argument by position, not 1. Name .* max_epo"),
-        (
-            lambda trainer: trainer.train(epochs=5),
-            "train has no argument 'epochs'. Did you mean 'm",
-        ),
-        (lambda trainer: trainer.validate(batches()), "takes no argument by position"),
-        (lambda trainer: setattr(trainer, "epochs", 5), r"trainer.train\(max_epochs=...\)"),
-    ],
-)
-def test_calls_of_a_trainer_are_checked(call, message):
-    with pytest.raises(ArgumentError, match=message):
-        call(trainer())
-
-
-def test_a_trainer_without_a_model_is_rejected():
-    with pytest.raises(ArgumentError, match="needs a model"):
-        Trainer(max_epochs=3)
-    with pytest.raises(ArgumentError, match="only 'model' by position, not 2. Name the others: tr"):
-        Trainer(nn.Linear(1, 1), batches())
-
-
 def test_what_is_right_is_accepted():
     class Stream(IterableDataset):
         def __iter__(self):
@@ -161,44 +118,3 @@ def test_what_is_right_is_accepted():
     outcome = trainer(model=model, optimizer=optimizer, schedule=schedule, step=step,
                       hooks=(StopAfter(iterations=1),), default_hooks=None).train()  # fmt: skip
     assert outcome.status in ("completed", "stopped")
-
-
-@pytest.mark.parametrize(
-    ("use", "message"),
-    [
-        (lambda run: run.epoch, "It is run.progress.epoch"),
-        (lambda run: run.global_step, "It is run.progress.iter"),
-        (lambda run: run.log("a", 1), r"It is run.metrics.put\(name, value\)"),
-        (lambda run: run.mdoel, "Did you mean 'model'"),
-    ],
-)
-def test_what_others_look_for_in_a_run_is_named(use, message):
-    class Look(Hook):
-        def after_train_iter(self, run):
-            use(run)
-
-    with pytest.raises(AttributeError, match=message):
-        trainer(hooks=[Look()]).train()
-
-
-@pytest.mark.parametrize(
-    ("theirs", "ours"),
-    [
-        ("on_train_batch_end", "after_train_iter"),
-        ("on_epoch_end", "after_epoch"),
-        ("on_validation_epoch_end", "after_val_epoch"),
-        ("on_train_begin", "before_train"),
-        ("after_trian_iter", "after_train_iter"),
-    ],
-)
-def test_a_moment_by_the_name_of_others_names_our_mount_point(theirs, ours):
-    hook = type("Theirs", (Hook,), {theirs: lambda self, run: None})()
-    with pytest.raises(HookError, match=f"Did you mean '{ours}'"):
-        trainer(hooks=[hook]).check()
-    with pytest.raises(HookError, match=f"Did you mean '{ours}'"):
-        trainer().on(theirs)
-
-
-def test_on_without_a_point_is_rejected():
-    with pytest.raises(HookError, match="is not the name of a mount point"):
-        trainer().on(lambda run: None)

@@ -84,7 +84,7 @@ def test_whatever_entry_is_wrong_the_error_is_ours(good: dict[str, Any], tmp_pat
     every_path = list(paths(good))
     assert len(every_path) > 60
     for number, path in enumerate(every_path):
-        # Each entry with one of the wrong values, by turns: all of them take minutes.
+        # Each entry with one of the wrong values: all of them would take minutes.
         for wrong in [WRONG[number % len(WRONG)]]:
             run_dir = tmp_path / f"{rejected}-{number}-{id(wrong)}"
             run_dir.mkdir()

@@ -73,17 +73,17 @@ def test_the_file_holds_no_validation_but_its_own(tmp_path):
     assert after["val/loss"] == entries(tmp_path)["epoch_2.pth"].metrics["val/loss"]
 
 
-def test_hooks_are_told_of_a_checkpoint_with_its_own_validation(tmp_path):
-    told = {}
+def test_hooks_learn_of_a_checkpoint_with_its_own_validation(tmp_path):
+    learned = {}
 
     class Upload(Hook):
         def after_save_checkpoint(self, run, saved):
-            told[saved.name] = dict(saved.metrics)
+            learned[saved.name] = dict(saved.metrics)
 
     hooks = [SaveCheckpoint(keep=None), Upload()]
     make_classifier(max_epochs=3, run_dir=tmp_path, hooks=hooks).train()
-    assert told == {name: entry.metrics for name, entry in entries(tmp_path).items()}
-    assert len(told) == 3
+    assert learned == {name: entry.metrics for name, entry in entries(tmp_path).items()}
+    assert len(learned) == 3
 
 
 def test_what_a_hook_computes_in_the_validation_belongs_to_it(tmp_path):

@@ -115,7 +115,7 @@ def test_a_config_sets_the_options(tmp_path):
     assert graphs_of(lambda: trainer.run.model(torch.ones(2, 4))) == 1
 
 
-# --- what goes on around the model ---------------------------------------------------------------
+# --- what happens around the model ---------------------------------------------------------------
 
 
 def test_hooks_of_modules_that_come_and_go_are_called():

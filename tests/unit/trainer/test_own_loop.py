@@ -74,7 +74,7 @@ def test_the_points_outside_the_update_are_fired_as_by_train(tmp_path):
     assert fired[0] == fired[1] and len(fired[0]) > 30
 
 
-def test_a_run_that_was_cut_off_goes_on_to_the_same_bits(tmp_path):
+def test_a_run_that_was_cut_off_continues_to_the_same_bits(tmp_path):
     def make(place, **options):
         data = make_data(24, shuffle=True)
         hooks = [SaveCheckpoint(every="2 iters"), AverageWeights(momentum=0.1)]
@@ -146,7 +146,7 @@ def test_a_signal_ends_it_after_the_iteration():
     assert trainer.run.progress.iter == 1
 
 
-def test_a_hook_within_the_update_is_refused():
+def test_a_hook_within_the_update_is_rejected():
     with (
         pytest.raises(HookError, match=r"'clip_gradients' acts at before_update"),
         make_trainer(hooks=[ClipGradients(1.0)]).loop(),
@@ -155,7 +155,7 @@ def test_a_hook_within_the_update_is_refused():
 
 
 @pytest.mark.parametrize("option", [{"accumulate": 2}, {"clip_norm": 1.0}])
-def test_parts_of_the_update_are_refused(option):
+def test_parts_of_the_update_are_rejected(option):
     with pytest.raises(ModelError, match="parts of the update"), make_trainer(**option).loop():
         pass
 

@@ -3,14 +3,20 @@
 import json
 import logging
 import os
+import signal
+import subprocess
 import sys
+import textwrap
 import threading
 import warnings
+from pathlib import Path
 
 import pytest
-from tests.tiny import make_classifier, make_trainer
+import torch
+from tests.tiny import Record, make_classifier, make_data, make_trainer
 
-from hookloop import Hook
+from hookloop import Hook, Interrupted
+from hookloop.errors import CheckpointError
 from hookloop.hooks import LogMetrics, WriteMetrics, WriteTo
 from hookloop.runs.lock import LOCK
 from hookloop.writers.base import Writer
@@ -224,3 +230,151 @@ def test_a_child_that_a_hook_forks_leaves_the_run_to_its_parent(tmp_path, end):
     assert found[0].startswith(f"process {parent} on") and found[1] == "running"
     assert summary(tmp_path)["status"] == "completed"
     assert read(tmp_path).count("after iteration") == 1
+
+
+def test_a_failure_is_reported_to_hooks_and_raised_whole(tmp_path):
+    outcomes = []
+
+    class Look(Hook):
+        def on_exception(self, run, error):
+            outcomes.append(error)
+
+        def after_run(self, run):
+            outcomes.append(run.outcome)
+
+    def step(run, batch):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        make_trainer(hooks=[Look()], step=step, run_dir=tmp_path).train()
+    assert isinstance(outcomes[0], ZeroDivisionError)
+    assert (outcomes[1].status, outcomes[1].exit_code) == ("failed", 1)
+    assert outcomes[1].reason == "ZeroDivisionError: mine"
+
+
+def test_a_failure_in_an_evaluation_names_the_data():
+    wrong = [(torch.ones(2, 3), torch.ones(2, 1))]
+    trainer = make_trainer(val_data={"clean": make_data(4), "wrong": wrong})
+    with pytest.raises(RuntimeError) as caught:
+        trainer.train()
+    assert caught.value.__notes__ == [
+        "in the phase val, after iteration 3: the batch is (float32[2, 3], float32[2, 1])",
+        "while evaluating val_data['wrong'], batch 1",
+    ]
+
+
+SCRIPT = """
+import os, signal, sys
+sys.path.insert(0, {root!r})
+from tests.tiny import make_trainer, make_data
+from hookloop.hooks import StopOnSignal, WriteMetrics, SaveCheckpoint
+
+trainer = make_trainer(
+    hooks=[StopOnSignal(), WriteMetrics(), SaveCheckpoint()], max_epochs=3, run_dir={run_dir!r}
+)
+
+@trainer.on("after_backward")
+def strike(run):
+    if run.progress.iter == 3:
+        for _ in range({times}):
+            os.kill(os.getpid(), signal.{name})
+
+@trainer.on("after_train")
+def ended(run):
+    print("ended in order", run.progress.iter, flush=True)
+
+trainer.train()
+print("must not be reached")
+"""
+
+
+def strike(tmp_path, name, times=1):
+    script = SCRIPT.format(
+        root=str(Path(__file__).parents[3]), run_dir=str(tmp_path / "r"), name=name, times=times
+    )
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_ends_the_run_in_order_with_its_exit_code(tmp_path, name):
+    done = strike(tmp_path, name)
+    assert done.returncode == 128 + signal.Signals[name]
+    assert done.stdout == "ended in order 4\n"
+    assert f"{name}: ending after this iteration" in done.stderr
+    summary = json.loads((tmp_path / "r" / "summary.json").read_text())
+    assert (summary["status"], summary["exit_code"]) == ("interrupted", done.returncode)
+    assert (tmp_path / "r" / "iter_4.pth").is_file()
+
+
+@pytest.mark.slow
+def test_a_second_signal_ends_at_once(tmp_path):
+    done = strike(tmp_path, "SIGTERM", times=2)
+    assert done.returncode == -signal.SIGTERM
+    assert "ended in order" not in done.stdout
+
+
+def test_a_signal_restores_the_handlers_that_were_there(tmp_path):
+    from hookloop.hooks import StopOnSignal
+
+    before = signal.getsignal(signal.SIGTERM)
+    trainer = make_trainer(hooks=[StopOnSignal()], max_epochs=5, run_dir=tmp_path)
+    trainer.on("after_update")(lambda run: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(Interrupted) as ended:
+        trainer.train()
+    assert ended.value.code == 143
+    assert trainer.run.progress.iter == 1
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_second_signal_ends_a_run_that_was_stopping_anyway(tmp_path):
+    from hookloop.hooks import StopOnSignal
+
+    trainer = make_trainer(hooks=[StopOnSignal()], max_epochs=5, run_dir=tmp_path)
+
+    @trainer.on("after_update")
+    def stop_and_strike(run):
+        run.stop("enough")
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+
+
+def test_what_was_being_saved_is_not_lost_with_a_state_that_cannot_be(tmp_path, monkeypatch):
+    from hookloop.trainer.checkpoints import CheckpointSaver
+
+    closed = []
+    monkeypatch.setattr(CheckpointSaver, "close", lambda self, run: closed.append(run))
+
+    class Odd(Hook):
+        def state_dict(self):
+            return {"odd": object()}
+
+        def after_train_iter(self, run):
+            run.save()
+
+        def on_exception(self, run, error):
+            run.save()
+
+    with pytest.raises(CheckpointError, match="holds a object"):
+        make_trainer(hooks=[Odd()], run_dir=tmp_path).train()
+    assert closed
+
+
+def test_a_signal_during_validation_leaves_it_unfinished(tmp_path):
+    from hookloop.hooks import StopOnSignal
+
+    seen = Record()
+    trainer = make_trainer(
+        hooks=[StopOnSignal(), seen], max_epochs=5, val_data=make_data(), run_dir=tmp_path
+    )
+    trainer.on("after_val_iter")(lambda run: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(Interrupted):
+        trainer.train()
+    assert seen.points.count("after_val_iter") == 1
+    assert "after_val_epoch" not in seen.points
+    assert seen.points[-1] == "after_run"

@@ -28,13 +28,13 @@ def test_a_new_run_gets_its_directory_and_config(tmp_path):
     assert start.take_checkpoint() is None
 
 
-def test_a_directory_that_holds_a_run_is_refused(tmp_path):
+def test_a_directory_that_holds_a_run_is_rejected(tmp_path):
     train(tmp_path / "run")
     with pytest.raises(RunExistsError):
         Start(tmp_path / "run").open({})
 
 
-def test_what_is_not_there_is_refused_at_once(tmp_path):
+def test_what_is_not_there_is_rejected_at_once(tmp_path):
     with pytest.raises(CheckpointError, match="resume=True needs run_dir="):
         Start(resume=True)
     with pytest.raises(CheckpointError, match="resume: '.*nothing' does not exist"):
@@ -87,7 +87,7 @@ def test_a_single_checkpoint_is_continued_in_its_directory(tmp_path):
     assert start.take_checkpoint() is None  # Only once.
 
 
-def test_a_damaged_checkpoint_that_was_asked_for_is_refused(tmp_path):
+def test_a_damaged_checkpoint_that_was_asked_for_is_rejected(tmp_path):
     train(tmp_path / "run")
     path = tmp_path / "run/epoch_2.pth"
     data = bytearray(path.read_bytes())
@@ -98,7 +98,7 @@ def test_a_damaged_checkpoint_that_was_asked_for_is_refused(tmp_path):
         Start(resume=path).take_checkpoint()
 
 
-def test_what_a_killed_process_left_is_cleaned_when_training_goes_on(tmp_path):
+def test_what_a_killed_process_left_is_cleaned_when_training_continues(tmp_path):
     train(tmp_path / "run")
     (tmp_path / "run/.epoch_3.pth.staged").write_bytes(b"half")
     start = Start(tmp_path / "run", resume=True)
@@ -116,7 +116,7 @@ def test_what_was_left_half_written_elsewhere_is_cleaned_too(tmp_path):
     assert not list((tmp_path / "big/run").glob(".*"))
 
 
-def test_a_directory_that_cannot_be_made_is_refused_in_our_words(tmp_path):
+def test_a_directory_that_cannot_be_made_is_rejected_in_our_words(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(HookloopError, match="cannot be made .Not a directory."):
         Start(tmp_path / "file/run").open({})

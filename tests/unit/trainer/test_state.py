@@ -1,4 +1,4 @@
-"""What changed between a run and its resume: taken over, listed, or refused."""
+"""What changed between a run and its resume: accepted, reported, or rejected."""
 
 import logging
 
@@ -50,14 +50,14 @@ def model(width=8):
     )
 
 
-def test_another_model_is_refused(tmp_path):
+def test_another_model_is_rejected(tmp_path):
     train(tmp_path)
     with pytest.raises(CheckpointError, match="is of another model") as caught:
         train(tmp_path, resume=True, epochs=2, model=model(9))
     assert "size mismatch for 0.weight" in str(caught.value)
 
 
-def test_a_model_of_another_kind_is_refused_by_name(tmp_path):
+def test_a_model_of_another_kind_is_rejected_by_name(tmp_path):
     train(tmp_path)
     with pytest.raises(CheckpointError, match="model: 'Sequential' -> 'Linear'"):
         train(tmp_path, resume=True, epochs=2, model=torch.nn.Linear(4, 1))
@@ -71,7 +71,7 @@ def test_a_model_of_another_kind_is_refused_by_name(tmp_path):
         (lambda m: {"one": sgd(m)}, "optimizers.one: nothing -> "),
     ],
 )
-def test_another_optimizer_is_refused_with_the_difference(tmp_path, make, message):
+def test_another_optimizer_is_rejected_with_the_difference(tmp_path, make, message):
     train(tmp_path)
     other = model()
     step = {"one": lambda run, batch: run.model(batch[0]).mean()}
@@ -82,7 +82,7 @@ def test_another_optimizer_is_refused_with_the_difference(tmp_path, make, messag
     assert message in str(caught.value)
 
 
-def test_another_schedule_is_refused(tmp_path):
+def test_another_schedule_is_rejected(tmp_path):
     def schedule(kind, other):
         optimizer = sgd(other)
         return {
@@ -109,7 +109,7 @@ def test_other_changes_of_the_config_are_listed(tmp_path, caplog):
     assert "size: 8" in (tmp_path / "config.yaml").read_text()
 
 
-def test_a_hook_that_is_missing_or_new_is_told(tmp_path, caplog):
+def test_a_hook_that_is_missing_or_new_is_reported(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
     train(tmp_path, hooks=[Count()])
     renamed = Count().named("counter")
@@ -119,7 +119,7 @@ def test_a_hook_that_is_missing_or_new_is_told(tmp_path, caplog):
     assert renamed.count == 3
 
 
-def test_a_hook_that_stays_goes_on(tmp_path, caplog):
+def test_a_hook_that_stays_continues(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
     train(tmp_path, hooks=[Count()])
     hook = Count()
@@ -143,7 +143,7 @@ def test_a_hook_that_cannot_take_its_state_is_named(tmp_path):
     )
 
 
-def test_a_state_that_no_file_could_give_back_is_refused_when_it_is_saved(tmp_path):
+def test_a_state_that_no_file_could_give_back_is_rejected_when_it_is_saved(tmp_path):
     class Odd(Hook):
         def after_train_iter(self, run): ...
 
@@ -154,7 +154,7 @@ def test_a_state_that_no_file_could_give_back_is_refused_when_it_is_saved(tmp_pa
         train(tmp_path, hooks=[Odd()])
 
 
-def test_the_generator_of_a_validation_stream_goes_on(tmp_path):
+def test_the_generator_of_a_validation_stream_continues(tmp_path):
     def streams():
         generator = torch.Generator().manual_seed(3)
         return {"a": make_data(8, shuffle=True, generator=generator), "b": make_data(4)}

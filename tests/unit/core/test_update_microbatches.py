@@ -1,4 +1,4 @@
-"""One update out of several microbatches, batches that hooks replace, and errors in the model."""
+"""One update out of several microbatches, and microbatches that hooks replace."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from hookloop.core.hook import Hook
 from hookloop.core.update import Update
-from hookloop.errors import HookError, ModelError
+from hookloop.errors import ModelError
 
 IGNORED = -100
 CUTS = [[20], [8, 8, 4], [4, 8, 8], [1, 19], [7, 6, 5, 2]]
@@ -166,7 +166,7 @@ def test_other_numbers_of_a_step_are_weighted_alike():
     assert offset([8, 8, 4]) == pytest.approx(offset([20]))
 
 
-def test_every_turn_has_its_own_weights():
+def test_every_update_has_its_own_weights():
     def updated(sizes):
         model = nn.ModuleDict({"one": nn.Linear(4, 1), "two": nn.Linear(4, 1)})
         nn.init.constant_(model["one"].weight, 0.1)
@@ -268,14 +268,14 @@ def test_an_update_of_ones_own_records_the_whole_batch():
 
     def recorded(sizes):
         model = make_model()
-        turn = Own(
+        update = Own(
             "",
             lambda run: run.model(run.batch[0]),
             lambda run: functional.mse_loss(run.output, run.batch[1]),
             [torch.optim.SGD(model.parameters(), lr=0.05)],
         )
-        train(model, cut(samples(), sizes), step=turn, optimizer=turn.optimizers[0])
-        return turn.recorded
+        train(model, cut(samples(), sizes), step=update, optimizer=update.optimizers[0])
+        return update.recorded
 
     assert recorded([8, 8, 4]) == pytest.approx(recorded([20]))
 
@@ -310,121 +310,3 @@ def test_a_hook_replaces_each_microbatch_in_every_phase(accumulate, tmp_path):
     assert_same_bits(trainer.run.model, expected.run.model)
     assert trainer.run.metrics.latest("val/loss") == expected.run.metrics.latest("val/loss")
     assert trainer.test() == expected.test()
-
-
-def test_every_turn_begins_with_the_batch_itself_also_in_evaluations(tmp_path):
-    def steps():
-        def step(run, batch):
-            return functional.mse_loss(run.model(batch[0]), batch[1])
-
-        return {"one": step, "two": step}
-
-    def losses(directory, *hooks, data):
-        model = make_model()
-        optimizers = {name: torch.optim.SGD(model.parameters(), lr=0.05) for name in steps()}
-        trainer = make_trainer(
-            model=model,
-            step=steps(),
-            optimizer=optimizers,
-            hooks=hooks,
-            train_data=data(make_data()),
-            val_data=data(make_data(8)),
-            run_dir=directory,
-        )
-        trainer.train()
-        return trainer.run.metrics.all_latest()
-
-    ours = losses(tmp_path / "hook", Negate("before_forward"), data=list)
-    assert ours == losses(tmp_path / "plain", data=negated)
-
-
-def test_an_evaluation_counts_the_samples_that_hooks_left(tmp_path):
-    class First(Hook):
-        def before_forward(self, run):
-            if run.phase == "val" and len(run.batch[0]) == 4:
-                run.batch = [part[:1] for part in run.batch]
-
-    inputs, targets = samples(6)
-    batches = [(inputs[:4], targets[:4]), (inputs[4:], targets[4:])]
-    model = make_model()
-    kept = torch.cat([inputs[:1], inputs[4:]]), torch.cat([targets[:1], targets[4:]])
-    expected = functional.mse_loss(model(kept[0]), kept[1]).item()
-    trainer = make_trainer(model=model, hooks=[First()], val_data=batches, run_dir=tmp_path)
-    assert trainer.validate()["loss"] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("own_loop", [False, True])
-def test_a_batch_replaced_at_the_begin_of_an_iteration_is_the_one_trained_on(own_loop, tmp_path):
-    expected = make_trainer(train_data=negated(make_data()))
-    expected.train()
-    trainer = make_trainer(hooks=[Negate("before_train_iter")], run_dir=tmp_path)
-    run = trainer.run
-    if own_loop:
-        with trainer.loop() as batches:
-            for inputs, targets in batches:
-                run.optimizer.zero_grad()
-                functional.mse_loss(run.model(inputs), targets).backward()
-                run.optimizer.step()
-    else:
-        trainer.train()
-    assert_same_bits(run.model, expected.run.model)
-
-
-def test_one_replaced_for_several_microbatches_is_rejected(tmp_path):
-    hooks = [Negate("before_train_iter")]
-    with pytest.raises(HookError, match="replace each at before_forward"):
-        make_trainer(hooks=hooks, accumulate=3, run_dir=tmp_path).train()
-
-
-# --- errors in the model -----------------------------------------------------------------------
-
-
-class Both(nn.Module):
-    """Returns its output and its features."""
-
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(4, 2)
-
-    def forward(self, inputs):
-        features = self.linear(inputs)
-        return features.sum(1, keepdim=True), features
-
-
-def notes_of(work):
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - torch's own, of any kind
-        work()
-    return " ".join(caught.value.__notes__)
-
-
-def test_a_shape_error_names_phase_batch_and_shapes():
-    wrong = [*make_data(8), (torch.ones(4, 3), torch.ones(4, 1))]
-    trainer = make_trainer(train_data=wrong)
-    with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied") as caught:
-        trainer.train()
-    assert caught.value.__notes__ == [
-        "in training, iteration 3: the batch is (float32[4, 3], float32[4, 1])"
-    ]
-
-
-def test_a_model_that_returns_a_tuple_is_named_where_the_loss_fails():
-    notes = notes_of(make_trainer(model=Both()).train)
-    assert "in training, iteration 1: the batch is [float32[4, 4], float32[4, 1]]" in notes
-    assert "the output is (float32[4, 1], float32[4, 2]). The model returned a tuple" in notes
-    assert "such as output[0], in loss= and metrics=, or write step=" in notes
-
-
-def test_so_is_a_metric_that_fails():
-    def wrong(output, targets):
-        return (output @ targets).mean()
-
-    notes = notes_of(make_trainer(val_data=make_data(8), metrics={"wrong": wrong}).train)
-    assert "in the phase val, after iteration 3" in notes
-    assert "the batch is [float32[4, 4], float32[4, 1]], the output is float32[4, 1]" in notes
-    assert "while evaluating val_data, batch 1" in notes
-
-
-def test_errors_of_our_own_stay_as_they_are():
-    with pytest.raises(ModelError) as caught:
-        make_trainer(step=lambda run, batch: {"los": run.model(batch[0]).mean()}).train()
-    assert not hasattr(caught.value, "__notes__")

@@ -1,0 +1,94 @@
+"""Updates of a user's own, given to the Trainer as ``step=``."""
+
+import torch
+from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record
+from torch.nn import functional
+
+from hookloop.core.update import Update, forward_inputs, loss_from
+from hookloop.testing import assert_resumes_exactly
+
+
+def mse(run, batch):
+    return functional.mse_loss(run.model(batch[0]), batch[1])
+
+
+def own_update(kind, model, **options):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    return kind("", forward_inputs, loss_from(functional.mse_loss), [optimizer], **options)
+
+
+def train_own(kind, model=None, **options):
+    model = model or make_model()
+    update = own_update(kind, model)
+    return make_trainer(model=model, step=update, optimizer=update.optimizers[0], **options)
+
+
+class Negated(Update):
+    """Climbs instead of descending."""
+
+    def backward(self, loss):
+        super().backward(-loss)
+
+
+class EverySecond(Update):
+    """Steps after every second iteration; gradients wait in between."""
+
+    def zero_grad(self):
+        pass
+
+    def apply(self, run):
+        if run.progress.iter % 2:
+            super().apply(run)
+            super().zero_grad()
+
+
+class Twice(Update):
+    """Makes the whole update its own way."""
+
+    def make(self, run, batches):
+        for _ in range(2):
+            super().make(run, batches)
+
+
+def test_an_update_of_ones_own_is_made():
+    trainer = train_own(Negated, max_epochs=4)
+    trainer.train()
+    losses = [float(loss) for loss in trainer.run.metrics.series("train/loss").recent]
+    assert losses[-1] > losses[0]
+
+
+def test_one_that_makes_all_of_it_counts_one_iteration(tmp_path):
+    hook, calls = record(["after_update", "after_train_iter"], lambda run: run.progress.iter)
+    trainer = train_own(Twice, hooks=[hook], run_dir=tmp_path)
+    trainer.train()
+    assert [point for point, _ in calls].count("after_update") == 6
+    assert trainer.run.progress.iter == 3
+    repeated = train_own(Update, train_data=[batch for batch in make_data() for _ in range(2)])
+    repeated.train()
+    assert_same_bits(trainer.run.model, repeated.run.model)
+
+
+def test_one_that_keeps_gradients_resumes_to_the_same_bits():
+    def make(**options):
+        return train_own(EverySecond, train_data=make_data(20, shuffle=True), max_epochs=2, seed=3,
+                         **options)  # fmt: skip
+
+    assert own_update(EverySecond, make_model()).keeps_gradients
+    assert not own_update(Negated, make_model()).keeps_gradients
+    assert_resumes_exactly(make, stop_at=(1, 2, 5, 6))
+
+
+def test_one_that_steps_every_second_iteration_equals_the_update_of_both_batches():
+    trainer = train_own(EverySecond, train_data=make_data(16), max_epochs=2)
+    trainer.train()
+    whole = make_trainer(
+        model=(model := make_model()),
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9),
+        step=lambda run, batch: 2 * mse(run, batch),
+        train_data=make_data(16),
+        accumulate=2,
+        max_epochs=2,
+    )
+    whole.train()
+    ours, theirs = trainer.run.model.state_dict(), whole.run.model.state_dict()
+    assert all(torch.allclose(ours[name], theirs[name], atol=1e-6) for name in theirs)
