@@ -184,8 +184,8 @@ def check_reads_and_writes(acting: Acting, produced: Collection[str]) -> None:
 
 
 def _check_is_written(reader: Hook, name: str, acting: Acting, produced: Collection[str]) -> None:
-    written = [name for hook, _ in acting if hook is not reader for name in hook.writes]
-    known = [*produced, *written]
+    others = [hook for hook, _ in acting if hook is not reader]
+    known = [*produced, *(written for hook in others for written in hook.writes)]
     if not any(matches(name, other) for other in known):
         raise MetricError(_describe_unknown(reader.name, name, known), reader.name)
 

@@ -52,7 +52,7 @@ class Source:
         self._began: Randomness | None = None
         self._groups: Iterator[list[object]] | None = None
         if self.num_batches == 0:
-            raise DataError(f"{name} is empty: it has no batch.{self._why_empty()}")
+            raise DataError(f"{name} is empty: it has no batch.{_why_empty(data)}")
 
     @property
     def inexact(self) -> str | None:
@@ -279,14 +279,15 @@ class Source:
                 setter(epoch)
                 return
 
-    def _why_empty(self) -> str:
-        dataset = getattr(self.data, "dataset", None)
-        if getattr(self.data, "drop_last", False) and isinstance(dataset, Sized) and len(dataset):
-            return (
-                f" Its {len(dataset)} samples are fewer than one batch of "
-                f"{getattr(self.data, 'batch_size', '?')}, and drop_last=True drops them."
-            )
-        return ""
+
+def _why_empty(data: object) -> str:
+    dataset = getattr(data, "dataset", None)
+    if getattr(data, "drop_last", False) and isinstance(dataset, Sized) and len(dataset):
+        return (
+            f" Its {len(dataset)} samples are fewer than one batch of "
+            f"{getattr(data, 'batch_size', '?')}, and drop_last=True drops them."
+        )
+    return ""
 
 
 def _length(data: object) -> int | None:

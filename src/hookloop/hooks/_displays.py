@@ -96,9 +96,8 @@ class Bars:
         # If the window has become narrower, this clears the old bars first.
         if self._live is not None:
             self._live.refresh()
-        text = make_safe(
-            line
-        )  # Not markup: a path may hold brackets, which rich takes for a style.
+        text = make_safe(line)
+        # Without markup: a path may hold brackets, which rich would take for a style.
         self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
     def start(self, run: Run) -> None:
