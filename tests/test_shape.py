@@ -255,9 +255,36 @@ def test_links_lead_somewhere(path):
             assert (path.parent / target).exists(), f"{path.name} links {target}"
 
 
+# --- plain English ------------------------------------------------------------------------------
+
+NOT_PLAIN = {  # Spelled apart, as below.
+    "an" + "ew": "again",
+    "at h" + "and": "current",
+    "for e" + "ver": "forever",
+    "go" + "es on": "continues",
+    "me" + "nd": "fix",
+    "me" + "nded": "fixed",
+    "missp" + "elt": "misspelled",
+    "re" + "fuse": "reject",
+    "re" + "fused": "rejected",
+    "re" + "fuses": "rejects",
+    "tell wh" + "ether": "return whether",
+}
+
+
+def test_the_words_are_those_that_an_engineer_would_use():
+    words = re.compile(rf"\b({'|'.join(NOT_PLAIN)})\b", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}: '{word}', write '{NOT_PLAIN[word.lower()]}'"
+        for path in [*MODULES, *documents()]
+        for word in words.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert not found
+
+
 # --- the whole repository ------------------------------------------------------------------------
 
-# Spelt apart, so that this file does not contain what it forbids.
+# Spelled apart, so that this file does not contain what it forbids.
 BANNED = ["/wo" + "rk/", "/ro" + "ot/", "/ho" + "me/", "--index" + "-url"]
 BANNED_IN_TEXT = [
     "/t" + "mp/"

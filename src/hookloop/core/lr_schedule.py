@@ -46,7 +46,7 @@ class Schedule:
             )
 
     def counts(self, unit: str) -> bool:
-        """Tell whether it steps by ``"iters"`` or ``"epochs"``, and not on a metric."""
+        """Return whether it steps by ``"iters"`` or ``"epochs"``, and not on a metric."""
         return self.metric is None and self.every.unit == unit
 
     def step(self, count: int) -> None:
@@ -59,11 +59,11 @@ class Schedule:
         self.scheduler.step(value)  # type: ignore[arg-type]
 
     def state_dict(self) -> dict[str, object]:
-        """Return the place in the schedule."""
+        """Return the position in the schedule."""
         return self._state.state_dict()
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Go to a place; the shape stays as it was built, so a longer run follows a longer one."""
+        """Go to a position; the curve stays as it was built, so a longer run has a longer one."""
         self._state.load_state_dict(state)
 
 

@@ -188,18 +188,18 @@ class Run:
         return self.requests.stop is not None and self.requests.stop.signal is not None
 
     def stop(self, reason: str, *, signal: int | None = None) -> None:
-        """Ask the loop to end the training after this iteration; the first reason given counts."""
+        """Request the end of the training after this iteration; the first reason counts."""
         if self.requests.stop is None:
             self.requests.stop = Stop(reason, signal)
             self.requests.any = True
 
     def validate(self) -> None:
-        """Ask for a validation after this iteration."""
+        """Request a validation after this iteration."""
         self.requests.validate = True
         self.requests.any = True
 
     def save(self, what: Save | str | None = None) -> None:
-        """Ask for a checkpoint after this iteration, under a file name or ``iter_<n>.pth``."""
+        """Request a checkpoint after this iteration, under a file name or ``iter_<n>.pth``."""
         name = what if isinstance(what, str) else f"iter_{self.progress.iter}.pth"
         save = what if isinstance(what, Save) else Save(name)
         if save not in self.requests.saves:
@@ -207,10 +207,9 @@ class Run:
             self.requests.any = True
 
     def emit(self, record: Record) -> None:
-        """Hand a picture, text, histogram or table to whoever writes: `hookloop.writers.records`.
+        """Send a picture, text, histogram or table to every writer: see `hookloop.writers`.
 
-        A record without a step gets the iterations completed. Other ranks than the main one emit
-        nothing.
+        A record without a step gets the iterations completed. Only the main rank emits.
         """
         if self.world.is_main:
             self.outbox.put(record.at(self.progress.iter))

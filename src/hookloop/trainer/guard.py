@@ -17,7 +17,7 @@ _LIMITS = ("max_epochs", "max_iters")
 
 
 class Guarded:
-    """Rejects misspelt arguments, and settings that would come too late to have an effect."""
+    """Rejects misspelled arguments, and settings that would come too late to have an effect."""
 
     if not TYPE_CHECKING:  # Type checkers know the arguments and attributes themselves.
 
