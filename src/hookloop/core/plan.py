@@ -118,11 +118,19 @@ class Plan(MountPoints):
         check_reads_and_writes(acting, frozenset(produced))
         self.disabled: list[Disabled] = []
         self._wrappers: list[Wrapper] = []
+        self._made: dict[tuple[int, str], Call | None] = {}
         self._compile()
+
+    def _call(self, hook: Hook, point: Point) -> Call | None:
+        # Made once: an interval in time must not start again when another hook comes or goes.
+        key = id(hook), point.name
+        if key not in self._made:
+            self._made[key] = _call_of(hook, point)
+        return self._made[key]
 
     def _compile(self) -> None:
         for point in self.points.values():
-            calls = [(call, hook) for hook in self.hooks if (call := _call_of(hook, point))]
+            calls = [(call, hook) for hook in self.hooks if (call := self._call(hook, point))]
             for wrapper in self._wrappers:
                 calls = [(wrapper(call, hook, point.name), hook) for call, hook in calls]
             setattr(self, point.name, Calls.of(point, calls))

@@ -114,7 +114,7 @@ class MetricStore:
         {'val/loss': 0.3}
         """
         series = self.series(name)
-        if series.is_current:
+        if series.is_current and not self._keeps_existing:
             series.replace(float(value))
         else:
             self.put(name, value)

@@ -188,3 +188,25 @@ def test_an_interval_in_time_begins_with_the_plan_and_again_with_each_call(
     attach(look)
     trainer.train()
     assert called == [3, 6, 9]  # After 75, 150 and 225 seconds.
+
+
+def test_an_interval_in_time_survives_hooks_that_come_and_go(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("hookloop.core.plan.monotonic", lambda: now[0])
+    seen = []
+
+    class Sometimes(Hook):
+        every = "60 s"
+
+        def after_train_iter(self, run):
+            seen.append(run.progress.iter)
+
+    trainer = make_trainer(hooks=[Sometimes()], max_epochs=3, run_dir=tmp_path)
+
+    @trainer.on("after_train_iter", priority="HIGHEST")
+    def add_another(run):
+        now[0] += 25
+        run.plan.add(Acts().named(f"late_{run.progress.iter}"))
+
+    trainer.train()
+    assert seen == [3, 6, 9]
