@@ -65,7 +65,7 @@ def check_attributes(hook: Hook) -> None:
 
 def check_methods(hook: Hook, points: PointTable) -> None:
     """Reject a method that looks like a mount point but is not one, and a wrong signature."""
-    for name in dir(hook):
+    for name in dir(hook):  # Methods that were set on the instance, too.
         if name.startswith("_") or (hasattr(Hook, name) and name not in points):
             continue
         if name in points:
@@ -91,7 +91,7 @@ def _check_signature(hook: Hook, point: Point) -> None:
     method = method_of(hook, point.name)
     if method is None:
         return
-    if inspect.iscoroutinefunction(method):
+    if inspect.iscoroutinefunction(method):  # It would be called, and never run.
         raise HookError(f"{kind_of(hook)}.{point.name} is a coroutine: hooks are plain functions.")
     try:
         signature = inspect.signature(method)

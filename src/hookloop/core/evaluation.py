@@ -83,7 +83,7 @@ class Evaluation:
             raise DataError(f"There is nothing to evaluate: give {phase}_data=.")
         was_phase, was_training = run.phase, run.model.training
         run.phase = phase
-        fire(span.before, run)
+        fire(span.before, run)  # Before the mode changes: hooks may swap in averaged weights here.
         run.model.eval()
         fire(span.before_epoch, run)
         values: dict[str, Tensor | float] = {}
@@ -107,7 +107,7 @@ class Evaluation:
     def _publish(self, phase: Phase, values: Mapping[str, Tensor | float]) -> None:
         """Put the results of an evaluation into the metric store."""
         metrics = self.run.metrics
-        metrics.start_epoch(phase)
+        metrics.start_epoch(phase)  # Only now: until then the last results can be read.
         for name, value in values.items():
             metrics.put(name, value)
         check_were_written(self.run.hooks, phase, metrics.names())
@@ -126,7 +126,7 @@ class Evaluation:
                 run.batch = batch  # Each begins with the batch itself, as in training.
                 loss = update.compute(run)
                 samples = size_of(run.batch)
-                if loss is not None and loss.ndim == 0:
+                if loss is not None and loss.ndim == 0:  # A step may skip a batch.
                     weight = update.weight(run)
                     meters.add(update.loss_name, loss, samples if weight is None else weight)
             try:
@@ -135,7 +135,7 @@ class Evaluation:
                 note_batch(error, run.phase, run.progress.iter, run.batch, run.output)
                 raise
             fire(span.after_iter, run)
-            if run.is_interrupted:
+            if run.is_interrupted:  # A long validation must not keep a signal waiting.
                 break
         if not self.batch_number:
             raise DataError(f"{source.name} is empty: it gave no batch.")

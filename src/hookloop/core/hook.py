@@ -58,7 +58,7 @@ class Priority(IntEnum):
                     f"Write 0..100 or one of {', '.join(cls.__members__)}."
                 )
             return int(member)
-        if isinstance(value, bool) or not isinstance(value, int):
+        if isinstance(value, bool) or not isinstance(value, int):  # True would be a 1.
             raise HookError(f"{value!r} is not a priority: write a whole number 0..100 or a name.")
         if not 0 <= value <= 100:
             raise HookError(f"{value} is not a priority: it must lie between 0 and 100.")
@@ -124,7 +124,8 @@ class Hook:
         def __new__(cls, *args: object, **kwargs: object) -> Self:
             if args or kwargs:  # `copy` and `pickle` pass none.
                 check_names(cls, args, kwargs, peers.HOOK_ARGUMENTS)
-                if cls.__module__.startswith("hookloop."):  # Others are free in what they take.
+                # The types of a user's own arguments are the user's business.
+                if cls.__module__.startswith("hookloop."):
                     check_values(cls, args, kwargs)
             return super().__new__(cls)
 
@@ -132,9 +133,9 @@ class Hook:
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        if "name" not in cls.__dict__:
+        if "name" not in cls.__dict__:  # Not inherited: each class has a name of its own.
             cls.name = snake_case(cls.__name__)
-        if "draws_random_numbers" not in cls.__dict__:
+        if "draws_random_numbers" not in cls.__dict__:  # A subclass may draw in what it adds.
             cls.draws_random_numbers = True
 
     def named(self, name: str) -> Self:
@@ -159,7 +160,8 @@ class Hook:
         """
         return ()
 
-    # The mount points, in the order of the table in points.py.
+    # The mount points, in the order of the table in points.py. They are empty and not abstract, so
+    # that a hook may call `super()` and a plan can tell which of them a hook overrides.
 
     def before_run(self, run: Run) -> None: ...
     def after_load_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None: ...
@@ -260,7 +262,7 @@ class FunctionHook(Hook):
         self.every = every
         self.takes_part_in_training = takes_part_in_training
         self.priority = priority
-        setattr(self, point, function)
+        setattr(self, point, function)  # On the instance, where the plan looks first.
 
 
 def acts_at(hook: Hook, points: Mapping[str, Point]) -> list[str]:
@@ -271,6 +273,7 @@ def acts_at(hook: Hook, points: Mapping[str, Point]) -> list[str]:
 def method_of(hook: Hook, point: str) -> Call | None:
     """Return the hook's method at a point, unless it is the base's empty one."""
     method: Call | None = getattr(hook, point, None)
+    # A point that the project declared is not a method of `Hook`; then nothing is equal to `hook`.
     if method is None or getattr(method, "__func__", None) is getattr(Hook, point, hook):
         return None
     return method

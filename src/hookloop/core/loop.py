@@ -118,7 +118,7 @@ class Loop:
             run.metrics.start_epoch("train")
         with self._repeating(not is_new):
             fire(plan.before_epoch, run)
-            run.model.train()
+            run.model.train()  # A hook may have left it in evaluation mode.
             fire(plan.before_train_epoch, run)
         self._handle_requests()  # A validation may have been due when the run was cut off.
         if run.requests.stop:
@@ -148,7 +148,7 @@ class Loop:
     def _complete_pass(self) -> None:
         """Count the epoch whose training is done."""
         run, progress = self.run, self.run.progress
-        if progress.iter_in_epoch == 0:
+        if progress.iter_in_epoch == 0:  # Otherwise the loop would go round forever.
             raise DataError(f"{self._source().name} is empty: it gave no batch.")
         if self.epoch_iters is None:  # A limit may be reached on the last batch, before the reader
             self._source().finish()  # has found that there are no more.
@@ -168,7 +168,7 @@ class Loop:
 
     def _end_iteration(self) -> None:
         run, progress = self.run, self.run.progress
-        progress.iter += 1
+        progress.iter += 1  # Before the hooks: they see counters of completed things.
         progress.iter_in_epoch += 1
         if calls := run.plan.after_train_iter:
             fire(calls, run)
@@ -194,7 +194,7 @@ class Loop:
         """Do what hooks requested: save first, so that a failing validation loses nothing."""
         run, requests = self.run, self.run.requests
         while requests.any:  # Hooks at the points below may make further requests.
-            requests.any = False
+            requests.any = False  # First: a thread that has finished a save sets it at any time.
             self.saver.report(run)
             saves, requests.saves = requests.saves, []
             self.saver.save(run, saves)
@@ -214,7 +214,7 @@ class Loop:
         run, before = self.run, Randomness.now()
         results = self.evaluation.validate()
         if run.is_interrupted:
-            before.restore()
+            before.restore()  # The run that resumes makes the whole validation again.
             run.requests.validate = True
         else:
             run.requests.validate = False

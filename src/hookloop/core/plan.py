@@ -113,7 +113,7 @@ class Plan(MountPoints):
         for hook in hooks:
             check_hook(hook, points)
         check_names(hooks)
-        self.hooks = tuple(sorted(hooks, key=priority_of))
+        self.hooks = tuple(sorted(hooks, key=priority_of))  # Stable: ties stay as given.
         acting = [(hook, acts_at(hook, points)) for hook in self.hooks]
         check_reads_and_writes(acting, frozenset(produced))
         self.disabled: list[Disabled] = []
@@ -133,7 +133,7 @@ class Plan(MountPoints):
             calls = [(call, hook) for hook in self.hooks if (call := self._call(hook, point))]
             for wrapper in self._wrappers:
                 calls = [(wrapper(call, hook, point.name), hook) for call, hook in calls]
-            setattr(self, point.name, Calls.of(point, calls))
+            setattr(self, point.name, Calls.of(point, calls))  # Shadows the row of the table.
 
     def calls(self, point: str) -> Calls:
         """Look up a point's calls by name, for points that a project declared."""
@@ -163,6 +163,7 @@ class Plan(MountPoints):
             reason,
         )
         self.disabled.append(Disabled(hook.name, point, reason))
+        # By identity: two hooks may be equal. The tuple that is being fired is not changed.
         self.hooks = tuple(other for other in self.hooks if other is not hook)
         self._compile()
 
@@ -185,7 +186,7 @@ def _limited(method: Call, interval: Every, ahead: int) -> Call:
     count = interval.count
 
     if interval.unit == "seconds":
-        last = monotonic()
+        last = monotonic()  # The first call comes after a whole interval, as with counters.
 
         def when_time_has_passed(run: Run, *args: object) -> None:
             nonlocal last

@@ -63,7 +63,7 @@ class Point:
     doc: str = ""
     args: tuple[str, ...] = ()
     clock: Clock | None = None
-    ahead: bool = False
+    ahead: bool = False  # Then an interval has to count the iteration or epoch that is under way.
     within: bool = False
 
     def __post_init__(self) -> None:
@@ -76,6 +76,7 @@ class Point:
     @property
     def is_busy(self) -> bool:
         """Whether it may fire in every iteration, so that each microsecond counts."""
+        # A project may fire a point of its own as often as it likes.
         return self.within or self.name.endswith("_iter") or self not in POINTS
 
     @property
@@ -177,7 +178,7 @@ class PointTable(dict[str, Point]):
                 raise HookError(f"The mount point '{point.name}' is declared twice.")
             self[point.name] = point
 
-    def __missing__(self, name: str) -> Point:
+    def __missing__(self, name: str) -> Point:  # So that every look-up of a typo gets a hint.
         if not isinstance(name, str):  # `@trainer.on` without the point.
             raise HookError(f"{name!r} is not the name of a mount point, such as 'after_epoch'.")
         hint = suggestion(name, peers.POINTS, self)

@@ -55,7 +55,7 @@ class Progress:
         return min(limits) if limits else None
 
     def state_dict(self) -> dict[str, object]:
-        """Return the counters; the limits belong to the config."""
+        """Return the counters; the limits belong to the config, which a resume may change."""
         return {name: getattr(self, name) for name in _COUNTERS}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:

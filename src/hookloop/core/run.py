@@ -159,7 +159,7 @@ class Run:
     facades: dict[str, object] = field(default_factory=dict)
     side_randomness: SideRandomness = field(default_factory=SideRandomness)
 
-    if not TYPE_CHECKING:  # Type checkers know the attributes themselves.
+    if not TYPE_CHECKING:  # Type checkers must still report an unknown attribute.
 
         def __getattr__(self, name: str) -> object:
             raise missing_attribute(self, name, peers.RUN)
@@ -189,7 +189,7 @@ class Run:
 
     def stop(self, reason: str, *, signal: int | None = None) -> None:
         """Request the end of the training after this iteration; the first reason counts."""
-        if self.requests.stop is None:
+        if self.requests.stop is None:  # A later reason must not hide what ended the run.
             self.requests.stop = Stop(reason, signal)
             self.requests.any = True
 
@@ -202,7 +202,7 @@ class Run:
         """Request a checkpoint after this iteration, under a file name or ``iter_<n>.pth``."""
         name = what if isinstance(what, str) else f"iter_{self.progress.iter}.pth"
         save = what if isinstance(what, Save) else Save(name)
-        if save not in self.requests.saves:
+        if save not in self.requests.saves:  # Two hooks may want the same file.
             self.requests.saves.append(save)
             self.requests.any = True
 

@@ -159,7 +159,7 @@ class Update:
     def record(self, run: Run, loss: Tensor) -> None:
         """Put the loss, and what else a step returned, into the metric store; nothing is read."""
         losses = self._losses or self.begin(run, loss)
-        losses.add(loss.detach())
+        losses.add(loss.detach())  # Without its graph, which would keep all activations alive.
         if self.returns_loss and isinstance(run.output, Mapping):
             for name, value in run.output.items():
                 if name not in ("loss", "weight") and is_scalar(value):
@@ -185,6 +185,7 @@ class Update:
     def complete(self, run: Run, group: Microbatches) -> None:
         """Make gradients, loss and other numbers those of the whole batch, and record them."""
         group.correct(self._parameters())
+        # The numbers of the whole batch are recorded, but hooks go on to see the last microbatch.
         last, run.output = run.output, group.output(run.output)
         run.loss = group.loss()
         self.record(run, run.loss)
@@ -206,8 +207,8 @@ class Update:
                 step_optimizer(optimizer)
             return
         for optimizer in self.optimizers:
-            self.scaler.step(optimizer)
-        self.scaler.update()
+            self.scaler.step(optimizer)  # Skips the step if a gradient is not finite.
+        self.scaler.update()  # Once, after the last of them, as torch asks for.
 
     def _parameters(self) -> list[Tensor]:
         return [
@@ -227,7 +228,7 @@ def check_loss(loss: object, loss_name: str) -> None:
             f"The {loss_name} has the shape {tuple(loss.shape)}: it must be a scalar. Reduce it, "
             "for example with .mean(), or reduction='mean' in the loss."
         )
-    if not loss.requires_grad:
+    if not loss.requires_grad:  # torch's own error, in backward, does not name the cause.
         raise ModelError(
             f"The {loss_name} depends on no trainable parameter: it was detached, or computed "
             "from something other than the model's output."
@@ -291,7 +292,7 @@ def loss_in_output(run: Run) -> Tensor | None:
         if "loss" in output:
             loss = cast("Tensor", output["loss"])
             return loss_or_zero(loss, output["weight"]) if "weight" in output else loss
-        if run.phase != "train":
+        if run.phase != "train":  # An evaluation may do without a loss.
             return None
         raise ModelError(
             f"No 'loss' among what was returned: {', '.join(map(str, output)) or 'nothing'}."
@@ -343,7 +344,7 @@ def zero_optimizer(optimizer: Optimizer) -> None:
         return
     for group in optimizer.param_groups:
         for parameter in group["params"]:
-            parameter.grad = None
+            parameter.grad = None  # As torch does by default; filling with zeros takes longer.
 
 
 def step_optimizer(optimizer: Optimizer) -> None:
