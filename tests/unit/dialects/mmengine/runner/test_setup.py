@@ -50,7 +50,7 @@ def test_a_hook_is_built_with_its_priority():
     assert build_hook(hook) is hook
 
 
-@pytest.mark.parametrize("entry", [Hook, "IterTimerHook", 3, object()], ids=str)
+@pytest.mark.parametrize("entry", [Hook, "IterTimerHook", 3, object()])
 def test_what_is_not_a_hook_is_rejected(entry):
     with pytest.raises(TypeError, match="hook should be an instance of Hook or dict, but got"):
         build_hook(entry)
