@@ -74,7 +74,7 @@ def check_names(
     except TypeError as error:
         parameters = signature.parameters.values()
         options = [parameter.name for parameter in parameters if parameter.kind in _NAMED]
-        owner = getattr(make, "__name__", "")
+        owner = getattr(make, "__name__", "")  # A partial has no name.
         unknown = next((name for name in named if name not in options), None)
         # Every name exists, so there are too many by position, or one is given twice.
         if unknown is None:
