@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hookloop.lazy import load_name
 from hookloop.version import VERSION as __version__
 
+# Type checkers cannot see what `__getattr__` returns, so the table below is repeated as imports.
 if TYPE_CHECKING:
     from hookloop.checkpoint.index import Saved
     from hookloop.checkpoint.request import Save
@@ -100,6 +101,7 @@ def __getattr__(name: str) -> object:
 
 def _missing(name: str) -> Exception:
     """Return the error for a name that is not here, with the import that is meant."""
+    # Imported here, because only a mistake needs them.
     from hookloop import hooks, peers
     from hookloop.arguments import missing_name
 
@@ -111,4 +113,5 @@ def _missing(name: str) -> Exception:
 
 
 def __dir__() -> list[str]:
+    # Otherwise completion would offer only the names that were used already.
     return __all__

@@ -74,8 +74,9 @@ def check_names(
     except TypeError as error:
         parameters = signature.parameters.values()
         options = [parameter.name for parameter in parameters if parameter.kind in _NAMED]
-        owner = getattr(make, "__name__", "")
+        owner = getattr(make, "__name__", "")  # A partial has no name.
         unknown = next((name for name in named if name not in options), None)
+        # Every name exists, so there are too many by position, or one is given twice.
         if unknown is None:
             raise ArgumentError(_describe_excess(owner, signature, args, error)) from error
         instead = next((what for what, names in advice.items() if unknown in names.split()), None)
@@ -101,6 +102,7 @@ def check_values(
     for name, value in signature.bind_partial(*args, **named).arguments.items():
         parameter = signature.parameters[name]
         kinds = _plain_kinds(parameter.annotation)
+        # *args and **kwargs hold several values, while their annotation describes each of them.
         if parameter.kind in _NAMED and kinds and not any(_is_a(value, kind) for kind in kinds):
             wanted = " or ".join(_KINDS[kind] for kind in kinds)
             raise ArgumentError(
@@ -158,10 +160,13 @@ def _is_a(value: object, kind: str) -> bool:
     if isinstance(value, bool):  # A bool is an int to Python, but `epochs=True` is a mistake.
         return kind == "bool"
     if kind == "Sequence[str]":
+        # A text is iterable too: its letters would pass for names. What is not a sequence may be a
+        # generator, which looking at its items would use up.
         is_list = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
         return is_list and (
             not isinstance(value, Sequence) or all(isinstance(one, str) for one in value)
         )
+    # The abstract types, because numbers of NumPy are neither int nor float.
     types: dict[str, type | tuple[type, ...]] = {
         "None": type(None), "int": Integral, "float": Real, "str": str, "Path": PathLike,
     }  # fmt: skip
@@ -177,6 +182,7 @@ def _suggest(value: object, kinds: Sequence[str]) -> str:
             number = float(value)
         except ValueError:
             return ""
+        # Infinity and NaN are not integers to `is_integer`, so `int` cannot fail.
         if number.is_integer() or "float" in kinds:
             return f" Write {int(number) if number.is_integer() else number}."
     return ""
@@ -189,6 +195,7 @@ def _describe_excess(
     parameters = signature.parameters.values()
     by_position = [one.name for one in parameters if one.kind is not one.KEYWORD_ONLY]
     by_name = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+    # Python's own message is right here: an argument is given by position and by name.
     if len(args) <= len(by_position):
         return f"{owner}: {error}."
     takes = (

@@ -60,6 +60,7 @@ class MetricError(HookloopError):
     """A metric that nothing produces."""
 
 
+# Metrics are looked up like the entries of a mapping, so it can be caught as a KeyError.
 class MissingMetricError(MetricError, KeyError):
     """A metric that was looked up and is not there."""
 
@@ -106,6 +107,7 @@ class ConfigError(HookloopError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
+        # One line each, so that editors and terminals find every `file:line`.
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
@@ -115,6 +117,7 @@ def caused_by(argument: str) -> Iterator[None]:
     try:
         yield
     except HookloopError as error:
+        # The innermost one knows most about the cause.
         error.argument = error.argument or argument
         raise
 

@@ -30,6 +30,7 @@ _UNITS: dict[str, tuple[Unit, float]] = {
     "hour": ("seconds", 3600),
     "hours": ("seconds", 3600),
 }
+# The number may be missing: `every: epoch` means every epoch.
 _TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)?\s*([a-zA-Z]*)\s*")
 
 
@@ -71,6 +72,7 @@ class Every:
             raise IntervalError(f"{value!r} is not an interval: write {_FORMS}.")
         name, factor = unit
         count = float(number or 1) * factor
+        # Half a minute can be waited for, half an iteration cannot.
         if count <= 0 or (name != "seconds" and count != int(count)):
             raise IntervalError(
                 f"{value!r} is not an interval: its count must be a positive whole number."
@@ -80,6 +82,7 @@ class Every:
 
     def due(self, progress: Counters) -> bool:
         """Return whether the iteration or epoch just completed ends an interval."""
+        # From the counters alone, so that a resumed run acts in the same iterations.
         if self.unit == "iters":
             return progress.iter % self.count == 0
         if self.unit == "epochs":

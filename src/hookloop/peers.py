@@ -374,6 +374,7 @@ def translation(
     >>> translation("lr_scheduler", ARGUMENTS), translation("EarlyStopping", HOOKS)
     ('schedule', 'StopOnPlateau')
     """
+    # One name may stand for several of ours: 'monitor' is `metric` in one hook, `best` in another.
     wanted = _folded(name)
     for ours, theirs in table.items():
         if (among is None or ours in among) and wanted in map(_folded, theirs.split()):

@@ -45,6 +45,7 @@ class Secret(str):
         return type(self), (str.__str__(self), self.reference)
 
     def __repr__(self) -> str:
+        # Lists, dataclasses and tracebacks show what they hold by its repr.
         return repr(self.reference)
 
 
@@ -65,6 +66,7 @@ class Reference(str):
         return reference
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, object]]:
+        # By default, pickle would call `__new__` with the text alone, and fail.
         return type(self), (str.__str__(self), self.value)
 
 
@@ -104,6 +106,7 @@ def without_credentials(url: str) -> str:
     >>> without_credentials("sftp://me:pass@host/runs")
     'sftp://host/runs'
     """
+    # Only before the first slash: an @ in the path does not end a password.
     return redact(re.sub(r"(?<=://)[^/@]*@", "", url))
 
 
@@ -113,6 +116,7 @@ def show_references(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def _show(value: object) -> object:
+    # A `Secret` is text as well: `redact` returns its reference.
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):

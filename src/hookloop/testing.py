@@ -67,6 +67,7 @@ class RecordCalls(Hook):
         self.calls.append(point if self.note is None else (point, self.note(run)))
 
 
+# A function, because methods made in the loop itself would all see its last point.
 def _recording(point: str) -> Callable[..., None]:
     def method(self: RecordCalls, run: Run, *_: object) -> None:
         self._record(point, run)
@@ -74,6 +75,7 @@ def _recording(point: str) -> Callable[..., None]:
     return method
 
 
+# From the table, so that a new mount point is recorded without a change here.
 for _point in POINTS:
     setattr(RecordCalls, _point.name, _recording(_point.name))
 
@@ -91,6 +93,8 @@ def tiny_trainer(*hooks: Hook, **options: Any) -> Trainer:  # noqa: ANN401 - as 
     >>> tiny_trainer(max_epochs=3).train().status
     'completed'
     """
+    # `seed` seeds only when training starts. The weights are drawn here, and two trainers that are
+    # compared have to begin with the same ones.
     torch.manual_seed(0)
     model = options.pop("model", None) or torch.nn.Sequential(
         torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Dropout(0.2), torch.nn.Linear(8, 3)
@@ -105,10 +109,11 @@ def tiny_trainer(*hooks: Hook, **options: Any) -> Trainer:  # noqa: ANN401 - as 
         "default_hooks": False,
         "seed": 3,
     }
+    # Built only if needed, because it belongs to the model, which may be the caller's.
     if "optimizer" not in options:
         parts["optimizer"] = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     if "step" in options:
-        del parts["loss"]
+        del parts["loss"]  # A Trainer rejects both together.
     return Trainer(model, hooks=hooks, **(parts | options))
 
 
@@ -138,6 +143,7 @@ def assert_hook_contract(
     """
     hook = make_hook()
     name = type(hook).__name__
+    # A project may have mount points of its own, and a hook may act at those alone.
     assert acts_at(hook, PointTable(_points_of(make_trainer))), (
         f"{name} acts at no mount point: give it a method that is named after one."
     )
@@ -147,12 +153,16 @@ def assert_hook_contract(
         assert status in ("completed", "stopped"), f"the run with {name} ended as {status}."
         if trainer.run.test_data:
             trainer.test()
+        # Into a new hook, as in a resume, where a new process builds the hook again.
         _check_state(hook, make_hook(), clocks)
         _check_failure(make_hook(), make_trainer, Path(folder) / "failing")
     if not (hook.takes_part_in_training if changes_training is None else changes_training):
         assert_only_observes(make_hook, make_trainer=make_trainer)
     assert_resumes_exactly(
-        lambda **options: make_trainer(make_hook(), **options), ignore=clocks, stop_at=(1, 4)
+        # One cut in each epoch: after the second, the hook has seen the end of an epoch.
+        lambda **options: make_trainer(make_hook(), **options),
+        ignore=clocks,
+        stop_at=(1, 4),
     )
 
 
@@ -165,6 +175,8 @@ def assert_only_observes(
         plain.train()
         observed = make_trainer(hook := make_hook(), run_dir=Path(folder) / "with")
         observed.train()
+    # Before the weights: they differ as well if the hook stops the run, which would not explain
+    # why.
     iters = [trainer.run.progress.iter for trainer in (plain, observed)]
     assert iters[0] == iters[1], (
         f"{type(hook).__name__} ended the training after {iters[1]} of {iters[0]} iterations."
@@ -223,6 +235,7 @@ def assert_same_bits(one: torch.nn.Module, other: torch.nn.Module) -> None:
     assert not differences, _listed(differences)
 
 
+# A class of its own, so that an error of the hook does not pass for the cut.
 class _CutError(Exception):
     """Ends a training where a kill would."""
 
@@ -231,6 +244,7 @@ def _train_and_cut(trainer: Trainer, iteration: int) -> None:
     def save_then_cut(run: Run) -> None:
         if run.progress.iter == iteration:
             run.save()
+        # One iteration later, because the loop saves only after this point, between two iterations.
         elif run.progress.iter > iteration:
             raise _CutError
 
@@ -240,6 +254,7 @@ def _train_and_cut(trainer: Trainer, iteration: int) -> None:
         trainer.train()
     except _CutError:
         return
+    # A hook may stop the run earlier. Then nothing was cut, and the comparison would show nothing.
     raise AssertionError(f"The training did not get beyond iteration {iteration}.")
 
 
@@ -257,6 +272,7 @@ def _final(trainer: Trainer, ignore: Collection[str]) -> dict[str, object]:
 def _check_state(hook: Hook, again: Hook, clocks: Collection[str]) -> None:
     state = hook.state_dict()
     file = io.BytesIO()
+    # Through a file, because a copy in memory would keep objects that a checkpoint cannot hold.
     torch.save(state, file)
     file.seek(0)
     name = type(hook).__name__
@@ -268,6 +284,7 @@ def _check_state(hook: Hook, again: Hook, clocks: Collection[str]) -> None:
             f"numbers, text and tensors. {error}"
         ) from error
     again.load_state_dict(loaded)
+    # The two steps are checked apart: first what the file changes, then what load_state_dict does.
     kept = [{key: one for key, one in s.items() if key not in clocks} for s in (state, loaded)]
     differences = compare({name: kept[0]}, {name: kept[1]})
     assert not differences, f"The state changes on its way through a file: {_listed(differences)}."
@@ -284,12 +301,15 @@ def _check_failure(hook: Hook, make_trainer: Callable[..., Trainer], place: Path
 
     @trainer.on("after_train_iter")
     def fail(run: Run) -> None:
+        # In the second epoch, so that the hook has state from a whole epoch when the run fails.
         if run.progress.iter == ITERS_PER_EPOCH + 1:
             raise _CutError
 
     try:
         trainer.train()
     except _CutError as error:
+        # A failure at the end of a failed run becomes a note of the first one, so that it hides
+        # nothing.
         notes = [note for note in getattr(error, "__notes__", []) if note.startswith("also,")]
         assert not notes, f"{type(hook).__name__} fails itself when the run has failed: {notes[0]}."
 
@@ -298,11 +318,13 @@ def _points_of(make_trainer: Callable[..., Trainer]) -> list[Any]:
     """Return the mount points that the trainer's project declares."""
     engine = {point.name for point in POINTS}
     with TemporaryDirectory(prefix="hookloop-test-") as folder:
+        # Only a Trainer that was made knows the points that its project declares.
         points = make_trainer(run_dir=Path(folder) / "run").run.plan.points
     return [point for name, point in points.items() if name not in engine]
 
 
 def _tiny_data(*, shuffle: bool = False) -> DataLoader[Any]:
+    # A generator of its own: the data are the same whatever was drawn before.
     inputs = torch.randn(12, 4, generator=torch.Generator().manual_seed(1))
     return DataLoader(TensorDataset(inputs, inputs[:, :3].argmax(1)), batch_size=4, shuffle=shuffle)
 

@@ -17,6 +17,7 @@ def config_and_overrides(function: Verb) -> Verb:
     """Add the arguments for a config file or run directory, and any number of ``key=value``."""
     overrides = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
     config = click.argument("config", type=click.Path(path_type=Path))
+    # click reads the outermost decorator first, so CONFIG comes before the overrides.
     return aliases(config(overrides(function)))
 
 
@@ -46,6 +47,7 @@ def _install_aliases(
         alias = dialects.alias(*names)
     except HookError as error:
         raise click.BadParameter(str(error), context, parameter) from error
+    # Aliases change the imports of the whole process, which may go on after this command.
     context.call_on_close(alias.undo)
     context.meta[ALIASES] = names
 

@@ -55,6 +55,7 @@ def _check_directory(config: Config) -> None:
             RunDir(Path(run_dir)).reject_taken()
         return
     try:
+        # This only looks: nothing is made or locked before `Start.open`.
         Start(run_dir, resume)
     except CheckpointError as error:
         key = error.argument or "resume"

@@ -72,6 +72,7 @@ def _temporary_directory() -> Iterator[Path]:
     with TemporaryDirectory(prefix="hookloop-evaluate-") as folder:
         home = RunDir(Path(folder) / "run")
         yield home.path
+        # Every run writes these. They are no loss, because the metrics are printed.
         own = {home.config_file, home.metrics_file, home.summary_file, home.log_file}
         files = [path for path in home.path.rglob("*") if path.is_file() and path not in own]
         if files:
@@ -104,6 +105,7 @@ def _newest_in(directory: Path) -> str | None:
     """Return the newest checkpoint in a directory; one that is elsewhere has to be named."""
     run = RunDir(directory)
     pointer = run.last_pointer
+    # The directory may be somebody else's, and its pointer can hold any URL.
     if pointer is not None and pointer.location is not None:
         raise CheckpointError(
             f"'{directory}' names '{pointer}', outside of it, as its newest checkpoint. If you "
@@ -117,5 +119,6 @@ def _is_of_run(checkpoint: str, home: Path) -> bool:
     from hookloop.checkpoint.store import CheckpointStore
 
     path = Path(checkpoint)
+    # By the index, because a file alone does not show whether parts were left out of it.
     saved = CheckpointStore(home).index.entries.get(path.name)
     return path.resolve().parent == home.resolve() and saved is not None and saved.is_resumable

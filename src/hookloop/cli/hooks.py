@@ -56,6 +56,7 @@ def _describe(name: str, hook: Callable[..., object]) -> str:
         "",
     ]
     dialect = dialect_of_class(hook) if isinstance(hook, type) else None
+    # A foreign hook has none of our mount points and declares nothing of ours.
     if dialect is not None:
         return "\n".join([*lines, f"dialect:   {dialect.name} (docs/dialects/{dialect.name}.md)"])
     acts_at = [
@@ -65,6 +66,7 @@ def _describe(name: str, hook: Callable[..., object]) -> str:
     ]
     lines.append(f"acts at:   {', '.join(acts_at) or 'points that depend on its arguments'}")
     priority = getattr(hook, "priority", Priority.NORMAL)
+    # It may be a property, of which the class has no value.
     if isinstance(priority, int | str):
         lines.append(f"priority:  {Priority.parse(priority)}")
     for label in ("reads", "writes"):

@@ -48,6 +48,7 @@ class Verbs(click.Group):
         """Find the verb; an unknown one is rejected with the nearest name."""
         from hookloop.peers import suggestion
 
+        # Options are left to click, which reports unknown ones itself.
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             hint = suggestion(args[0], COMMANDS, VERBS) or f" There are {', '.join(VERBS)}."
             raise click.UsageError(f"There is no command '{args[0]}'.{hint}", ctx)
@@ -56,6 +57,8 @@ class Verbs(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run a verb; for an option that is a key of the config, show how to set it."""
         try:
+            # The options of a verb are parsed when the group invokes it, so their errors arise
+            # here.
             return super().invoke(ctx)
         except click.NoSuchOption as error:
             hint = _hint_for_option(error.option_name)
@@ -88,6 +91,7 @@ def main() -> None:
     """Run the command line and exit with its code: 2 for a user error, 1 for a failed run."""
     keep_streams()
     try:
+        # In standalone mode, click would end an interrupted command with 1.
         cli.main(standalone_mode=False, prog_name="hookloop")
     except click.ClickException as error:
         error.show()

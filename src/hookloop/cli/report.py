@@ -36,10 +36,12 @@ def reporting(function: Callable[P, int]) -> Callable[..., None]:
         try:
             with closing(RunLog()):  # The log of a training takes over what was reported before.
                 code = function(*args, **kwargs)
+        # `main` shows these, as it does those of the group itself.
         except (click.ClickException, click.Abort):
             raise
         except HookloopError as error:
             code = _report_user_error(error, show_all=show_all)
+        # Not BaseException: an interrupted run ends with a SystemExit that has its exit code.
         except Exception as error:  # noqa: BLE001 - reported, with a hint at --traceback
             code = _report_failure(error, show_all=show_all)
         sys.exit(code)
@@ -101,6 +103,7 @@ def frame_in_user_code(error: BaseException) -> FrameSummary | None:
 
 
 def _is_from_user_code(error: BaseException | None) -> bool:
+    # A config raises one if several of the modules that it names cannot be imported.
     if isinstance(error, ExceptionGroup):
         return any(_is_from_user_code(inner) for inner in error.exceptions)
     if error is None or isinstance(error, HookloopError):
@@ -113,6 +116,7 @@ def _is_library(filename: str) -> bool:
     if filename.startswith("<"):  # Frozen or generated code has no file.
         return True
     paths = sysconfig.get_paths()
+    # Our own directory too, because a checkout may be installed outside of site-packages.
     homes = [paths["stdlib"], paths["purelib"], paths["platlib"], str(Path(__file__).parents[1])]
     return any(Path(filename).is_relative_to(home) for home in homes)
 

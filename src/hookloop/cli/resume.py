@@ -51,6 +51,7 @@ def command(
             f"'{run}' is not a run to resume: give the directory of a run, with its config.yaml. "
             "A run that a script made is resumed by the script, with Trainer(resume=...)."
         )
+    # With --config, nothing in RUN is run as code: the directory may be somebody else's.
     loaded = load(config or home, overrides)
     named = checkpoint or (None if home == run else str(run))
     return train(loaded, home, resume=named or True, strict=strict)

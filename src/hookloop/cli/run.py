@@ -15,6 +15,7 @@ from hookloop.cli.report import reporting
 @click.command(
     "run",
     short_help="Run a Python script, with import aliases.",
+    # Options after SCRIPT belong to the script.
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @aliases

@@ -30,6 +30,7 @@ def report_lost_output() -> None:
     """Report lost output, unless it was lost because its reader went away."""
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     if isinstance(raw, _Forgiving):
+        # What is still buffered has not failed yet.
         sys.stdout.flush()
         if raw.problem is not None and raw.problem.errno not in GONE:
             sys.stderr.write(f"error: the output could not be written: {raw.problem.strerror}\n")
@@ -51,9 +52,11 @@ class _Forgiving(io.FileIO):
 
 def _forgiving(stream: TextIO | None, number: int) -> TextIO:
     if stream is not None:
+        # Otherwise text that the old stream holds would come out after that of the new one.
         with suppress(OSError, ValueError):
             stream.flush()
     return io.TextIOWrapper(
+        # Not closed with the object: the number would be free for the next file that is opened.
         io.BufferedWriter(_Forgiving(number, "w", closefd=False)),
         encoding=getattr(stream, "encoding", None) or "utf-8",
         errors=getattr(stream, "errors", None) or "backslashreplace",

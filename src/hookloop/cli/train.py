@@ -45,6 +45,7 @@ def command(
     loaded = load(config, overrides)
     if resume and run_dir is None:
         run_dir = run_directory_of(config) or _run_to_resume(loaded)
+    # None and not False: without the option, the config decides.
     return train(loaded, run_dir, resume=True if resume else None, strict=strict)
 
 
@@ -71,6 +72,7 @@ def train(
         print_text(f"hookloop resume {interruption.outcome.run_dir} continues it.")
         return interruption.outcome.exit_code
     metrics = dict(outcome.metrics)
+    # A test gives the run an outcome of its own, so that of the training is kept aside.
     if trainer.run.test_data:
         metrics |= trainer.test()
         failed = dict.fromkeys((*outcome.disabled, *trainer.run.outcome.disabled))

@@ -31,7 +31,7 @@ class Trials:
             "overrides": list(overrides),
             "aliases": click.get_current_context().meta.get(ALIASES, ()),
             "iters": iters,
-            "every": max(1, min(5, iters // 4)),
+            "every": max(1, min(5, iters // 4)),  # Several saves, even in a short training.
         }
 
     def start(
@@ -41,7 +41,7 @@ class Trials:
         whole = {**self.settings, "run_dir": str(self.folder / name), **task}
         return subprocess.run(
             [sys.executable, "-m", module, json.dumps(whole)],
-            check=False,
+            check=False,  # A kill is an expected end.
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,  # In one stream, so that the last lines are the last ones.
             text=True,

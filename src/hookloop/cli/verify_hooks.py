@@ -94,6 +94,8 @@ class Comparison(Trials):
             name, takes_part = str(hook["name"]), bool(hook["takes_part"])
             try:
                 changes = whole.changes(self._train(f"without_{number}", name))
+            # A training that fails without the hook depends on it, which is a result and not an
+            # error.
             except HookloopError as error:
                 changes = f"everything: {error}"
             if changes and not takes_part:

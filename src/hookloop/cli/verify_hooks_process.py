@@ -86,6 +86,7 @@ def main() -> None:
     if task["aliases"]:
         dialects.alias(*task["aliases"])  # type: ignore[misc]
     trainer = make_trainer(task)
+    # Before one is left out, because the result lists them all.
     hooks = describe(trainer)
     leave_out(trainer, task["without"])  # type: ignore[arg-type]
     recorder = RecordNumbers()

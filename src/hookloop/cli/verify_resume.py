@@ -67,6 +67,7 @@ class Proof(Trials):
     def _train_and_kill(self, done: int, kills: int) -> None:
         moments = []
         # Sorted, because each process continues where the one before it was killed.
+        # The sample has no seed, so that each call tries other moments.
         for iteration in sorted(random.sample(range(1, done), kills)):
             moment = random.choice(MOMENTS)
             # A run may end before the save during which it should be killed.

@@ -71,6 +71,8 @@ class KillProcess(Hook):
 
     def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
         """Remove this hook from the checkpoint, which may be the last; kill during the save."""
+        # A run that is killed while it saves its last checkpoint is complete and not trained again.
+        # The state of this hook would then stay in it, and count as a difference.
         cast("dict[str, object]", checkpoint["hooks"]).pop(self.name, None)
         self._saves += 1
         if self.moment == "while saving" and run.progress.iter >= self.iteration:
@@ -122,6 +124,7 @@ def make_trainer(task: Mapping[str, object]) -> Trainer:
 
 
 def _is_service(hook: object) -> bool:
+    # WriteMetrics writes only into the directory of the run.
     return isinstance(hook, Writing) and not isinstance(hook, WriteMetrics)
 
 
@@ -132,6 +135,7 @@ def main() -> None:
         dialects.alias(*task["aliases"])
     trainer = make_trainer(task)
     data = trainer.run.train_data
+    # Written before the training, which may end in a kill.
     notes = [f"{data.name}: {data.inexact}."] if data is not None and data.inexact else []
     Path(task["run_dir"]).with_suffix(".json").write_text(json.dumps(notes), encoding="utf-8")
     trainer.train()

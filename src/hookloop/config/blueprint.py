@@ -76,6 +76,7 @@ def draw(config: Config) -> Blueprint:
     blueprint.points = _points(reader, ("points",), tree.get("points"))
     blueprint.settings = _settings(reader)
     blueprint.load_from = _weights(reader, ("load_from",), tree.get("load_from"))
+    # Only here, so that one run of the check shows all of them.
     reader.raise_problems()
     return blueprint
 
@@ -205,6 +206,7 @@ def _weights(reader: PartReader, key: Key, value: object) -> object:
     """Read a path, or a mapping with the arguments of `Pretrained`."""
     if not isinstance(value, dict):
         return reader.plain(key, value, str | None)
+    # The type is the class itself, so nothing is looked up in the registry.
     return reader.read(Description(key, Pretrained, key, value, key), registries.MODELS)
 
 
@@ -232,6 +234,7 @@ def _points(reader: PartReader, key: Key, value: object) -> list[object]:
             points.append(item if isinstance(item, Point) else Point(**read))  # type: ignore[arg-type]
         except HookError as error:
             reader.report(at, str(error))
+        # The other arguments have been checked, so only a missing name is left.
         except TypeError:
             reader.report(at, "a mount point needs 'name'.")
     return points

@@ -58,7 +58,9 @@ def build(
     builder = _builder(config, run_dir, resume)
     try:
         trainer = Trainer(**builder.build())  # type: ignore[arg-type]
+        # Now and not in `train`, because here an error can still be given its line.
         trainer.check_hooks()
+    # It has its lines already.
     except ConfigError:
         raise
     except HookloopError as error:
@@ -106,6 +108,7 @@ class Builder:
             seed_all(cast("int", self.settings["seed"]))
         built = {name: self._make(part, {}) for name, part in self.blueprint.parts.items()}
         model = cast("nn.Module", built["model"])
+        # Before the optimizers, which would fail first, with an error about parameters.
         check_model(model)
         optimizers = {
             name: self._optimizer(part, model) for name, part in self.blueprint.optimizers.items()
@@ -121,6 +124,8 @@ class Builder:
             "points": self.blueprint.points,
             "load_from": self._make(self.blueprint.load_from, {}),
             **self.settings,
+            # Last, because a hook may have claimed the run's directory, to which its paths are
+            # relative.
             "config": effective(self.config, cast("str | None", self.settings.get("run_dir"))),
         }
 
@@ -154,6 +159,7 @@ class Builder:
             for name in ("max_epochs", "max_iters", "epoch_iters")
         ]
         accumulate = cast("int", self.settings.get("accumulate", 1))
+        # A source for its length only: the Trainer makes the one that is read.
         with caused_by("train_data"):
             source = None if data is None else Source(data, "train_data")  # type: ignore[arg-type]
         progress = make_progress(source, limits[0], limits[1], limits[2], accumulate)
@@ -165,6 +171,8 @@ class Builder:
     def _schedule(self, part: object, optimizer: object, progress: Progress) -> object:
         if not isinstance(part, Part):
             return part
+        # Removed from the settings, which `_make` would set on torch's scheduler: they are for
+        # ours.
         every = Every.parse(cast("int | str", part.settings.pop("every", 1)))
         metric = cast("str | None", part.settings.pop("metric", None))
         self._fill_lengths(part, every, progress)
@@ -194,6 +202,7 @@ class Builder:
         defaults = self.blueprint.default_hooks
         changed = list(defaults.values()) if isinstance(defaults, dict) else []
         for part in [*self.blueprint.hooks, *changed]:
+            # Only if a hook needs it, and once. Otherwise the session makes it as the run starts.
             if isinstance(part, Part) and "output_dir" in part.supplied:
                 supply["output_dir"] = supply.get("output_dir") or self._claim_directory()
         hooks, problems = self._make_all(dict(enumerate(self.blueprint.hooks)), supply)
@@ -209,6 +218,8 @@ class Builder:
             if hook is not None:
                 part = defaults[name]
                 ours = self.hooks.add(_key(part, ("default_hooks", name)), part, hook)
+                # An entry is one hook. Where several stand for a foreign one, the Trainer adapts it
+                # itself.
                 changes[name] = ours[0] if len(ours) == 1 else hook
         _raise_any([*problems, *further, *self.hooks.problems])
         return listed, changes
@@ -266,6 +277,7 @@ class Builder:
         except Exception as error:
             self._note(error, part)
             raise
+        # After the call: constructors do not know these, and may set defaults of their own.
         for name, value in part.settings.items():
             setattr(made, name, value)
         return made
@@ -315,6 +327,8 @@ def _length(name: str, every: Every, progress: Progress) -> int | None:
     if every.unit == "epochs":
         epochs = progress.max_epochs
         if total is not None and progress.epoch_iters is not None:
+            # Rounded up: an epoch that max_iters cuts short is still scheduled.
             epochs = -(-total // progress.epoch_iters)
         total = epochs
+    # At least 1, because some schedulers divide by their length.
     return None if total is None else max(1, int(total // every.count))

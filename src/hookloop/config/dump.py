@@ -105,8 +105,10 @@ def _plain(config: Config, key: Key, value: object) -> object:
 
 
 def _escaped(text: str) -> str:
+    # Escaped, because text with ${ in it would be read back as a reference.
     return redact(text if isinstance(text, Secret) else escape(text))
 
 
 def _is_same(one: object, other: object) -> bool:
+    # With the type, because 1, 1.0 and True are equal to Python.
     return one is other or (type(one) is type(other) and one == other)

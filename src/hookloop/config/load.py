@@ -63,6 +63,7 @@ def extend_import_path(directories: Sequence[Path]) -> None:
 
 
 def _read(path: Path, open_files: tuple[Path, ...], *, only_data: bool = False) -> Config:
+    # Here and not in `load`, because a base may be a Python file too.
     if only_data and path.suffix == ".py":
         message = "a Python file is not read here: that would run it."
         raise ConfigError([Problem(message, show(path))])
@@ -87,6 +88,7 @@ def _read(path: Path, open_files: tuple[Path, ...], *, only_data: bool = False) 
     # Written out only if it says more than the default, the directory of the file itself.
     if bases and set(searched) != {str(path.parent)}:
         result.tree[IMPORT_PATH] = list(dict.fromkeys(searched))
+    # After the merge, which reads them.
     _strip_merge_keys(result.tree)
     return result
 

@@ -47,6 +47,7 @@ def locate(path: str) -> object:
 
 def describe(error: BaseException) -> str:
     """Return an exception in one line, with the file and line that raised it."""
+    # Its traceback ends where the file was imported; the error itself has the line.
     if isinstance(error, SyntaxError) and error.filename:
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
     # The frames of the import system itself are frozen: they lead nobody to the mistake.
@@ -98,6 +99,7 @@ def _entry(owner: Mapping[object, object] | Sequence[object], step: str, path: s
 
 def _members(owner: object) -> list[str]:
     names = [name for name in dir(owner) if not name.startswith("_")]
+    # `dir` lists only the submodules that were imported already.
     return names + [module.name for module in pkgutil.iter_modules(getattr(owner, "__path__", ()))]
 
 

@@ -37,6 +37,7 @@ class MadeHooks:
         try:
             ours = adapt(made)
             every = part.settings.get("every") if isinstance(part, Part) else None
+            # Of our own hooks, `every` was set when they were built.
             if every is not None and made not in ours:
                 _limit(ours, every, type(made).__name__)
             for hook in ours:
@@ -73,6 +74,7 @@ class MadeHooks:
 def _limit(hooks: list[Hook], every: object, kind: str) -> None:
     """Set the interval of a foreign hook, which has no argument of its own for ours."""
     for hook in hooks:
+        # Of several hooks it would not be clear which one is meant.
         if hook.every is not None or len(hooks) > 1:
             raise HookError(f"'every' cannot limit {kind}: it has arguments of its own for that.")
         hook.every = every  # type: ignore[assignment]

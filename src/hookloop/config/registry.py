@@ -76,6 +76,7 @@ class Registry(Generic[T_co]):
         A module that is reloaded may register its classes again. Another class under a name that is
         taken is rejected.
         """
+        # Without parentheses, `@HOOKS.register` is given the class itself.
         if name is not None and not isinstance(name, str):
             return self._add(name.__name__, name)
 

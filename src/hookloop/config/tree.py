@@ -62,6 +62,7 @@ class Config:
 
     def where(self, key: Key) -> str | None:
         """Return the ``file:line`` where a node was written."""
+        # Nodes that code or a merge has made have no line of their own.
         for length in range(len(key), -1, -1):
             if key[:length] in self.marks:
                 return self.marks[key[:length]]
@@ -112,6 +113,7 @@ class Config:
                 # The calls below took the marks of the child's own entries; others keep the base's.
                 moved = [at] if at in child.marks else []
             else:
+                # Kept, because a null that removes nothing is reported as a mistake.
                 if value is None and old is not None:
                     self.removed.add(at)
                 mine[name] = value

@@ -63,6 +63,7 @@ class Dialect:
 def dialects() -> Mapping[str, Dialect]:
     """Find the installed dialects by name; what is installed does not change within a process."""
     found: dict[str, Dialect] = {}
+    # Sorted, because the order of entry points depends on how the packages were installed.
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         dialect = _load(entry)
         if dialect is not None and found.setdefault(dialect.name, dialect) is not dialect:
@@ -119,6 +120,8 @@ def dialect_of_class(hook: type) -> Dialect | None:
     for kind in hook.__mro__:
         for dialect in dialects().values():
             for package, name in dialect.bases:
+                # By name, because the foreign package need not be installed. The dot keeps a
+                # package whose name only starts the same from matching.
                 if kind.__name__ == name and f"{kind.__module__}.".startswith(f"{package}."):
                     return dialect
     return None
@@ -148,6 +151,7 @@ def numbered(adapted: Iterable[tuple[object, list[Hook]]]) -> list[Hook]:
         for one in ours:
             name = getattr(one, "name", "")
             taken[name] += 1
+            # Native hooks keep their names: if two are the same, the plan rejects them.
             if one is not hook and taken[name] > 1:
                 one.named(f"{name}_{taken[name]}")
         listed += ours

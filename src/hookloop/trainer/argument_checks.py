@@ -38,6 +38,7 @@ def check_given(given: Given) -> None:
         raise ArgumentError("Trainer needs a model: Trainer(model, train_data=..., ...).")
     for name, check in _CHECKS.items():
         if given.get(name) is not None:
+            # So that a config can show the line of the key.
             with caused_by(name):
                 check(name, given[name])
 
@@ -54,6 +55,8 @@ def _check_data(name: str, value: object) -> None:
             raise DataError(f"{where} is the class {one.__name__}: write {one.__name__}(...).")
         if isinstance(one, str):
             raise DataError(f"{where} is {one!r}: it must be an iterable of batches.")
+        # A map-style Dataset passes `iter()`, since Python falls back to __getitem__. It would be
+        # trained on sample by sample, as if each were a batch.
         is_samples = isinstance(one, Dataset) and not isinstance(one, IterableDataset)
         if is_samples and not isinstance(one, Iterable):
             kind = type(one).__name__
@@ -128,6 +131,7 @@ def _check_metrics(name: str, value: object) -> None:
         if isinstance(metric, type):
             kind = metric.__name__
             raise MetricError(f"metrics['{called}'] is the class {kind}: write {kind}(...).")
+        # An object of torchmetrics is used through `update` and `compute`, and not called.
         if not isinstance(metric, Accumulating):
             _check_call(f"metrics['{called}']", metric, ("output", "targets"), MetricError)
 
@@ -166,6 +170,7 @@ def _check_default_hooks(name: str, value: object) -> None:
 
 
 def _check_points(name: str, value: object) -> None:
+    # Text is iterable too: each letter would be taken for a point.
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise HookError(f"points= is {_show(value)}: give a list of mount points.")
 
@@ -217,6 +222,7 @@ def _check_call(
     except (TypeError, ValueError):  # Some builtins have none; the first call will tell.
         return
     try:
+        # Binding the names as values counts the arguments without calling the user's function.
         signature.bind(*args)
     except TypeError as problem:
         own = getattr(value, "__name__", type(value).__name__)

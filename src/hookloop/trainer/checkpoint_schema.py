@@ -47,6 +47,7 @@ def _is_python(value: object) -> bool:
     if not isinstance(value, list | tuple) or len(value) != 3:
         return False
     version, words, gauss = value
+    # Python appends the position in the state to the same 624 words.
     has_words = find_mismatch(words, Each(is_count, KEYS_OF_NUMPY + 1), "") is None
     return (
         type(version) is int
@@ -64,6 +65,7 @@ def _is_numpy(value: object) -> bool:
     if not isinstance(value, list | tuple) or len(value) != 5:
         return False
     kind, words, position, has_gauss, gauss = value
+    # A tensor, because `torch.load(weights_only=True)` rejects the arrays of NumPy.
     fits = isinstance(words, Tensor) and words.dtype == torch.uint32
     return (
         isinstance(kind, str)
@@ -157,12 +159,14 @@ def check_optimizer(optimizer: torch.optim.Optimizer, state: object) -> None:
     check_state(state, groups)
     given = cast("dict[str, list[dict[str, object]]]", state)["param_groups"]
     shapes: dict[object, object] = {}
+    # Not strict: torch itself rejects another number of groups or of parameters, and explains it.
     for index, (one, own) in enumerate(zip(given, optimizer.param_groups, strict=False)):
         wrong = [name for name in one if name in own and not _fits(optimizer, name, one, own)]
         if wrong:
             raise ValueError(f"'param_groups[{index}].{wrong[0]}' is not what was saved")
         numbers = cast("list[int]", one["params"])
         shapes |= zip(numbers, [tuple(p.shape) for p in own["params"]], strict=False)
+    # Other optimizers may use the same names for something of another shape.
     if _is_of_torch(optimizer):
         kept = cast("dict[str, dict[int, object]]", state)["state"]
         for number, values in kept.items():
@@ -206,9 +210,11 @@ def restoring(part: str, label: str) -> Iterator[None]:
     """Report whatever goes wrong with a part as a problem of the file that it comes from."""
     try:
         yield
+    # It names the file already.
     except HookloopError:
         raise
     except Exception as error:
+        # Messages of torch may have many lines, of which the first names the problem.
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise CheckpointError(
             f"'{label}' cannot be resumed: its {part} cannot be restored ({reason})."

@@ -64,7 +64,10 @@ class CheckpointSaver:
             return
         if saves:
             self._restore()
+        # Each call of the Trainer makes new requests, and the writing thread needs the current
+        # ones.
         self._requests = run.requests
+        # Copied at most once, and only if some save needs it: promoting a file does not.
         taken: dict[str, object] | None = None
         asked: set[tuple[object, ...]] = set()
         for save in saves:
@@ -96,11 +99,13 @@ class CheckpointSaver:
         """Add the results of the validation to the checkpoints of its iteration."""
         current, iteration = self._current.at(run.progress.iter), run.progress.iter
         current.validation = {**current_metrics(run), **metrics}  # Also what hooks put meanwhile.
+        # In the background too, and only after the file itself: the entry to amend has to exist.
         for store, name in current.files:
             work = partial(store.amend, name, iteration, current.validation)
             label = f"{store.location}/{name}"
             self._background.submit(Job(f"{label} (metrics)", store.location, work, needs=label))
             self._validations[store.location, iteration] = current.validation
+        # They were held back for these results. The loop has to call `report` once more.
         if self._held:
             run.requests.any = True
 
@@ -108,6 +113,7 @@ class CheckpointSaver:
         """Note the checkpoint that the run continues from; a validation that is due amends it."""
         place, _, name = label.rpartition("/")
         stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
+        # A checkpoint of another run is only read: its index is not ours to change.
         is_own = any(is_same_location(own, place) for own in (str(run.dir), *stores))
         if run.world.is_main and is_own:
             store = self._store(place)
@@ -135,6 +141,8 @@ class CheckpointSaver:
 
     def _store(self, place: str) -> CheckpointStore:
         """Return the store of a directory or URL, the same for every spelling of its path."""
+        # One store per location, because the index is kept in memory: a second one would not see
+        # the first one's entries and would overwrite them.
         key = _key(place)
         if key not in self._stores:
             self._stores[key] = CheckpointStore(place)
@@ -159,6 +167,8 @@ class CheckpointSaver:
         """Return the file to keep under another name, if it exists or is being written."""
         if save.of is None:
             return None
+        # A file that is still being written is not in the index yet, but jobs of a store run in
+        # order.
         is_coming = self._background.has_job(f"{store.location}/{save.of}")
         return save.of if is_coming or store.holds(save.of, run.progress.iter) else None
 
@@ -167,8 +177,10 @@ class CheckpointSaver:
         if not self._background.wait_until_free(self._snapshot):
             self._snapshot = Snapshot()  # A slow store is still reading the other one.
         checkpoint = gather(run, self._scaler)
+        # Otherwise the optimizer has used them all, and they would only make the file larger.
         if self.keeps_gradients:
             checkpoint["gradients"] = pending_gradients(run.optimizers)
+        # Before the copy, so that what hooks add is copied as well.
         fire(run.plan.before_save_checkpoint, run, checkpoint)
         return self._snapshot.take(checkpoint)
 
@@ -181,8 +193,10 @@ class CheckpointSaver:
         def durable() -> Saved:
             if not done:  # Otherwise an earlier attempt got that far.
                 done.append(work())
+            # A resume continues from the newest state, not from the best one.
             if save.kind in ("periodic", "other") and saved.is_resumable:
                 _mark_last(store, save.name, directory)
+            # After marking: the pointer must never name a file that has been deleted.
             store.prune(save.owner, save.kind, save.keep)
             return done[0]
 
@@ -194,7 +208,7 @@ class CheckpointSaver:
                 label,
                 store.location,
                 durable,
-                memory=self._snapshot if of is None else None,
+                memory=self._snapshot if of is None else None,  # A promotion reads the file.
                 nbytes=self._snapshot.nbytes,
                 max_wait=save.max_wait,
                 needs=needs,
@@ -203,6 +217,8 @@ class CheckpointSaver:
         )
 
     def _announce(self) -> None:
+        # This runs in the writing thread. It sets a flag, so that hooks are called by the loop, in
+        # the thread that trains.
         if self._requests is not None:
             self._requests.any = True
 
@@ -250,6 +266,7 @@ def _mark_last(store: CheckpointStore, name: str, run_dir: Path) -> None:
     if store.location != str(run_dir):
         place = str(Path(store.location).absolute())
         if is_url(store.location):
+            # The pointer is a plain file that is copied and shared with the run.
             place = without_credentials(store.location)
         run_dir.mkdir(parents=True, exist_ok=True)
         write_text(run_dir / LAST, f"{place}/{name}\n")

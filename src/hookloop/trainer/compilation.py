@@ -47,6 +47,7 @@ def compile_model(model: nn.Module, compile: Compile | None) -> Compilation | No
                 f"{', '.join(OPTIONS)}.",
                 argument="compile",
             )
+    # The wrapper that torch.compile returns keeps the model under this name.
     if hasattr(model, "_orig_mod"):
         raise ModelError(
             "model= was compiled with torch.compile already, which renames the keys of its state: "
@@ -91,18 +92,21 @@ class Compilation:
         self._graphs = 0
         self._calls = 0
         try:
+            # torch checks the options here. The model itself is compiled at its first call.
             self._forward = torch.compile(_own_function(model.forward), **options)  # type: ignore[call-overload]
         except Exception as error:
             raise ModelError(f"compile={dict(options)!r}: {error}", argument="compile") from error
+        # torch calls this instead of `_call_impl`, and leaves it out of copies and pickles.
         model._compiled_call_impl = self
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Call the model, its hooks and its compiled forward pass."""
         model, config, own = self._model, self._config, vars(self._model)
         before = getattr(config, "skip_nnmodule_hook_guards", False)
-        hidden = own.get("forward")
+        hidden = own.get("forward")  # Set on the instance by the user, if at all.
         # Otherwise module hooks that are added or removed after the first call would be ignored.
         config.skip_nnmodule_hook_guards = False
+        # Only during the call: an entry that stayed would be copied with the model.
         own["forward"] = self._forward if self._calls else self._first
         try:
             return model._call_impl(*args, **kwargs)  # type: ignore[no-untyped-call]
@@ -148,6 +152,8 @@ def _own_function(forward: Callable[..., object]) -> Callable[..., object]:
     def call_forward(*args: object, **kwargs: object) -> object:
         return forward(*args, **kwargs)
 
+    # torch stops compiling a code object after a few variants of it. If all models shared one, the
+    # later models of a process would not be compiled.
     return FunctionType(
         call_forward.__code__.replace(), globals(), "call_forward", None, call_forward.__closure__
     )

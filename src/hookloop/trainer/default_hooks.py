@@ -17,6 +17,7 @@ from hookloop.hooks.stop_on_signal import StopOnSignal
 from hookloop.hooks.write_metrics import WriteMetrics
 from hookloop.trainer.adapters import adapt, adapt_all, dialects
 
+# Classes and not instances: hooks have state, so each run needs hooks of its own.
 DEFAULT_HOOKS: dict[str, Callable[[], Hook]] = {
     "timing": RecordTimes,
     "console": ShowProgress,
@@ -72,4 +73,5 @@ def own_hooks(hooks: Iterable[Hook] | Mapping[str, Hook | None] | None) -> list[
 def _named(name: str, hook: Hook) -> list[Hook]:
     """Name a hook; of several that stand for a foreign one, the first gets the name."""
     ours = adapt(hook)
+    # Names are unique in a run, so the name cannot be given to all of them.
     return [ours[0].named(name), *ours[1:]]

@@ -23,6 +23,7 @@ def fire_after_run(run: Run) -> None:
     is done, and an exception would cost the script its trained weights.
     """
     failures: list[BaseException] = []
+    # One by one, because a call of all hooks would end at the first that fails.
     for call in run.plan.after_run.singly():
         try:
             fire(call, run)
@@ -56,5 +57,6 @@ def do_at_end(failure: BaseException | None, action: Callable[..., None], *args:
     except Exception as error:
         if failure is None:
             raise
+        # The notes name the hook, which would be lost with the exception.
         notes = "; ".join(getattr(error, "__notes__", []))
         failure.add_note(f"also, while ending the run: {type(error).__name__}: {error} ({notes})")

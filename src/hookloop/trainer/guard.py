@@ -24,9 +24,12 @@ class Guarded:
         def __init_subclass__(cls, **kwargs: object) -> None:
             super().__init_subclass__(**kwargs)
             for name in ("train", "validate", "test"):
+                # A method that a subclass inherits is checked already.
                 if name in vars(cls):
                     setattr(cls, name, _checked(vars(cls)[name]))
 
+        # `__new__` is called first. In `__init__`, Python would have raised its own TypeError
+        # before the first line.
         def __new__(cls, *args: object, **named: object) -> Self:
             """Check the arguments before the constructor does."""
             check_names(cls, args, named, peers.ARGUMENTS, peers.ADVICE)
@@ -36,6 +39,7 @@ class Guarded:
             return super().__new__(cls)
 
         def __setattr__(self, name: str, value: object) -> None:
+            # The constructor itself must set attributes, and a subclass may define properties.
             if "run" in self.__dict__ and not hasattr(type(self), name):
                 _check_settable(self, name)
             super().__setattr__(name, value)
@@ -49,6 +53,7 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def call(self: object, *args: object, **named: object) -> object:
+        # Bound, because the arguments come without `self`.
         check_names(method.__get__(self), args, named, peers.ARGUMENTS, peers.ADVICE)
         return method(self, *args, **named)
 

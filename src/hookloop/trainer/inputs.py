@@ -31,6 +31,7 @@ def place_model(
 ) -> Compilation | None:
     """Move the model to its device and, if asked for, compile it in place."""
     check_model(model)
+    # In place: optimizers that were built before keep their parameters.
     model.to(device)
     return compile_model(model, compile)
 
@@ -42,6 +43,7 @@ def named_optimizers(
     if optimizer is None:
         return {}
     by_name = dict(optimizer) if isinstance(optimizer, Mapping) else {"default": optimizer}
+    # By identity, because == between tensors compares their elements.
     trainable = {id(parameter) for parameter in model.parameters() if parameter.requires_grad}
     if not trainable:
         raise ModelError(
@@ -54,6 +56,7 @@ def named_optimizers(
                 argument="optimizer",
             )
         held = {id(parameter) for group in held_by.param_groups for parameter in group["params"]}
+        # One in common is enough: an optimizer may train a part of the model.
         if not held & trainable:
             raise ModelError(
                 f"The optimizer '{name}' holds no trainable parameter of this model: build it from "
@@ -64,6 +67,7 @@ def named_optimizers(
 
 def whole(name: str, value: object) -> int:
     """Return a whole number, NumPy's too, as an int."""
+    # True is an int to Python, but max_epochs=True is a mistake.
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ModelError(
             f"{name}={value!r}: it must be a whole number, such as {name}=3.", argument=name
@@ -95,7 +99,9 @@ def make_progress(
     batches = source.num_batches if source is not None else None
     known = epoch_iters
     if known is None and batches is not None:
+        # Rounded up: the last iteration of an epoch may have fewer microbatches.
         known = -(-batches // accumulate)
+    # A generator would give nothing in the second epoch, and the run would end early.
     if source is not None and source.is_one_pass and max_epochs not in (None, 1):
         raise DataError(
             f"{source.name} is a {type(source.data).__name__} that can be read only once, but "
@@ -109,6 +115,7 @@ def set_limits(progress: Progress, max_epochs: int | None, max_iters: int | None
     """Set other limits for the rest of a training; reject limits that leave nothing to do."""
     given = {"max_epochs": max_epochs, "max_iters": max_iters}
     wanted = {name: limit for name, limit in given.items() if limit is not None}
+    # On a copy, so that limits that are rejected change nothing.
     later = replace(progress)
     for name, limit in wanted.items():
         setattr(later, name, check_count(name, limit))
@@ -129,6 +136,7 @@ def check_trainable(run: Run) -> None:
     if not run.optimizers:
         raise ModelError("There is no optimizer: give optimizer=.")
     for name, schedule in run.schedules.items():
+        # A scheduler of another kind need not have an optimizer, and then cannot be checked.
         driven = getattr(schedule.scheduler, "optimizer", None)
         if isinstance(driven, Optimizer) and driven not in run.optimizers.values():
             which = "" if name == "default" else f" '{name}'"
@@ -196,6 +204,7 @@ def produced_names(
         }
         if update.returns_loss:  # It may return other numbers besides.
             names.add("*")
+        # Metrics are computed in evaluations only.
         produced |= {f"train/{name}" for name in names if name not in metrics}
         for phase, sources in streams.items():
             for stream in sources:

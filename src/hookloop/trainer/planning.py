@@ -46,6 +46,8 @@ class Planner:
         run = loop.run
         streams = {"val": run.val_data, "test": run.test_data}
         produced = produced_names(loop.updates, loop.evaluation.metrics, streams) | besides
+        # With getattr, because the list may hold anything: only the plan rejects what is not a
+        # hook.
         written = [name for hook in self.hooks for name in getattr(hook, "writes", ())]
         produced |= _epoch_means([*produced, *written])
         basis = (produced, [_declared(hook) for hook in self.hooks])
@@ -65,6 +67,7 @@ def _declared(hook: Hook) -> tuple[object, ...]:
     names = ("name", "priority", "reads", "writes", "every", "on_error")
     declared = [getattr(hook, name, None) for name in names]
     drawing = (hook.takes_part_in_training, hook.draws_random_numbers) if _is_hook(hook) else ()
+    # By id: two hooks that compare as equal are still two hooks.
     return (id(hook), type(hook), *declared, *drawing, *_own_methods(hook))
 
 

@@ -76,6 +76,8 @@ class Session:
         watching = marking_used_gradients(run.optimizers) if own_updates else nullcontext()
         with watching, self.running(trains=True):
             self.start.keep_config(run.config)
+            # A training that is continued gets its random numbers from the checkpoint or from the
+            # last call.
             if run.seed is not None and run.progress.iter == 0:
                 seed_all(run.seed)
             yield
@@ -86,6 +88,8 @@ class Session:
         summary = self.start.ended(run.progress)
         if summary is None:
             return False
+        # An empty session loads the checkpoint, so that the script finds the trained weights in the
+        # model.
         with self.running():
             pass
         metrics = cast("dict[str, float]", summary.get("metrics") or {})
@@ -107,12 +111,15 @@ class Session:
         check_main_is_guarded()
         with closing(RunLog()) as log, self._working(log, trains=trains):
             yield
+        # Only now, when everything is closed: the exception usually ends the process.
         if self.run.outcome.status == "interrupted":
             raise Interrupted(self.run.outcome)
 
     @contextmanager
     def _working(self, log: RunLog, *, trains: bool) -> Iterator[None]:
         run, process = self.run, os.getpid()
+        # A validation that a signal cut short stays due in the next call. A request to stop does
+        # not.
         run.requests = Requests(validate=run.requests.validate, any=run.requests.validate)
         run.outcome = Outcome("running")
         if run.hooks or self.start.is_given:  # A run without hooks leaves nothing on disk.
@@ -136,17 +143,26 @@ class Session:
                 stream = "" if run.stream == run.phase else f"['{run.stream}']"
                 number = self._loop.evaluation.batch_number
                 error.add_note(f"while evaluating {run.phase}_data{stream}, batch {number}")
+            # First the hooks, because they may request a checkpoint of the failed run, then the
+            # saving.
             do_at_end(error, fire, run.plan.on_exception, run, error)
             do_at_end(error, self._loop.save_requested)
+            # Again, since that last checkpoint may have failed too.
             run.outcome = replace(run.outcome, problem=self._saver.problem)
             raise
         finally:
             if os.getpid() == process:
                 # Each of these happens, even if another one fails; in the reverse order.
                 with ExitStack() as last:
+                    # The lock last: another process may start to train here as soon as it is
+                    # released.
                     last.callback(self.start.leave)
+                    # After the writers are closed. A second signal, such as the SIGTERM that
+                    # follows a warning, would otherwise kill the process while trackers are being
+                    # closed.
                     last.callback(restore_signal_handlers, run)
                     last.callback(self._close_data)
+                    # After the writers too: a hook that fails as it closes belongs in the report.
                     last.callback(self._conclude, log, trains=trains)
                     last.callback(self._close_writers)
                     do_at_end(failure, fire_after_run, run)
@@ -158,6 +174,7 @@ class Session:
         if run.world.is_main:
             try:
                 log.keep(RunDir(run.dir).log_file)
+            # The caller's cleanup is not set up yet at this point, so the lock would stay.
             except BaseException:
                 self.start.leave()
                 raise
@@ -167,11 +184,15 @@ class Session:
         run, start = self.run, self.start
         if start.weights is not None:
             start.weights.load_into(run.model)
+            # Once: a second train() continues with the trained weights.
             start.weights = None
         stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
         if (found := start.take_checkpoint(stores)) is not None:
             label, checkpoint = found
+            # Before anything is restored, so that hooks can still change the entries.
             fire(run.plan.after_load_checkpoint, run, checkpoint)
+            # The loop sets the generators itself when it starts. What is drawn until then does not
+            # count.
             self._loop.randomness = restore(run, checkpoint, label, self._scaler)
             if trains:
                 restore_gradients(run.optimizers, checkpoint.get("gradients"), label)
@@ -200,11 +221,14 @@ class Session:
         side.watch_devices({run.device, *(one.device for one in run.model.parameters())})
         self._protect_loaders()
         if side.key is None:
+            # A checkpoint may bring another key later, with which the observers repeat their
+            # numbers.
             side.key = run.seed
 
     def _protect_loaders(self) -> None:
         sources = _sources(self.run)
         self.run.side_randomness.watch_loaders(g for one in sources for g in one.generators())
+        # A hook may replace a loader, and the new one has generators of its own.
         for source in sources:
             source.on_replaced = self._protect_loaders
 
@@ -221,6 +245,8 @@ class Session:
         elif isinstance(error, SystemExit) and not error.code:
             ending = Outcome("stopped", "sys.exit() was called")
         elif error is not None:
+            # Exceptions of foreign code quote URLs and arguments, in which secrets of the config
+            # may be.
             ending = Outcome("failed", redact(f"{type(error).__name__}: {error}"))
         elif stop is None:
             ending = Outcome("completed")

@@ -46,14 +46,17 @@ class Start:
         self._resume: str | None = None
         self._continues = False
         self._lock: RunLock | None = None
-        self._config: Mapping[str, object] = {}
+        self._config: Mapping[str, object] = {}  # Written again if the directory is deleted.
         if resume:
             self._resume = _run_to_continue(self._dir, resume)
         if self._resume is not None and not is_url(self._resume):
             path = Path(self._resume)
+            # A single checkpoint continues the run in whose directory it is, unless another one is
+            # given.
             home = path.parent if path.is_file() else path
             self._dir = self._dir or home
             self._continues = self._dir == home
+        # The checkpoint may be in a store elsewhere while its run is in this directory.
         if self._resume is not None and self._dir is not None and not self._continues:
             self._continues = _keeps_in(self._dir, self._resume)
         wanted = str(self.weights.path) if self.weights is not None else ""
@@ -81,6 +84,8 @@ class Start:
             is_over = summary["status"] == "completed" and not summary["problem"] and done.is_done
         except (OSError, ValueError, TypeError, KeyError):  # Then it is loaded and continued.
             return None
+        # A summary alone is not enough: without the last checkpoint there are no weights to load,
+        # and the run has to be trained again.
         saved = CheckpointStore(self._dir).index.entries.values()
         last = [entry.name for entry in saved if entry.is_resumable and entry.iter == done.iter]
         is_saved = any((self._dir / name).is_file() for name in last)
@@ -98,9 +103,13 @@ class Start:
         try:
             is_new = not self._continues or self._dir is None
             directory = RunDir.create(self._dir) if is_new else RunDir.open(self._dir or "")
+            # Both are appended to. In a directory that was copied or unpacked, a link in their
+            # place could lead to any file.
             for file in (directory.log_file, directory.metrics_file):
                 reject_link(file)
             if trains:
+                # Before anything is written: a process that was started twice must not touch the
+                # files of the first.
                 self._lock = RunLock(directory.path)
                 self._lock.take()
             if is_new and config:
@@ -111,8 +120,12 @@ class Start:
         except OSError as error:
             self.leave()
             raise CheckpointError(f"The run's directory cannot be used: {error}") from error
+        # Half-written files are deleted under the lock only. Without it they may belong to a
+        # training in another process.
         if trains:
             CheckpointStore(directory.path).clean()
+        # The next call of the same Trainer continues in this directory and must not claim a new
+        # one.
         self._dir, self._continues = directory.path, True
         return directory.path
 
@@ -137,6 +150,8 @@ class Start:
     def leave(self) -> None:
         """Unlock the directory for other processes."""
         if self._lock is not None:
+            # The lock is on the deleted file, which nobody else can see. A new file needs a new
+            # lock.
             self._lock.give_back()
 
     def keep_config(self, config: Mapping[str, object]) -> None:
@@ -155,9 +170,12 @@ class Start:
         if path is None:
             return None
         place, _, name = path.rpartition("/")
+        # A URL is judged by its name, because looking would have to open the store.
         if Path(path).is_file() or (is_url(path) and name.endswith(".pth")):
             return path, CheckpointStore(place or ".").load(name)
         found = load_newest(path, stores)
+        # A local run without a checkpoint was seen to exist, so it was killed early. A URL may be
+        # mistyped.
         if found is None and is_url(path):
             raise CheckpointError(f"resume: there is no checkpoint in '{path}'.")
         if found is None:
@@ -184,6 +202,8 @@ def _run_to_continue(directory: Path | None, resume: bool | str | Path) -> str |
         if not is_url(resume) and not Path(resume).is_file():
             _check_holds_run(Path(resume), "resume")
         return str(resume)
+    # Such a directory is new at every start, so a second start would never find the run of the
+    # first.
     if directory is None or TIME in directory.name:
         wanted = "the run to continue" if resume is True else "a directory with a fixed name"
         raise CheckpointError(f"resume={resume!r} needs run_dir=, {wanted}.", argument="resume")

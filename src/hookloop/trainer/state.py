@@ -60,10 +60,10 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "metrics": current_metrics(run),
         "metric_store": run.metrics.state_dict(),
         "hooks": {hook.name: hook.state_dict() for hook in run.hooks},
-        "rng": [Randomness.now().state],
+        "rng": [Randomness.now().state],  # One entry for each rank.
         "side_randomness": run.side_randomness.state_dict(),
         "kinds": kinds_of(run),
-        "config": plain(run.config),
+        "config": plain(run.config),  # A file that is read back holds plain types only.
         "environment": fingerprints(run.config),
         "versions": {"hookloop": VERSION, "torch": str(torch.__version__)},
     }
@@ -74,6 +74,8 @@ def restore(
 ) -> Randomness:
     """Restore the state of everything; return the random numbers, which the loop restores."""
     checkpoint = _of_today(checkpoint)
+    # The whole file is checked first, so that most damaged files are rejected before anything
+    # changes.
     check_shapes(checkpoint, label, has_data=run.train_data is not None)
     _check_kinds(run, checkpoint, label)
     _warn_of_changes(run, checkpoint)
@@ -83,6 +85,7 @@ def restore(
         states = _part(checkpoint, part, label)
         for name, holder in holders.items():
             with restoring(f"{part} '{name}'", label):
+                # torch accepts many wrong states of an optimizer and fails only at the next update.
                 if not isinstance(holder, Schedule):
                     check_optimizer(holder, states[name])
                 _load(holder, states[name], f"{label}: {part} '{name}'")
@@ -91,16 +94,19 @@ def restore(
             scaler.load_state_dict(cast("dict[str, object]", checkpoint["scaler"]))
     progress = _part(checkpoint, "progress", label)
     run.progress.load_state_dict(progress)
+    # The resumed run may have been given no validation data.
     if progress["validation_due"] and run.val_data:
         run.validate()
     with restoring("position in the data", label):
         if run.train_data is not None:
             run.train_data.load_state_dict(_part(checkpoint, "data", label))
+        # Streams may come and go between the runs: a new one starts from its beginning.
         for name, state in _part(checkpoint, "val_data", label).items():
             if name in run.val_data:
                 run.val_data[name].load_reading_state(cast("Mapping[str, object]", state))
     with restoring("metrics", label):
         run.metrics.load_state_dict(_part(checkpoint, "metric_store", label))
+    # What hooks put before the next iteration begins belongs to that of the checkpoint.
     run.metrics.stamp = (run.progress.iter, run.progress.epoch)
     _restore_hooks(run, _part(checkpoint, "hooks", label), label)
     if "side_randomness" in checkpoint:  # Versions before 0.2 did not know of any.
@@ -128,6 +134,7 @@ def _settled(series: Mapping[str, object]) -> dict[str, object]:
 
 def _randomness(checkpoint: Mapping[str, object], label: str, rank: int) -> Randomness:
     """Return the random numbers of a rank, after checking that they can be restored."""
+    # A generator checks its state only when it is set. So each is set for a trial, and set back.
     now = Randomness.now()
     with restoring("random numbers", label):
         found = Randomness(cast("list[dict[str, object]]", checkpoint["rng"])[rank])
@@ -141,6 +148,8 @@ def _randomness(checkpoint: Mapping[str, object], label: str, rank: int) -> Rand
 def current_metrics(run: Run) -> dict[str, float]:
     """Return the metrics of the iteration just completed; an earlier validation is left out."""
     latest = run.metrics.latest_at(run.progress.iter)
+    # A checkpoint is saved before the validation of its iteration. The newest results in the store
+    # may be those of an earlier one, and would be taken for its own.
     current = {n: v for n, v in latest.items() if not n.startswith(("val/", "test/"))}
     if run.progress.validated_at == run.progress.iter:
         current |= run.metrics.stream("val")
@@ -191,6 +200,7 @@ def _is_equal(old: object, new: object) -> bool:
         return len(old) == len(new) and all(map(_is_equal, old, new))
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         return not differences(old, new)
+    # `==` between tensors returns a tensor, whose truth value is an error.
     plain = bool | int | float | str | None
     return isinstance(old, plain) and isinstance(new, plain) and old == new
 
@@ -204,6 +214,7 @@ def _numbers(defaults: Mapping[str, object]) -> dict[str, object]:
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in defaults.items()
+        # Tensors, such as a learning rate that is one, are left out: they never compare as equal.
         if isinstance(value, int | float | str | tuple | None)
     }
 
@@ -222,6 +233,8 @@ def _warn_of_changes(run: Run, checkpoint: Mapping[str, object]) -> None:
         old, new = cast("dict[str, object]", checkpoint["config"]), dict(run.config)
         for config in (old, new):
             config.pop("import_path", None)  # It depends on where the run is, not what it does.
+        # In the form of the saved one, which went through `plain`: infinities and objects are text
+        # there.
         changed = differences(old, plain(new))
         if changed:
             _log.warning("Resumed with a changed config: %s", "; ".join(changed))
@@ -239,6 +252,7 @@ def _restore_hooks(run: Run, states: Mapping[str, object], label: str) -> None:
         if hook.name in states:
             _restore_hook(hook, cast("Mapping[str, object]", states[hook.name]), label)
     names = {hook.name for hook in run.hooks}
+    # Most hooks have no state. Removing or adding one of those changes nothing worth a warning.
     lost = [name for name, state in states.items() if state and name not in names]
     fresh = [hook.name for hook in run.hooks if hook.name not in states and hook.state_dict()]
     if lost:
@@ -248,6 +262,7 @@ def _restore_hooks(run: Run, states: Mapping[str, object], label: str) -> None:
 
 
 def _restore_hook(hook: Hook, state: Mapping[str, object], label: str) -> None:
+    # Of our own hooks the form of the state is known, so a damaged file is found before it is used.
     if type(hook).__module__.startswith("hookloop.hooks."):
         part = f"state of the hook '{hook.name}'"
         if not has_same_form(state, hook.state_dict()):

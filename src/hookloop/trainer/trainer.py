@@ -168,9 +168,9 @@ class Trainer(Guarded):
             val_data=open_streams(val_data, "val_data", seed_samples=seed_samples),
             test_data=open_streams(test_data, "test_data", seed_samples=seed_samples),
             metrics=MetricStore(),
-            plan=Plan([], self._planner.points),
-            dir=Path(run_dir or "runs"),
-            config=show_references(config or {}),
+            plan=Plan([], self._planner.points),  # Made later: `on` may still add hooks.
+            dir=Path(run_dir or "runs"),  # Until the session opens the real one.
+            config=show_references(config or {}),  # Hooks, files and trackers see no secret.
             world=World.from_environment(),
             device=where,
             seed=None if seed is None else whole("seed", seed),
@@ -212,13 +212,17 @@ class Trainer(Guarded):
             Interrupted: When a signal ended the run; it has ended in order by then.
         """
         self._planner.make(self._loop)
+        # Not in the constructor: an optimizer that train() cannot step may be used in `loop`.
         check_updates(self.run)
         check_trainable(self.run)
         set_limits(self.run.progress, max_epochs, max_iters)
+        # After set_limits: the only limit may be the one that is given to this call.
         check_ends(self.run)
         if self._session.is_over():
             return self.run.outcome
         self._planner.use()
+        # An `Update` of the user's own may spread one update over several iterations, as `loop`
+        # may.
         own_updates = any(update.keeps_gradients for update in self._loop.updates)
         with self._session.training(own_updates=own_updates):
             self._loop.train()
@@ -238,17 +242,24 @@ class Trainer(Guarded):
             HookError: If a hook acts at a point within the update, which is not reached.
             Interrupted: When a signal ended the run; it has ended in order by then.
         """
+        # Which numbers the body will record is known only when it calls `record`, so hooks may read
+        # any. There is no check_ends: the body may end the training itself, with a break.
         self._planner.make(self._loop, besides=frozenset({"train/*"}))
         check_own_updates(self.run, self._loop.updates, self._loop.accumulate)
         check_trainable(self.run)
         set_limits(self.run.progress, None, None)
         if self._session.is_over():
+            # A context manager has to yield exactly once, also when nothing is left to train.
             yield iter(())
             return
         self._planner.use()
         with self._session.training(own_updates=True):
             groups = self._loop.iterations()
+            # Each group has one batch: check_own_updates has rejected any other value of
+            # accumulate=.
             yield (group[0] for group in logged(groups))
+            # After a break the generator still waits at its yield. It ends by itself only at the
+            # end of the training.
             if getgeneratorstate(groups) != GEN_CLOSED:
                 self.run.stop("the loop was left before its end")
             for _ in groups:  # What comes after the last iteration.
@@ -258,6 +269,7 @@ class Trainer(Guarded):
 
     def record(self, loss: Tensor, **others: Tensor | float) -> None:
         """Record the loss of an update that you made, and other numbers; nothing is read."""
+        # The tensor is kept as it is: reading its number would wait for a GPU in every iteration.
         self.run.loss = loss
         for name, value in {"loss": loss, **others}.items():
             self.run.metrics.put(f"train/{name}", value)
@@ -270,6 +282,8 @@ class Trainer(Guarded):
         """
         self._planner.make(self._loop)
         self._planner.use()
+        # Not `training`: an evaluation takes no lock, so it may look at a run that another process
+        # is training.
         with self._session.running():
             return self._loop.validate()
 
@@ -289,6 +303,7 @@ class Trainer(Guarded):
         self.check_hooks()
         for hook in self.run.hooks:
             hook.check_setup()
+        # A Trainer that only evaluates is complete without training data, optimizer and limits.
         if self.run.train_data is not None:
             check_trainable(self.run)
             check_updates(self.run)
@@ -315,6 +330,8 @@ class Trainer(Guarded):
         takes_part_in_training: bool = False,
     ) -> Callable[[Function], Function]:
         """Attach a function to a mount point: ``@trainer.on("after_train_iter", every=50)``."""
+        # Looked up now, so that a misspelled point fails in the user's line and not when training
+        # starts.
         name = self._planner.points[point].name
 
         def attach(function: Function) -> Function:

@@ -33,6 +33,7 @@ def make_scaler(precision: Precision, device: torch.device) -> torch.amp.GradSca
             f"precision={precision!r}: write fp32, bf16 or fp16.{nearest(str(precision), options)}",
             argument="precision",
         )
+    # bfloat16 has the range of float32, so its gradients do not vanish and need no scaling.
     return torch.amp.GradScaler(device.type) if precision == "fp16" else None
 
 
@@ -67,6 +68,7 @@ def make_updates(
         raise ModelError(
             "loss= and step= are both given: a step computes the loss itself.", argument="loss"
         )
+    # Written with `not`, so that NaN is rejected too.
     if clip_norm is not None and not clip_norm > 0:
         raise ModelError(
             f"clip_norm must be above 0, not {clip_norm}: None does not clip.",
@@ -103,6 +105,7 @@ def _choose(
     if loss is None:  # The model returns it.
         return [Update("", forward_all, loss_in_output, every_optimizer)]
     update = Update("", forward_inputs, loss_from(loss), every_optimizer)
+    # Losses of microbatches that are sums are added up, those that are means are averaged.
     update.sums = is_sum(loss)
     return [update]
 

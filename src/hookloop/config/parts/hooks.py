@@ -96,6 +96,7 @@ def _choose_dialect(item: object) -> object:
     try:
         HOOKS.get(item[TYPE])
     except HookError:
+        # Several systems may have a hook of this name, but only some of them have default hooks.
         for dialect in dialects.installed().values():
             if dialect.default_hooks and item[TYPE] in (names := dialect.catalogue()):
                 return {**item, TYPE: names[item[TYPE]]}
@@ -128,6 +129,7 @@ def _named(reader: PartReader, key: Key, name: str, item: object) -> object:
         return _read(reader, Description(key, name, key, dict(item), key))
     part = _listed(reader, key, item)
     if isinstance(part, Part):
+        # A name that is written among the arguments comes first.
         part.settings.setdefault("name", name)
     elif part is not None:
         # A hook object of a Python config; a foreign one may have no names.
@@ -140,6 +142,7 @@ def _read(reader: PartReader, written: Description) -> Part | None:
     if "dialect" in written.arguments:
         _look_in_dialect(reader, written)
     if isinstance(written.type, str):
+        # A path into a foreign package that is not installed leads to the hook that replaces it.
         written.type = dialects.stand_in(written.type)
     make = reader.resolve(written.type_key, written.type, HOOKS)
     dialect = dialects.dialect_of_class(make) if isinstance(make, type) else None

@@ -73,6 +73,7 @@ def is_named(value: object) -> bool:
     """Return whether a node is a mapping from names to descriptions, not a description."""
     if not isinstance(value, dict) or TYPE in value or not value:
         return False
+    # A number among the values shows a description whose type is missing, such as {lr: 0.1}.
     return all(
         item is None or isinstance(item, dict | str) or is_object(item) for item in value.values()
     )
@@ -146,6 +147,7 @@ def _schedule(reader: PartReader, key: Key, value: object) -> object:
     part = reader.read(written, SCHEDULES, supplied=("optimizer",), settings=settings)
     if part is None:
         return None
+    # Its `step` takes the metric, so it could not be stepped without one.
     if part.signature.name == "ReduceLROnPlateau" and part.settings.get("metric") is None:
         reader.report(key, "ReduceLROnPlateau needs 'metric', for example metric: val/loss.")
     _reject_time(reader, (*key, "every"), part.settings.get("every"))

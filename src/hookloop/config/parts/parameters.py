@@ -39,11 +39,14 @@ def select_parameters(
     norms = _of_norms(model)
     chosen: list[dict[str, object]] = []
     for group in optimizer.groups:
+        # Among all parameters: a pattern whose matches an earlier group has taken is not
+        # misspelled.
         matching = _members(group, everything, norms, config)
         selected = {name: free[name] for name in matching if name in free}
         if not selected:
             _reject_empty(group, matching, config)
         free = {name: parameter for name, parameter in free.items() if name not in selected}
+        # Frozen ones are removed only now: a pattern that matches nothing else is not a mistake.
         chosen.append({"params": _trainable(selected), **group.options})
     chosen.append({"params": _trainable(free)})
     return [group for group in chosen if group["params"]]
@@ -95,6 +98,7 @@ def _of_norms(model: nn.Module) -> set[str]:
     return {
         f"{prefix}.{name}" if prefix else name
         for prefix, module in model.named_modules()
+        # By name, because the normalization layers of torch and others have no common base class.
         if "Norm" in type(module).__name__
         for name, _ in module.named_parameters(recurse=False)
     }

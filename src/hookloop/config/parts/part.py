@@ -68,6 +68,7 @@ class PartReader:
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        # A copy, because the same config may be checked several times.
         self.problems: list[Problem] = list(config.problems)
         self.causes: list[Exception] = []
 
@@ -171,6 +172,7 @@ class PartReader:
             else:
                 annotation = part.signature.annotations.get(name, Unknown)
                 part.arguments[name] = self.value(key, value, annotation, registry)
+        # For a function, any may be missing: `function` decides what that means.
         if supplied is not _ANYTHING:
             named = {name for name in supplied if part.signature.accepts(name)}
             part.supplied = named - {*written.arguments}
@@ -321,6 +323,7 @@ def _registry_of(named: object, owner: Registry[object]) -> Registry[object]:
 def is_object(value: object) -> bool:
     """Return whether a value of a Python config is an object, not a description of one."""
     if isinstance(value, list | tuple):
+        # A list of batches, or of hooks that a Python config has made.
         return any(is_object(item) for item in value)
     plain = (bool, int, float, str, dict, type, FunctionType)
     return value is not None and not isinstance(value, plain)
@@ -332,6 +335,7 @@ def _is_reference(value: object) -> TypeGuard[dict[str, object]]:
 
 def _wants_mapping(annotation: object) -> bool:
     """Return whether a parameter takes a mapping itself, not the object that it describes."""
+    # `dict[str, int]` is not a class; its origin, `dict`, is.
     origins = [getattr(member, "__origin__", member) for member in members(annotation)]
     return any(isinstance(origin, type) and issubclass(origin, Mapping) for origin in origins)
 

@@ -22,6 +22,7 @@ from hookloop.secret import Reference, Secret
 
 SECRET = "${secret:"
 
+# Not after a second $, which escapes it.
 _REFERENCE = re.compile(r"(?<!\$)\$\{([^${}]*)\}")
 _ESCAPED = re.compile(r"\$\$\{|\$\{([^${}]*)\}")
 
@@ -87,6 +88,7 @@ class Interpolation:
 
     def run(self) -> None:
         """Resolve the references of the whole tree."""
+        # A list, because the tree changes during the walk.
         for key, value in list(nodes(self.config.tree)):
             if isinstance(value, str) and "${" in value:
                 try:
@@ -96,6 +98,8 @@ class Interpolation:
                     continue
                 self.config.put(key, resolved)
                 if resolved is None:
+                    # Somebody referred to a null on purpose: it must not be reported as removing
+                    # nothing.
                     self.config.removed.add(key)
 
     def _resolve(self, text: str, *, is_whole: bool = True) -> object:

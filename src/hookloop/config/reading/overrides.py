@@ -114,6 +114,7 @@ def _index(node: list[object], steps: list[str], key: Key) -> tuple[int, list[st
         # Counted from the start, also for -1, because marks are.
         return index % len(node), steps[1:]
     names = [_names(item) for item in node]
+    # The longest first, because a type may be a path with dots.
     for count in range(len(steps), 0, -1):
         wanted = ".".join(steps[:count])
         matching = [index for index, own in enumerate(names) if wanted in own]
@@ -138,6 +139,7 @@ def _names(item: object) -> list[str]:
         if candidate is not None
     ]
     full = [name for name in names if name]
+    # The last part too, so that a hook given by its path can be named like any other.
     return [*full, *(re.split("[.:]", name)[-1] for name in full)]
 
 

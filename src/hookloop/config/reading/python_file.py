@@ -48,6 +48,7 @@ def read_python(path: Path, shown: str, keys: Collection[str]) -> Config:
     # The values come from running the file, their lines from its syntax tree.
     for name, line, node in _assignments(module_ast):
         if name in config.tree:
+            # Of several assignments the last one counts, and its value may have fewer entries.
             config.forget((name,))
             _mark(config, (name,), node, shown, line)
     _note_objects(config, module)

@@ -27,6 +27,7 @@ def read_secret(name: str) -> Secret:
         text = _read_file(name.removeprefix(FILE).strip())
     elif (found := os.environ.get(name)) is not None:
         text = found
+    # The convention of container images, whose secrets are mounted as files.
     elif (file := os.environ.get(f"{name}_FILE")) is not None:
         text = _read_file(file)
     else:
@@ -45,6 +46,7 @@ def _read_file(path: str) -> str:
         raise HookloopError(f"the file of a secret needs an absolute path, not '{path}'.")
     try:
         with file.open(encoding="utf-8") as opened:
+            # One more than allowed shows that it is too large, without reading all of it.
             text = opened.read(LONGEST + 1)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"

@@ -34,6 +34,7 @@ def surprise(node: yaml.Node, value: object) -> str | None:
             return f"{text} is read as {word}: write {word}, or '{text}' for the text."
     elif isinstance(value, int | float) and _CLOCK.fullmatch(text):
         return f"{text} is read as {value}, to the base of 60: write '{text}' for the text."
+    # Zeros alone are 0 in any base.
     elif isinstance(value, int) and _OCTAL.fullmatch(text) and text.strip("-+0_"):
         plain = text.lstrip("-+0_")
         sign = "-" if text.startswith("-") else ""

@@ -41,6 +41,7 @@ class LoopView:
         self._switch_to(data)
 
     def _switch_to(self, data: object) -> None:
+        # Each kind of loop replaces another thing: a stream, the training data, or nothing.
         raise NotImplementedError
 
     @property
@@ -69,6 +70,7 @@ class EvaluationLoopView(LoopView):
 
     def run(self) -> object:
         """Evaluate now, also in the middle of an epoch."""
+        # A view of a native run has no such method: there, the engine decides when to evaluate.
         evaluate = getattr(self.runner, self.mode, None)
         if evaluate is None:
             raise HookError(

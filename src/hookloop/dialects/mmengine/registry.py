@@ -26,6 +26,7 @@ def build_from_cfg(
     cfg: Mapping[str, object], registry: Registry, default_args: Mapping[str, object] | None = None
 ) -> object:
     """Build the object of a config dict: ``type`` names it, the rest are its arguments."""
+    # Not `isinstance(..., Mapping)`: a Config only behaves like one.
     if not hasattr(cfg, "keys"):
         raise TypeError(f"cfg should be a dict, ConfigDict or Config, but got {type(cfg)}")
     arguments = {**(default_args or {}), **cfg}
@@ -66,6 +67,7 @@ class Registry:
         self._name = name
         self._module_dict: dict[str, Factory] = {}
         self._children: dict[str, Registry] = {}
+        # MMEngine finds the scope this way too, so projects do not name it.
         self.scope = scope or _scope_of(sys._getframe(1).f_globals["__name__"])
         self.parent = parent
         # Not `if parent`: an empty registry has the length 0 and would count as False.
@@ -80,6 +82,7 @@ class Registry:
         return len(self._module_dict)
 
     def __contains__(self, key: object) -> bool:
+        # Through `get`, because most names are imported only when they are looked up.
         return isinstance(key, str) and self.get(key) is not None
 
     def __iter__(self) -> Iterator[str]:
@@ -199,6 +202,7 @@ class Registry:
 
 
 def _scope_of(module: str) -> str:
+    # This module stands in for MMEngine's, whose name configs use as a scope.
     return "mmengine" if module == __name__ else module.partition(".")[0]
 
 
@@ -307,6 +311,7 @@ def _samplers() -> Mapping[str, Factory]:
     import torch.utils.data as data
 
     names = ("BatchSampler", "RandomSampler", "SequentialSampler", "WeightedRandomSampler")
+    # MMEngine's own samplers are in its package of datasets.
     return {**{name: getattr(data, name) for name in names}, **_datasets()}
 
 

@@ -35,6 +35,7 @@ __all__ = [
 
 def is_distributed() -> bool:
     """Return whether a process group is initialized."""
+    # A torch that is built without distributed training has no `is_initialized`.
     return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 

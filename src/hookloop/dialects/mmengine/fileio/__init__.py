@@ -87,6 +87,7 @@ def join_path(filepath: str | Path, *filepaths: str | Path, backend_args: object
 
 def get(filepath: str | Path, backend_args: object = None) -> bytes:
     """Read the bytes of a file."""
+    # An error and not a read from disk: the same path may be another file in a foreign store.
     _check_local(backend_args)
     return Path(filepath).read_bytes()
 
@@ -136,6 +137,7 @@ class FileClient:
         """Return the client for a URI."""
         return cls(**(file_client_args or {}))
 
+    # Static, because a plain function in a class would be given the client as its first argument.
     get, get_text, put, put_text = (
         staticmethod(function) for function in (get, get_text, put, put_text)
     )

@@ -132,6 +132,7 @@ def _check(
         raise ValueError("file_client_args and backend_args are not offered: out_dir takes URLs.")
     if not isinstance(keys, str | list | tuple | None):
         raise TypeError(f"published_keys should be str or a sequence of str, but got {type(keys)}")
+    # From the signature itself, so that the suggestion cannot name an argument that is gone.
     names = [name for name in CheckpointHook.__init__.__annotations__ if name != "return"]
     for name in unknown:
         raise TypeError(f"CheckpointHook takes no '{name}'.{nearest(name, names)}")

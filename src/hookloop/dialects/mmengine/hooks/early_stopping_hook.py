@@ -79,6 +79,7 @@ class _StopEarly(NativeHook):
 
     def __init__(self, settings: EarlyStoppingHook) -> None:
         self._settings = settings
+        # The worst value, so that the first validation is an improvement over it.
         self.best = -math.inf if settings.rule == "greater" else math.inf
         self.wait = 0
 
@@ -105,6 +106,7 @@ class _StopEarly(NativeHook):
         """Take a new value; return the reason to stop, or None."""
         settings = self._settings
         sign = 1 if settings.rule == "greater" else -1
+        # First, because every comparison with NaN is False and would count as an improvement.
         if settings.check_finite and not math.isfinite(value):
             return f"{settings.monitor} is {value}"
         threshold = settings.stopping_threshold

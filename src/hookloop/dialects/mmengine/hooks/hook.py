@@ -144,6 +144,7 @@ class Hook:
         """Return the points at which this hook does something."""
 
         def is_overridden(name: str) -> bool:
+            # On the class, because each access through an object makes a new bound method.
             return getattr(type(self), name) is not getattr(Hook, name)
 
         found = {stage for stage in self.stages if is_overridden(stage)}

@@ -77,6 +77,7 @@ class LoggerHook(Hook):
         outputs: dict[str, object] | None = None,
     ) -> None:
         loader: Sequence[object] = runner.train_dataloader  # type: ignore[assignment]
+        # Of a stream the end is not known beforehand.
         is_end = hasattr(loader, "__len__") and self.end_of_epoch(loader, batch_idx)
         if is_end or self.every_n_train_iters(runner, self.interval_exp_name):
             runner.logger.info("Exp name: %s", runner.experiment_name)

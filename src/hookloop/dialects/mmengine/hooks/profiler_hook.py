@@ -79,6 +79,7 @@ class ProfilerHook(Hook):
             "with_flops": with_flops,
         }
         self.json_trace_path = json_trace_path
+        # None again after the export, so that later iterations cost nothing.
         self._profiler: profile | None = None
 
     def before_run(self, runner: RunnerFacade) -> None:
@@ -107,6 +108,7 @@ class ProfilerHook(Hook):
         if self._profiler is None:
             return
         self._profiler.step()
+        # MMEngine counts an iteration only after its hooks, so `iter` is the index of this one.
         if not self.by_epoch and runner.iter == self.profile_times - 1:
             self._export(runner)
 

@@ -51,6 +51,7 @@ class RuntimeInfoHook(Hook):
         hub = runner.message_hub
         hub.update_info("iter", runner.iter)
         for name, rates in runner.optim_wrapper.get_lr().items():  # type: ignore[attr-defined]
+            # The first group stands for all of them, as in MMEngine.
             hub.update_scalar(f"train/{name}", rates[0])
 
     def after_train_iter(

@@ -86,6 +86,7 @@ class EmptyCacheHook(Hook, Catalogued):
         }
 
     def native_hooks(self) -> list[NativeHook]:
+        # With nothing to do there is no hook, so that no mount point is fired for it.
         return [native.EmptyCache(**self._when)] if any(self._when.values()) else []
 
 

@@ -94,6 +94,7 @@ class HistoryBuffer:
         """Return the history as tensors, which a checkpoint can hold."""
         values = self._read(len(self._values))
         return {
+            # Double precision, so that the numbers come back with the same bits.
             "values": torch.tensor(values, dtype=torch.float64),
             "counts": torch.tensor(self._counts, dtype=torch.float64),
             "max_length": self.max_length,
@@ -112,6 +113,7 @@ class HistoryBuffer:
 
     def _read(self, count: int) -> list[float]:
         """Turn the last values into numbers."""
+        # A slice that starts at -0 would be the whole list.
         if not count:
             return []
         last = self._values[-count:]
@@ -121,5 +123,6 @@ class HistoryBuffer:
             tensors = [cast("Tensor", last[index]).reshape(()).double() for index in unread]
             for index, number in zip(unread, torch.stack(tensors).tolist(), strict=True):
                 last[index] = number
+            # Kept, so that each tensor is read once.
             self._values[-count:] = last
         return [float(value) for value in last]

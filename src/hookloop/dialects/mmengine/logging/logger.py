@@ -40,6 +40,7 @@ class MMLogger(Named, logging.Logger):
         self.setLevel(log_level)
         self.log_file = Path(log_file) if log_file is not None else None
         # Handlers of its own: it is not part of the tree of Python's loggers.
+        # To the standard output, as MMEngine does; Python's default is the standard error.
         self.addHandler(logging.StreamHandler(sys.stdout))
         if self.log_file is not None:
             self.log_file.parent.mkdir(parents=True, exist_ok=True)

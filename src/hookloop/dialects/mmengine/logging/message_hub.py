@@ -31,6 +31,7 @@ class MessageHub(Named):
     (0.5, 0)
     """
 
+    # A table for this class alone: a logger of the same name is another object.
     _instances: ClassVar[dict[str, object]] = {}
 
     def __init__(
@@ -124,7 +125,7 @@ class MessageHub(Named):
                 if key in resumed_names
             },
             "runtime_info": {
-                key: to_portable(value)
+                key: to_portable(value)  # A checkpoint holds plain types only.
                 for key, value in self._runtime_info.items()
                 if key in resumed_names
             },
@@ -140,6 +141,7 @@ class MessageHub(Named):
         self._resumed_keys |= cast("dict[str, bool]", state_dict.get("resumed_keys", {}))
 
     def _mark(self, key: str, resumed: bool) -> None:
+        # Two hooks that disagree would make it depend on their order what a checkpoint holds.
         before = self._resumed_keys.setdefault(key, resumed)
         assert before == resumed, (
             f"{key} used to be {before}, but got {resumed} now. resumed keys cannot be modified "

@@ -36,9 +36,11 @@ class BaseAveragedModel(nn.Module):
         self.interval = interval
         if device is not None:
             self.module.to(device)
+        # A buffer, so that it is saved and restored with the weights.
         self.register_buffer("steps", torch.tensor(0, dtype=torch.long, device=device))
         self.update_buffers = update_buffers
         state = self.module.state_dict() if update_buffers else dict(self.module.named_parameters())
+        # These are the tensors of the module itself, so that an update in place is enough.
         self.avg_parameters = state
 
     def avg_func(self, averaged_param: Tensor, source_param: Tensor, steps: int) -> None:
@@ -58,6 +60,7 @@ class BaseAveragedModel(nn.Module):
         )
         steps = int(self.steps)
         for name, average in self.avg_parameters.items():
+            # The average may be on another device than the model.
             new = source[name].to(average.device)
             if steps == 0:
                 average.copy_(new)

@@ -76,6 +76,8 @@ class DefaultOptimWrapperConstructor:
         return cast("OptimWrapper", OPTIM_WRAPPERS.build(options))
 
     def _groups(self, model: nn.Module, described: Mapping[str, object]) -> object:
+        # One group: torch updates the parameters of a group together, which is faster than one by
+        # one.
         if not self.paramwise_cfg:
             return model.parameters()
         lr = cast("float | None", described.get("lr"))
@@ -139,6 +141,7 @@ class ParamRules:
 
     def _scaled(self, lr_mult: object, decay_mult: object) -> dict[str, object]:
         settings: dict[str, object] = {}
+        # Without a rate in the config the default of the optimizer holds, which is not known here.
         if lr_mult is not None and self.lr is not None:
             settings["lr"] = self.lr * cast("float", lr_mult)
         if decay_mult is not None and self.decay is not None:

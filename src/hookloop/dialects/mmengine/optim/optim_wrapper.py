@@ -44,6 +44,7 @@ class OptimWrapper:
             raise AssertionError(
                 "If `clip_grad` is not None, it should have the arguments of torch's clipping."
             )
+        # A copy, because the type is removed from it.
         self.clip_grad_kwargs = dict(clip_grad or {})
         self.clip_type = str(self.clip_grad_kwargs.pop("type", "norm"))
         if self.clip_type not in ("norm", "value"):
@@ -88,6 +89,7 @@ class OptimWrapper:
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:
         """Return the context for forward; gradients are synchronized only when a step is due."""
+        # Only a model that is wrapped for several processes has it.
         no_sync = getattr(model, "no_sync", None)
         skips_sync = not self.should_sync() and callable(no_sync)
         context = cast("AbstractContextManager[None]", no_sync()) if skips_sync else nullcontext()  # type: ignore[misc]
@@ -119,6 +121,7 @@ class OptimWrapper:
         """Set how many losses came before, and how many there will be in total."""
         self._inner_count = init_counts
         self._max_counts = max_counts
+        # Our checkpoints keep gradients that wait for a step. Those of MMEngine do not.
         has_gradients = any(parameter.grad is not None for parameter in model.parameters())
         if self._inner_count % self._accumulative_counts and not has_gradients:
             _log.warning(
@@ -236,6 +239,7 @@ class AmpOptimWrapper(OptimWrapper):
             # Clipping must see the true gradients.
             self.loss_scaler.unscale_(self.optimizer)
             self._clip_grad()
+        # It leaves the step out if a gradient is infinite, and then `update` lowers the scale.
         self.loss_scaler.step(self.optimizer, **kwargs)
         self.loss_scaler.update()
 
@@ -335,4 +339,5 @@ class OptimWrapperDict(OptimWrapper):
 def _momentum_of(group: Mapping[str, object]) -> float:
     if "momentum" in group:
         return cast("float", group["momentum"])
+    # An optimizer without either, such as Adagrad, has no momentum.
     return cast("tuple[float, ...]", group.get("betas", (0,)))[0]

@@ -50,6 +50,8 @@ class _ParamScheduler:
             if param_name not in group and param_name != "momentum":
                 raise KeyError(f"{param_name} is not in the parameter groups.")
             if last_step == -1:
+                # Only if it is missing: an earlier scheduler may have changed the current value
+                # already.
                 group.setdefault(f"initial_{param_name}", self._value(group))
         self.base_values = [
             cast("float", group[f"initial_{param_name}"]) for group in self.optimizer.param_groups
@@ -90,6 +92,7 @@ class _ParamScheduler:
 
     def state_dict(self) -> dict[str, object]:
         """Return its position and its settings."""
+        # The optimizer has a state of its own, which checkpoints hold elsewhere.
         return {key: value for key, value in vars(self).items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: Mapping[str, object]) -> None:

@@ -23,12 +23,15 @@ class ConstantParamScheduler(_ParamScheduler):
     ) -> None:
         if not 0 <= factor <= 1:
             raise ValueError("Constant multiplicative factor should between 0 and 1.")
+        # Before the base class, here and below: its constructor makes the first step.
         self.factor = factor
         super().__init__(optimizer, param_name, **window)  # type: ignore[arg-type]
 
     def values(self, current: Sequence[float]) -> list[float]:
         if self.last_step == 0:
             return [value * self.factor for value in current]
+        # Restored by a factor and not from the start: other schedules may have changed the value
+        # since.
         if self.last_step == self.total_iters:
             # Not value / factor, which differs from MMEngine in the last bit.
             return [value * (1.0 / self.factor) for value in current]
@@ -45,6 +48,7 @@ class ExponentialParamScheduler(_ParamScheduler):
         super().__init__(optimizer, param_name, **window)  # type: ignore[arg-type]
 
     def values(self, current: Sequence[float]) -> list[float]:
+        # The first step is made at construction and leaves the value as it was given.
         factor = 1.0 if self.last_step == 0 else self.gamma
         return [value * factor for value in current]
 
@@ -213,10 +217,11 @@ class CosineRestartParamScheduler(_ParamScheduler):
         super().__init__(optimizer, param_name, **window)  # type: ignore[arg-type]
 
     def values(self, current: Sequence[float]) -> list[float]:
+        # Right: the step at the end of a period is the first of the next one.
         index = bisect_right(self.cumulative_periods, self.last_step)
         if index == len(self.periods):
             raise ValueError(f"step {self.last_step} exceeds the periods {self.cumulative_periods}")
-        start = self.cumulative_periods[index - 1] if index else 0
+        start = self.cumulative_periods[index - 1] if index else 0  # [-1] would be the last.
         done = min((self.last_step - start) / self.periods[index], 1)
         share = 0.5 * (math.cos(math.pi * done) + 1)
         weight = self.restart_weights[index]
@@ -261,6 +266,7 @@ class OneCycleParamScheduler(_ParamScheduler):
         else:
             self.phases = [(rise, first, eta_max), (self.total_steps - 1, eta_max, last)]
         # The cycle starts at its own value, whatever the optimizer was given.
+        # In the optimizer itself, because a wrapper may add a group that only shows the rate.
         for group in getattr(optimizer, "optimizer", optimizer).param_groups:
             group[f"initial_{param_name}"] = first
         super().__init__(optimizer, param_name, begin, end, **window)  # type: ignore[arg-type]
@@ -272,6 +278,8 @@ class OneCycleParamScheduler(_ParamScheduler):
             )
         phase_start = 0.0
         for phase_end, start, goal in self.phases:
+            # The last phase ends one step before the last one, which therefore belongs to it as
+            # well.
             if self.last_step <= phase_end or phase_end == self.phases[-1][0]:
                 done = (self.last_step - phase_start) / (phase_end - phase_start)
                 return [self._interpolate(start, goal, done)] * len(current)

@@ -51,6 +51,7 @@ class LogProcessor:
         """Return the numbers of an iteration and the line that shows them."""
         tag = self._collect(runner, batch_idx, mode)
         words = [self._progress(runner, batch_idx, mode)]
+        # By the end of the name: with several groups or optimizers, their names are in front of it.
         rates = {key: value for key, value in tag.items() if key.split("/")[-1].endswith("lr")}
         words += [
             f"{key}: {cast('float', value):.{self.num_digits}e}" for key, value in rates.items()
@@ -91,6 +92,7 @@ class LogProcessor:
         named = [item for item in tag.items() if item[0] not in times]
         words = [self._format(key, value) for key, value in named]
         words += [f"{key}: \n{value}\n" for key, value in others.items()]
+        # Sorted, because a set has no fixed order.
         words += [self._format(key, tag[key]) for key in sorted(times & tag.keys())]
         start = self._epoch_progress(runner, batch_idx, mode)
         if with_non_scalar:
@@ -113,9 +115,11 @@ class LogProcessor:
             averages = self.mean_pattern.search(name) and (whole or mode == "train")
             is_time = key.endswith("time")
             if mode == "train" or is_time:
+                # At least 1: to a history, 0 means all of its values.
                 tag[key] = history.mean(max(window, 1)) if averages else history.current()
             elif whole:
                 tag[key] = history.current()
+        # A copy of each entry, from which `_add_custom` removes what is not an argument.
         for entry in self.custom_cfg if mode == "train" else ():
             self._add_custom(runner, tag, dict(entry), batch_idx)
         return tag
@@ -169,4 +173,5 @@ class LogProcessor:
 
 
 def _length(data: object) -> int:
+    # A stream has no length.
     return len(data) if hasattr(data, "__len__") else 0

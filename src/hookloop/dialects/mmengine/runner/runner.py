@@ -189,6 +189,7 @@ class Runner(RunnerSetup):
         if "run" in self.__dict__ and self.run.outcome.status == "running":
             self.run.plan.add(*added)
             for native in added:
+                # Bound now: the point at which hooks get their runner has passed.
                 bind = getattr(native, "bind_facade", None)
                 if callable(bind):
                     bind(self.run)

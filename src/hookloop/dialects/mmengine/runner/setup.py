@@ -211,12 +211,12 @@ class RunnerSetup(RunnerFacade):
             val_every=f"{settings.val_interval} {unit}",
             val_begin=settings.val_begin,
             hooks=hooks,
-            default_hooks=False,
+            default_hooks=False,  # Those of MMEngine are among the hooks.
             run_dir=self._work_dir,
             resume=resume,
             **limits,  # type: ignore[arg-type]
         )
-        prepare.validation = trainer._loop.validation
+        prepare.validation = trainer._loop.validation  # Its interval may change in the run.
         if trainer.run.train_data is not None:
             # Samplers shuffle each pass, although there is only one epoch.
             trainer.run.train_data.sets_epoch_per_pass = not settings.by_epoch
@@ -255,7 +255,7 @@ class RunnerSetup(RunnerFacade):
                 trainer.test()
         finally:
             if outer_run is not None:
-                self.run = outer_run
+                self.run = outer_run  # The training continues with it.
         if outer_run is None:
             self._detach(trainer)
         return dict(self.raw_metrics or {})
@@ -266,6 +266,7 @@ class RunnerSetup(RunnerFacade):
 
     def _attach(self, trainer: Trainer) -> None:
         """Make this runner the facade of the trainer's run."""
+        # MMEngine trains again in a work_dir that holds a run, which our Trainer would reject.
         trainer._session.start.adopt()
         self.run = trainer.run
         self.run.facades[FACADE] = self

@@ -46,6 +46,7 @@ class LoadForeign(Hook):
         self._done = False
 
     def before_run(self, run: Run) -> None:
+        # Once, because each call of the trainer fires before_run.
         if self._done:
             return
         self._done = True
@@ -62,6 +63,7 @@ class LoadForeign(Hook):
     def _restore(self, run: Run, checkpoint: Mapping[str, object]) -> None:
         meta = cast("Mapping[str, int]", checkpoint.get("meta", {}))
         run.progress.iter = meta.get("iter", 0)
+        # A training by iterations is one long epoch here, which has not been completed.
         run.progress.epoch = 0 if self._runner.is_iter_based else meta.get("epoch", 0)
         if self._runner.is_iter_based:
             run.progress.iter_in_epoch = run.progress.iter
@@ -72,6 +74,7 @@ class LoadForeign(Hook):
             wrapper.load_state_dict(cast("Mapping[str, object]", checkpoint["optimizer"]))  # type: ignore[attr-defined]
         saved = checkpoint.get("param_schedulers")
         states = cast("list[Mapping[str, object]]", saved if isinstance(saved, list) else [])
+        # Not strict: the config may have more or fewer schedulers than when the file was written.
         for schedule, state in zip(run.schedules.values(), states, strict=False):
             # The position only: MMEngine's files also hold the old `end`, which would cut an
             # extended training short.
@@ -140,6 +143,7 @@ class AddForeignKeys(Hook):
         self._runner = runner
 
     def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
+        # What hooks have put into `meta` wins.
         checkpoint["meta"] = meta_of(self._runner) | cast(
             "dict[str, object]", checkpoint.get("meta", {})
         )

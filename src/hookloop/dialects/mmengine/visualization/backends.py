@@ -110,6 +110,7 @@ class LocalVisBackend(BaseVisBackend):
         self._append(self._scalar_file, line)
 
     def _append(self, name: str, line: Mapping[str, object]) -> None:
+        # JSON has no NaN: `plain` writes it as text, so that every line can be read.
         append(self.directory / name, json.dumps(plain(line)) + "\n")
 
 

@@ -47,6 +47,7 @@ class Visualizer(Named):
         directory = str(Path(save_dir) / "vis_data") if save_dir is not None else None
         for entry in listed:
             if isinstance(entry, BaseVisBackend):
+                # By the name of the class, with which hooks ask for a backend.
                 self._vis_backends[type(entry).__name__] = entry
             # MMEngine drops backends without a directory, too.
             elif entry is not None and (directory or "save_dir" in entry):

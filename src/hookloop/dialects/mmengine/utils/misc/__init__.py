@@ -43,6 +43,7 @@ def is_str(x: object) -> bool:
 
 def mkdir_or_exist(dir_name: str | Path, mode: int = 0o777) -> None:
     """Make a directory with its parents, unless it exists."""
+    # The directory of a bare file name is "", which would be the current one.
     if dir_name != "":
         Path(dir_name).expanduser().mkdir(mode, parents=True, exist_ok=True)
 
