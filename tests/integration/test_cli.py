@@ -55,12 +55,12 @@ class Fail(Hook):
             raise ValueError("the sensor fell off")
 
 
-class Misspelt(Hook):
+class Typo(Hook):
     def after_trian_iter(self, run): ...
 
 
 class Ready(Hook):
-    """Tell whoever started the process that training has begun."""
+    """Report to the parent process that training has begun."""
 
     def after_train_iter(self, run):
         if run.progress.iter == 3:
@@ -110,7 +110,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(trained: Path, tmp_path: Path) -> Path:
-    """A copy of the trained project, to do with as one likes."""
+    """A copy of the trained project, to be changed freely."""
     return Path(shutil.copytree(trained, tmp_path / "project"))
 
 
@@ -140,13 +140,13 @@ def test_the_written_config_trains_the_same_again_from_anywhere(
     assert all(torch.equal(first[name], second[name]) for name in first)  # type: ignore[arg-type]
 
 
-def test_a_directory_that_holds_a_run_is_refused(project: Path) -> None:
+def test_a_directory_that_holds_a_run_is_rejected(project: Path) -> None:
     done = hookloop("train", "config.yaml", "--run-dir", "runs/first", cwd=project)
     assert done.returncode == 2
     assert done.stderr.startswith("error: 'runs/first' already holds a run: resume it (--resume")
 
 
-def test_a_run_goes_on_where_it_ended(project: Path) -> None:
+def test_a_run_continues_where_it_ended(project: Path) -> None:
     done = hookloop("train", "runs/first", "--resume", "hooks.stop=null", cwd=project)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith("completed: runs/first  ")
@@ -194,7 +194,7 @@ def test_a_resume_goes_back_to_the_checkpoint_that_is_given(project: Path) -> No
         (["runs/first", "optimizer.type=SGD"], "optimizers.default.type: 'AdamW' -> 'SGD'"),
     ],
 )
-def test_what_cannot_be_resumed_is_refused(
+def test_what_cannot_be_resumed_is_rejected(
     project: Path, arguments: list[str], message: str
 ) -> None:
     done = hookloop("resume", *arguments, cwd=project)
@@ -212,7 +212,7 @@ def test_a_resume_is_proved_on_the_projects_own_config(project: Path) -> None:
     assert third.startswith("exact: every tensor and counter")
 
 
-def test_a_resume_that_is_not_exact_is_told_with_the_part_and_the_reason(project: Path) -> None:
+def test_a_resume_that_is_not_exact_is_reported_with_the_part_and_the_reason(project: Path) -> None:
     (project / "own.py").write_text(
         "import net, numpy, torch\n"
         "class Own(torch.utils.data.Dataset):\n"
@@ -312,7 +312,7 @@ def test_check_builds_everything_and_leaves_nothing_behind(project: Path) -> Non
     assert not (project / "runs").exists()
 
 
-def test_check_tells_all_problems_at_once(project: Path) -> None:
+def test_check_reports_all_problems_at_once(project: Path) -> None:
     (project / "bad.yaml").write_text(
         "_base_: config.yaml\n"
         "optimizer: {lr: fast}\n"
@@ -334,8 +334,8 @@ def test_check_tells_all_problems_at_once(project: Path) -> None:
     ]
 
 
-def test_check_tells_what_the_engine_refuses(project: Path) -> None:
-    done = hookloop("check", "config.yaml", "hooks.trip=my_hooks.Misspelt", cwd=project)
+def test_check_reports_what_the_engine_rejects(project: Path) -> None:
+    done = hookloop("check", "config.yaml", "hooks.trip=my_hooks.Typo", cwd=project)
     assert done.returncode == 2
     assert "after_trian_iter: no such mount point. Did you mean 'after_train_iter'?" in done.stderr
     taken = hookloop("check", "config.yaml", "run_dir=runs/first", cwd=project)
@@ -353,7 +353,7 @@ def test_plan_shows_who_acts_where(trained: Path) -> None:
     assert lines[-1].startswith("No hook acts at: ")
 
 
-def test_a_failed_run_is_told_shortly_with_its_place(project: Path) -> None:
+def test_a_failed_run_is_reported_in_short_with_its_line(project: Path) -> None:
     arguments = ("train", "config.yaml", "hooks.fail.type=Fail", "default_hooks.console=null")
     done = hookloop(*arguments, cwd=project)
     assert done.returncode == 1
@@ -381,7 +381,7 @@ def test_a_failed_run_is_told_shortly_with_its_place(project: Path) -> None:
         (["runs", "nowhere"], "there is no directory 'nowhere'"),
     ],
 )
-def test_what_cannot_be_read_is_refused(project: Path, arguments: list[str], message: str) -> None:
+def test_what_cannot_be_read_is_rejected(project: Path, arguments: list[str], message: str) -> None:
     (project / "broken.yaml").write_text("seed: 0\nmodel: [a\n")
     (project / "circle.yaml").write_text("_base_: circle.yaml\n")
     done = hookloop(*arguments, cwd=project)

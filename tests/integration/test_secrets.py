@@ -159,7 +159,7 @@ def test_references_are_what_is_written(project: Path) -> None:
 
 
 @pytest.mark.parametrize("show", [[], ["--traceback"]])
-def test_a_failure_is_told_without_it(
+def test_a_failure_is_shown_without_it(
     project: Path, show: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     hooks = [
@@ -168,25 +168,25 @@ def test_a_failure_is_told_without_it(
     with pytest.raises(SystemExit) as end:
         cli.main(["train", "a.yaml", "--run-dir", "run", *show, *hooks], standalone_mode=False)
     assert end.value.code == 1
-    told = "".join(capfd.readouterr())
-    assert f"401 from https://me:${{secret:file:{project}/outside/key.txt}}@" in told
-    assert PASSWORD not in told
-    assert TOKEN not in told
+    shown = "".join(capfd.readouterr())
+    assert f"401 from https://me:${{secret:file:{project}/outside/key.txt}}@" in shown
+    assert PASSWORD not in shown
+    assert TOKEN not in shown
     assert (project / "run" / "exception_iter_1.txt").is_file()
     assert not leaks(project / "run", TOKEN, PASSWORD)
 
 
-def test_a_value_of_the_wrong_type_is_told_without_it(project: Path) -> None:
-    with pytest.raises(ConfigError) as told:
+def test_a_value_of_the_wrong_type_is_shown_without_it(project: Path) -> None:
+    with pytest.raises(ConfigError) as shown:
         build(load("a.yaml", ["model.width=${secret:TEST_TOKEN}", "hooks=[]"]))
-    assert "model.width: expected int, got '${secret:TEST_TOKEN}'" in str(told.value)
+    assert "model.width: expected int, got '${secret:TEST_TOKEN}'" in str(shown.value)
 
 
 @pytest.mark.parametrize("key", ["name", "run_dir", "model.type", "import_path"])
 def test_a_secret_names_no_file_and_no_class(project: Path, key: str) -> None:
-    with pytest.raises(ConfigError, match="a secret cannot be used here") as told:
+    with pytest.raises(ConfigError, match="a secret cannot be used here") as shown:
         build(load("a.yaml", ["hooks=[]", f"{key}=x${{secret:TEST_TOKEN}}"]))
-    assert TOKEN not in str(told.value)
+    assert TOKEN not in str(shown.value)
 
 
 @pytest.mark.parametrize("verb", ["check", "plan"])
@@ -196,9 +196,9 @@ def test_looking_at_a_config_shows_none(
     with pytest.raises(SystemExit) as end:
         cli.main([verb, "a.yaml", "hooks.5=null"], standalone_mode=False)
     assert end.value.code == 0
-    told = "".join(capfd.readouterr())
-    assert TOKEN not in told
-    assert PASSWORD not in told
+    shown = "".join(capfd.readouterr())
+    assert TOKEN not in shown
+    assert PASSWORD not in shown
 
 
 def test_a_resume_reads_the_environment_again(
@@ -250,6 +250,6 @@ def test_the_processes_of_a_proof_show_none(
     with pytest.raises(SystemExit) as end:
         cli.main(["verify-resume", "a.yaml", "--iters", "2", *hooks], standalone_mode=False)
     assert end.value.code == 2
-    told = "".join(capfd.readouterr())
-    assert "401 from https://me:${secret:file:" in told
-    assert PASSWORD not in told
+    shown = "".join(capfd.readouterr())
+    assert "401 from https://me:${secret:file:" in shown
+    assert PASSWORD not in shown

@@ -44,7 +44,7 @@ def test_a_hook_of_the_project_is_described_by_its_path(
     assert "reads:     val/loss" in output
 
 
-def test_an_unknown_hook_is_refused_with_the_nearest() -> None:
+def test_an_unknown_hook_is_rejected_with_the_nearest() -> None:
     result = CliRunner().invoke(cli, ["hooks", "StopAftr"])
     assert result.exit_code == 2
     assert result.stderr == "error: no hook is named 'StopAftr'. Did you mean 'StopAfter'?\n"

@@ -33,7 +33,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_misspelt_verb_is_refused_with_the_nearest() -> None:
+def test_a_misspelled_verb_is_rejected_with_the_nearest() -> None:
     result = CliRunner().invoke(cli, ["trian", "x.yaml"])
     assert result.exit_code == 2
     assert "There is no command 'trian'. Did you mean 'train'?" in result.output

@@ -38,7 +38,7 @@ def test_a_problem_caused_by_user_code_says_how_to_see_more() -> None:
     assert "ImportError: x" in run(verb, "--traceback").stderr
 
 
-def test_notes_are_told() -> None:
+def test_notes_are_shown() -> None:
     def verb() -> int:
         error = DataError("empty.")
         error.add_note("while building train_data")
@@ -47,7 +47,7 @@ def test_notes_are_told() -> None:
     assert run(verb).stderr == "error: empty.\n  while building train_data\n"
 
 
-def test_an_exception_of_the_user_is_told_with_its_place() -> None:
+def test_an_exception_of_the_user_is_shown_with_its_line() -> None:
     def verb() -> int:
         raise ValueError("out of range")
 

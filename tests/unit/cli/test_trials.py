@@ -1,4 +1,4 @@
-"""Trainings in processes of their own: what they are told, and how their failure is shown."""
+"""Trainings in processes of their own: their task, and how their failure is shown."""
 
 import json
 import subprocess

@@ -61,7 +61,7 @@ def test_delete_replaces_instead_of_merging_and_leaves_no_trace() -> None:
     assert load("child.yaml").tree == {"optimizer": {"type": "S", "nested": {}}}
 
 
-def test_bases_in_a_circle_are_refused() -> None:
+def test_bases_in_a_circle_are_rejected() -> None:
     write(a="_base_: b.yaml\n", b="seed: 1\n_base_: c.yaml\n", c="_base_: a.yaml\n")
     assert problem("a.yaml") == (
         "c.yaml:1: '_base_' forms a circle: a.yaml -> b.yaml -> c.yaml -> a.yaml."
@@ -75,14 +75,14 @@ def test_a_missing_base_is_named_with_its_place_and_the_nearest_file() -> None:
     )
 
 
-def test_a_missing_file_is_refused_with_the_nearest() -> None:
+def test_a_missing_file_is_rejected_with_the_nearest() -> None:
     write(config="seed: 1\n")
     assert problem("confg.yaml") == (
         "there is no config file 'confg.yaml'. Did you mean 'config.yaml'?"
     )
 
 
-def test_other_files_are_refused() -> None:
+def test_other_files_are_rejected() -> None:
     Path("config.toml").write_text("")
     assert problem("config.toml") == (
         "'config.toml' is not a config file: it must be .yaml, .yml, .json, .py."

@@ -22,7 +22,7 @@ def test_runs_started_in_one_second_get_directories_of_their_own(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["summary.json", "metrics.jsonl", "epoch_1.pth"])
-def test_a_directory_that_holds_a_run_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_directory_that_holds_a_run_is_rejected(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(RunExistsError, match=r"already holds a run: resume it \(--resume"):
         RunDir.create(tmp_path)
@@ -105,7 +105,7 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path, name: str) -> 
         RunDir.create(tmp_path / name)
 
 
-def test_a_directory_that_cannot_be_written_is_refused(
+def test_a_directory_that_cannot_be_written_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.access", lambda path, mode: False)

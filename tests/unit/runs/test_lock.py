@@ -23,13 +23,13 @@ except RunExistsError as error:
 
 
 def take_elsewhere(directory):
-    """Try to take the lock in another process; return why that was refused."""
+    """Try to take the lock in another process; return why it was rejected."""
     command = [sys.executable, "-c", TAKE, str(directory)]
     return subprocess.run(command, check=False, capture_output=True, text=True).stderr
 
 
 @pytest.mark.slow
-def test_one_process_at_a_time_and_the_other_is_told_which(tmp_path):
+def test_one_process_at_a_time_and_the_other_learns_which(tmp_path):
     lock = RunLock(tmp_path)
     lock.take()
     assert f"is being trained in by process {os.getpid()} on" in take_elsewhere(tmp_path)

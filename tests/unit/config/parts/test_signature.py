@@ -27,7 +27,7 @@ class Example:
         ("out", Path, Path("out")),
         (0.1, Union[float, Tensor], 0.1),  # noqa: UP007 - as torch writes it
         (0.1, Optional[float], 0.1),  # noqa: UP045
-        (float("nan"), str, "refused"),
+        (float("nan"), str, "rejected"),
         ("2 epochs", Every | int | str, "2 epochs"),
         ("anything", Unknown, "anything"),
         ("anything", Any, "anything"),
@@ -35,26 +35,26 @@ class Example:
         ({"a": 1}, Mapping[str, int], {"a": 1}),
         (["a"], Sequence[str], ["a"]),
         (True, bool, True),
-        (True, int, "refused"),
-        (True, float, "refused"),
-        (1, bool, "refused"),
-        ("3", int, "refused"),
-        ("0.1", float, "refused"),
-        ("fast", Union[float, Tensor], "refused"),  # noqa: UP007
-        (1.5, int, "refused"),
-        ("c", Literal["a", "b"], "refused"),
-        (["x"], list[int], "refused"),
-        ("abc", Sequence[str], "refused"),
-        ([1, 2, 3], tuple[float, float], "refused"),
-        ("sometimes", Every | int | str, "refused"),
-        ("a.b:c", Callable[[int], int], "refused"),
-        (3, str, "refused"),
+        (True, int, "rejected"),
+        (True, float, "rejected"),
+        (1, bool, "rejected"),
+        ("3", int, "rejected"),
+        ("0.1", float, "rejected"),
+        ("fast", Union[float, Tensor], "rejected"),  # noqa: UP007
+        (1.5, int, "rejected"),
+        ("c", Literal["a", "b"], "rejected"),
+        (["x"], list[int], "rejected"),
+        ("abc", Sequence[str], "rejected"),
+        ([1, 2, 3], tuple[float, float], "rejected"),
+        ("sometimes", Every | int | str, "rejected"),
+        ("a.b:c", Callable[[int], int], "rejected"),
+        (3, str, "rejected"),
     ],
 )
 def test_values_are_held_against_annotations(
     value: object, annotation: object, expected: object
 ) -> None:
-    if expected == "refused":
+    if expected == "rejected":
         with pytest.raises(ValueError, match="expected|is not an interval"):
             convert(value, annotation)
     else:
@@ -69,7 +69,7 @@ def test_an_object_is_let_through() -> None:
     assert convert([module], list[int]) == [module]
 
 
-def test_a_refusal_names_the_type_as_its_author_wrote_it() -> None:
+def test_a_rejection_names_the_type_as_its_author_wrote_it() -> None:
     with pytest.raises(ValueError, match=r"^expected int \| None, got 'x'\.$"):
         convert("x", int | None)
     assert spell_type(Literal["min", "max"]) == "'min' or 'max'"

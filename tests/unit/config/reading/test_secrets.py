@@ -29,7 +29,7 @@ def test_the_environment_comes_first_and_then_the_file_that_it_names(
         ("file:{0}/bytes", "is not text"),
     ],
 )
-def test_what_is_not_there_is_told(name: str, words: str, tmp_path: Path) -> None:
+def test_a_missing_secret_is_reported(name: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "large").write_text("x" * 70_000)
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\xff")

@@ -70,7 +70,7 @@ def test_words_that_yaml_takes_for_booleans_stay_words_as_keys(tmp_path: Path) -
         ("a: 1\n---\nb: 2\n", "but found another document"),
     ],
 )
-def test_text_that_is_no_config_is_refused_with_its_line(
+def test_text_that_is_not_a_config_is_rejected_with_its_line(
     tmp_path: Path, text: str, message: str
 ) -> None:
     assert message in problem(tmp_path, text)
