@@ -64,6 +64,8 @@ class MetricError(HookloopError):
 class MissingMetricError(MetricError, KeyError):
     """A metric that was looked up and is not there."""
 
+    __str__ = Exception.__str__  # That of KeyError puts quotes around the message.
+
 
 class CheckpointError(HookloopError):
     """A checkpoint that cannot be written, found or loaded."""

@@ -219,8 +219,11 @@ class Source:
 
     def _has_another_size(self, measures: Mapping[str, object]) -> bool:
         """Return whether batches have another size now, and the pass can continue by samples."""
-        size = getattr(self.data, "batch_size", None)
-        return self._reader.counts_samples and measures.get("batch_size", size) != size
+        now = self._measures()
+        # With another number of samples the order is another, and no position in it means anything.
+        is_same_data = measures.get("samples") == now["samples"]
+        is_another = measures.get("batch_size", now["batch_size"]) != now["batch_size"]
+        return self._reader.counts_samples and is_same_data and is_another
 
     def _samples_read(self) -> int | None:
         """Count the samples of the current pass that were read; None if only batches count."""

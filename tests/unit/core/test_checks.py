@@ -154,7 +154,7 @@ def test_an_interval_that_limits_nothing_is_rejected():
     with pytest.raises(HookError, match="limits nothing"):
         plan(hook)
     hook.every = "often"
-    with pytest.raises(HookError, match="Acts.every: 'often' is no schedule"):
+    with pytest.raises(HookError, match="Acts.every: 'often' is not an interval"):
         plan(hook)
 
     class Wrong(Hook):

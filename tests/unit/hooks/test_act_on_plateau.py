@@ -112,7 +112,7 @@ def test_the_state_continues_where_it_was_saved(options):
 
 
 def test_a_state_of_another_shape_is_rejected():
-    with pytest.raises(ValueError, match="'state.best' is not what was saved"):
+    with pytest.raises(ValueError, match="'state.best' is missing or has the wrong type or value"):
         Note("val/loss").load_state_dict({"best": "low", "waited": 0, "values": []})
 
 

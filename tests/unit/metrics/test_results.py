@@ -24,8 +24,9 @@ def test_an_unknown_name_raises_a_key_error_with_the_nearest_name():
     results = Results("val", {"val/accuracy": 0.5})
     with pytest.raises(MissingMetricError, match="Did you mean 'val/accuracy'.*There are: val/acc"):
         results["acuracy"]
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError) as caught:
         results["val/nothing"]
+    assert str(caught.value).startswith("There is no metric 'val/nothing' in this val phase.")
 
 
 def test_live_results_include_values_that_are_put_later():

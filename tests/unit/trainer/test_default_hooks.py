@@ -15,7 +15,7 @@ def test_default_hooks_are_changed_by_name():
             pass
 
     def names(changes):
-        return [hook.name for hook in make_trainer(default_hooks=changes)._hooks]
+        return [hook.name for hook in make_trainer(default_hooks=changes)._planner.hooks]
 
     standard = [
         "timing", "console", "metrics", "schedule", "sampler", "nan", "checkpoint", "signals",
@@ -25,7 +25,7 @@ def test_default_hooks_are_changed_by_name():
     assert names({"console": None}) == [name for name in standard if name != "console"]
     assert names({"extra": Mine()}) == [*standard, "extra"]
     trainer = make_trainer(default_hooks={"timing": Mine()})
-    assert type(trainer._hooks[0]) is Mine
+    assert type(trainer._planner.hooks[0]) is Mine
     with pytest.raises(HookError, match="no 'consle' to remove. Did you mean 'console'"):
         names({"consle": None})
 

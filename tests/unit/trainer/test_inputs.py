@@ -13,12 +13,12 @@ from hookloop.data.source import Source
 from hookloop.errors import CheckpointError, DataError, HookError, ModelError
 from hookloop.hooks import StepSchedules, StopAfter, StopOnNaN, StopOnPlateau
 from hookloop.trainer.inputs import (
-    epoch_means,
     make_progress,
     named_optimizers,
     produced_names,
     set_limits,
 )
+from hookloop.trainer.planning import _epoch_means
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_step_may_write_names_that_only_running_it_shows():
 
 
 def test_what_is_recorded_in_iterations_has_a_mean_over_the_epoch():
-    assert epoch_means(["train/loss", "train/*", "val/loss", "knn"]) == {
+    assert _epoch_means(["train/loss", "train/*", "val/loss", "knn"]) == {
         "train_epoch/loss", "train_epoch/*",
     }  # fmt: skip
 
@@ -240,4 +240,4 @@ def test_every_name_that_is_announced_is_written():
     trainer.train()
     streams = {"val": trainer.run.val_data}
     names = produced_names(trainer._loop.updates, trainer._loop.evaluation.metrics, streams)
-    assert names | epoch_means(names) == set(trainer.run.metrics.names())
+    assert names | _epoch_means(names) == set(trainer.run.metrics.names())

@@ -138,7 +138,7 @@ def test_a_hook_that_cannot_take_its_state_is_named(tmp_path):
     train(tmp_path, hooks=[Count()])
     with pytest.raises(KeyError) as caught:
         train(tmp_path, hooks=[Changed()], resume=True, epochs=2)
-    assert "while the hook 'count' (Changed) took its state from the checkpoint" in str(
+    assert "while the hook 'count' (Changed) restored its state from the checkpoint" in str(
         caught.value.__notes__
     )
 

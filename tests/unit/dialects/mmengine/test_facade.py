@@ -186,7 +186,7 @@ def test_a_checkpoint_is_requested(look, tmp_path):
         ("optimizer", "runner.optim_wrapper.optimizer"),
         ("log_buffer", "runner.message_hub"),
         ("train_dataloder", "'train_dataloader'"),
-        ("zebra", "Offered are: .*train_loop"),
+        ("zebra", "Available: .*train_loop"),
     ],
 )
 def test_an_attribute_that_is_not_offered_names_the_way(look, name, hint):

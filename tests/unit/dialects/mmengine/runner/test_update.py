@@ -67,7 +67,7 @@ def test_hooks_of_mmengine_get_all_metrics_and_native_ones_the_numbers(run):
     theirs, ours = Theirs(), Ours()
     run(theirs, ours, limit=1, val_evaluator=[Scripted(metrics)])
     assert theirs.seen.keys() == metrics.keys()
-    assert ours.seen == {"acc": 0.5, "count": 3.0, "tensor": 2.0}
+    assert ours.seen == {"val/acc": 0.5, "val/count": 3.0, "val/tensor": 2.0}
 
 
 @pytest.mark.parametrize(
