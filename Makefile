@@ -45,7 +45,7 @@ check: $(INSTALLED) ## Style, types, layers and every test
 	$(BIN)/lint-imports
 	$(BIN)/pytest --numprocesses auto
 
-quick: $(INSTALLED) ## The everyday tests: all but those that start processes of their own
+quick: $(INSTALLED) ## The everyday tests: all but those that start processes or take seconds
 	$(BIN)/pytest --numprocesses auto -m "not slow"
 
 format: $(INSTALLED) ## Format the code and fix what ruff can fix

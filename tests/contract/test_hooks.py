@@ -74,7 +74,14 @@ CLOCKS = {"ShowProgress": {"seconds"}, "StopAfter": {"seconds"}, "WriteTrackio":
 # Files that the engine itself writes when a hook requests them.
 ENGINE_FILES = {"checkpoints.json", "config.yaml", "last_checkpoint"}
 
-every_hook = pytest.mark.parametrize("name", hookloop.hooks.__all__)
+SLOW = {"WriteWandb", "WriteMLflow", "WriteTrackio"}  # They start services or databases.
+every_hook = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
+        for name in hookloop.hooks.__all__
+    ],
+)
 
 
 def needs_arguments(name):

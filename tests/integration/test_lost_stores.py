@@ -51,6 +51,7 @@ def names(location):
     return {name for name in CheckpointStore(location).storage.names() if name.endswith(".pth")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("best", [None, "val/accuracy"])
 def test_training_waits_once_for_a_store_that_hangs_and_the_run_ends(tmp_path, url, caplog, best):
     save = SaveCheckpoint(1, directory=url, max_wait=0.5, best=best)
@@ -68,6 +69,7 @@ def test_training_waits_once_for_a_store_that_hangs_and_the_run_ends(tmp_path, u
     assert (outcome.problem, outcome.status) == (None, "completed")
 
 
+@pytest.mark.slow
 def test_a_store_that_fails_slowly_does_not_slow_the_training_down(tmp_path, url):
     goes = At(iter_5=lambda: Unreliable.become("fails", 0.7))
     _, outcome, seconds = train(tmp_path, SaveCheckpoint(1, directory=url, max_wait=3), goes)
@@ -93,6 +95,7 @@ def test_a_store_that_comes_back_gets_the_newest(tmp_path, url):
     assert found[1]["progress"]["iter"] == 50
 
 
+@pytest.mark.slow
 def test_a_store_that_hangs_does_not_keep_checkpoints_from_another(tmp_path, url):
     goes = At(iter_5=lambda: Unreliable.become("hangs"))
     remote = SaveCheckpoint(1, directory=url, max_wait=0.3).named("remote")

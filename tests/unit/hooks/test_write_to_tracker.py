@@ -112,6 +112,7 @@ def assert_same(parts, whole):
             assert steps == sorted(set(steps)), (name, tracker)
 
 
+@pytest.mark.slow
 def test_numbers_after_the_checkpoint_are_sent_once(tmp_path):
     train(tmp_path / "whole", resume=None)
     train(tmp_path / "parts", max_iters=8)

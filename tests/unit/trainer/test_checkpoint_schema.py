@@ -79,6 +79,7 @@ def changed(value: Any, path: Path_, new: object) -> Any:
     return copy
 
 
+@pytest.mark.slow
 def test_whatever_entry_is_wrong_the_error_is_ours(good: dict[str, Any], tmp_path: Path) -> None:
     rejected = 0
     every_path = list(paths(good))

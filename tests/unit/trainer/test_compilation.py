@@ -60,6 +60,7 @@ class Opaque(Own):
         return self.inner(inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "backend"),
     [
@@ -98,6 +99,7 @@ def test_nothing_is_compiled_unless_it_is_wanted(off):
     assert graphs_of(make_trainer(compile=off).train) == 0
 
 
+@pytest.mark.slow
 def test_many_models_in_one_process_are_all_compiled():
     def train():
         make_trainer(model=make_model(), compile=EAGER, max_iters=1).train()
@@ -148,6 +150,7 @@ def results(directory, *hooks, **options):
     return trainer, outcome.metrics | trainer.test()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [
@@ -164,6 +167,7 @@ def test_hooks_find_a_compiled_model_as_they_would_another(make, tmp_path):
     assert compiled == pytest.approx(plain)
 
 
+@pytest.mark.slow
 def test_a_resume_of_a_compiled_model_is_exact_and_a_plain_one_continues_it(tmp_path):
     def options(compile):
         return {"compile": compile, "val_every": 1}

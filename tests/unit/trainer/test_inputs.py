@@ -34,7 +34,7 @@ from hookloop.trainer.planning import _epoch_means
         ({"accumulate": 0}, ModelError, "accumulate must be at least 1"),
         ({"precision": "fp8"}, ModelError, "write fp32, bf16 or fp16"),
         ({"device": "warp"}, HookloopError, "device='warp'"),
-        ({"val_every": "sometimes"}, HookloopError, "no schedule"),
+        ({"val_every": "sometimes"}, HookloopError, "is not an interval"),
         ({"step": lambda run, batch: None, "loss": lambda o, t: o}, ModelError, "both given"),
         ({"step": {"a": lambda run, batch: None}}, ModelError, "step= names a"),
         ({"resume": True}, CheckpointError, "needs run_dir"),

@@ -289,6 +289,7 @@ def spread(directory, update, cut_at=None, optimizer=torch.optim.Adam, **options
     return trainer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("update", [*SPREAD, *EVERY], ids=lambda update: update.__name__)
 def test_gradients_that_wait_for_an_update_survive_a_resume(update, tmp_path):
     whole = spread(tmp_path / "whole", update)

@@ -143,6 +143,7 @@ def test_every_way_to_train_resumes_exactly(tmp_path, options):
     assert_same_end(cut_and_resumed(tmp_path, *cuts, **options), straight(tmp_path, **options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "then"), [(2, 2), (1, 2), (2, 1)])
 def test_randomness_in_workers_is_repeated_for_any_number_of_them(tmp_path, first, then):
     run_dir = tmp_path / "cut"
@@ -153,6 +154,7 @@ def test_randomness_in_workers_is_repeated_for_any_number_of_them(tmp_path, firs
     assert_same_end(resumed, straight(tmp_path, workers=1))
 
 
+@pytest.mark.slow
 def test_persistent_workers_resume_exactly(tmp_path):
     def loader():
         return DataLoader(
@@ -169,6 +171,7 @@ def test_persistent_workers_resume_exactly(tmp_path):
     assert_same_end(resumed, whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cut", "every"), [(8, 1), (9, "1 epoch"), (16, 1), (17, "1 epoch")])
 def test_persistent_workers_resume_exactly_at_the_border_of_an_epoch(tmp_path, cut, every):
     def loaders():
