@@ -335,6 +335,7 @@ def make_row(name, row):
     return kind(**ARGUMENTS[row]()) if row in ARGUMENTS else kind()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "row"), ROWS)
 def test_a_row_trains_and_continues_from_a_checkpoint(name, row, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

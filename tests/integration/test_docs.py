@@ -33,6 +33,8 @@ from hookloop import HookloopError, Trainer
 from hookloop.config.build import build
 from hookloop.config.load import load
 
+pytestmark = pytest.mark.slow  # Every page trains.
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROJECT = ROOT / "tests" / "docs_project"

@@ -11,6 +11,8 @@ from click.testing import CliRunner
 
 from hookloop.cli.main import cli
 
+pytestmark = pytest.mark.slow  # Every example trains.
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

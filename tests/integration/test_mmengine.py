@@ -20,6 +20,8 @@ from hookloop.data.randomness import seed_all
 from hookloop.dialects.mmengine.runner.checkpoint import Held, read_checkpoint
 from hookloop.errors import CheckpointError
 
+pytestmark = pytest.mark.slow  # Whole trainings, compared with recorded ones.
+
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 RECORD = json.loads((FIXTURES / "mmengine.json").read_text())
 CHECKPOINT = FIXTURES / "mmengine_epoch_2.pth"

@@ -274,6 +274,7 @@ def train_on(directory, batches, **options):
     ).train
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_the_data_an_iteration_makes_fewer_calls_than_by_hand(kind, tmp_path):
     make = KINDS[kind]

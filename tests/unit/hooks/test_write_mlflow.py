@@ -5,6 +5,8 @@ from tests.tiny import make_classifier
 from hookloop import Hook
 from hookloop.hooks import SaveCheckpoint, WriteMLflow
 
+pytestmark = pytest.mark.slow  # It creates databases.
+
 
 def test_a_run_and_its_resume_are_one_mlflow_run(tmp_path):
     def train(**options):

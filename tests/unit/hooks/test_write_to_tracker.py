@@ -20,6 +20,8 @@ from hookloop.hooks import (
     WriteWandb,
 )
 
+pytestmark = pytest.mark.slow  # It starts services and databases.
+
 NAMES = ("train/loss", "train_epoch/loss", "val/loss", "val/accuracy", "quality", "lr")
 ROOT = Path(__file__).parents[3]
 

@@ -167,6 +167,8 @@ def test_if_the_place_elsewhere_is_gone_it_is_an_error_and_no_new_beginning(tmp_
 def test_if_the_place_elsewhere_is_damaged_those_beside_the_run_are_taken(tmp_path, caplog):
     hooks = {"here": SaveCheckpoint(), "there": SaveCheckpoint(directory=tmp_path / "disk")}
     make_trainer(hooks=hooks, run_dir=tmp_path / "run", max_epochs=2).train()
+    # Either store may have been the last to finish; here it is the one elsewhere.
+    (tmp_path / "run" / "last_checkpoint").write_text(f"{tmp_path}/disk/run/epoch_2.pth\n")
     shutil.rmtree(tmp_path / "disk")
     caplog.set_level(logging.WARNING)
     start = Start(tmp_path / "run", resume=True)

@@ -5,6 +5,8 @@ from hookloop.errors import HookError
 from hookloop.writers.mlflow import MLflow, check_uri
 from hookloop.writers.records import Config, Image, Scalars, Table, Text
 
+pytestmark = pytest.mark.slow  # It creates databases.
+
 
 def open_writer(directory, **options):
     return MLflow(f"file:{directory}", "digits", **options)
