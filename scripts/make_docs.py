@@ -171,6 +171,8 @@ def _parameters(kind: type[Hook], described: str) -> str:
     meanings = dict(zip(entries[::2], entries[1::2], strict=True))
     rows = []
     for name, parameter in given.items():
+        if name not in meanings:
+            raise SystemExit(f"{kind.__name__}: describe the parameter '{name}' under 'Args:'.")
         text = " ".join(meanings[name].split()).replace("``", "`").replace("|", "\\|")
         default = parameter.default
         shown = "required" if default is inspect.Parameter.empty else f"`{default!r}`"

@@ -179,7 +179,6 @@ HOOKS = {
     "ActOnPlateau": "ReduceLROnPlateauCallback OnPlateau",
     "VisualizePredictions": "Visualizer ImageLogger DetVisualizationHook",
     "ExportModel": "ONNXExport ExportCallback",
-    "FunctionHook": "LambdaCallback",
 }
 """Our hooks, with the names that others use."""
 
@@ -330,7 +329,7 @@ RUN = {
 """What a hook finds in a run, with the names that others use."""
 
 NAMES = {
-    "Hook": "Callback TrainerCallback AbstractHook HookBase BaseHook ClassyHook",
+    "Hook": ("Callback TrainerCallback LambdaCallback AbstractHook HookBase BaseHook ClassyHook"),
     "Trainer": "Engine Runner Learner MainLoop Fabric Accelerator TrainingLoop",
 }
 """What is imported from hookloop itself, with the names that others use."""

@@ -23,8 +23,7 @@ def test_no_name_is_given_twice_in_an_entry(name):
 
 
 def test_the_tables_name_only_what_exists():
-    # FunctionHook is what `@trainer.on` makes: it has no name in a config.
-    assert set(peers.HOOKS) - {"FunctionHook"} <= set(hooks.__all__)
+    assert set(peers.HOOKS) <= set(hooks.__all__)
     assert set(peers.ARGUMENTS) <= set(inspect.signature(Trainer).parameters)
     assert set(peers.POINTS) <= {point.name for point in POINTS}
     assert all(hasattr(torch.optim.lr_scheduler, name) for name in peers.SCHEDULES)

@@ -65,16 +65,3 @@ class Schedule:
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go to a position; the curve stays as it was built, so a longer run has a longer one."""
         self._state.load_state_dict(state)
-
-
-def named_schedules(
-    schedule: Schedule | LRScheduler | Mapping[str, Schedule | LRScheduler] | None,
-) -> dict[str, Schedule]:
-    """Bring every way of giving schedules to one: by name, each with its interval."""
-    if schedule is None:
-        return {}
-    by_name = schedule if isinstance(schedule, Mapping) else {"default": schedule}
-    return {
-        str(name): one if isinstance(one, Schedule) else Schedule(one)
-        for name, one in by_name.items()
-    }

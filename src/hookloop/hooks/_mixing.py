@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.core.hook import Hook, Priority, moment_of
+from hookloop.core.hook import Hook, Priority
 from hookloop.data.batch import size_of
 from hookloop.data.description import describe
 from hookloop.errors import HookError
+from hookloop.hooks._intervals import moment_of
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run

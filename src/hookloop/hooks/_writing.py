@@ -11,10 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from hookloop.core.checks import matches
-from hookloop.core.hook import Hook, Priority, interval_of, limit
+from hookloop.core.hook import Hook, Priority, limit
 from hookloop.core.plan import Disabled
 from hookloop.errors import HookError
 from hookloop.every import Every
+from hookloop.hooks._intervals import interval_of
 from hookloop.metrics.store import EPOCH_STREAM, stream_of
 from hookloop.writers.background import Background
 from hookloop.writers.base import Report, Writer, warn_of_failure

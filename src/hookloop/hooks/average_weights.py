@@ -7,8 +7,9 @@ from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop.checkpoint.shape import Named, check_state, is_count, is_tensor
-from hookloop.core.hook import Hook, Priority, moment_of
+from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
+from hookloop.hooks._intervals import moment_of
 from hookloop.hooks._second_weights import SecondWeights
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from torch.nn import Parameter
 
-from hookloop.core.hook import Hook, moment_of
+from hookloop.core.hook import Hook
 from hookloop.errors import HookError, nearest
+from hookloop.hooks._intervals import moment_of
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run

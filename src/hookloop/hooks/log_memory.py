@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook, interval_of
+from hookloop.core.hook import Hook
 from hookloop.errors import HookError
 from hookloop.every import Every
+from hookloop.hooks._intervals import interval_of
 from hookloop.parallel.memory import device_memory, host_memory, memory_summary
 from hookloop.runs.layout import write_text
 

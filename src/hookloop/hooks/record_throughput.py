@@ -5,8 +5,9 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook, Priority, interval_of
+from hookloop.core.hook import Hook, Priority
 from hookloop.every import Every
+from hookloop.hooks._intervals import interval_of
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run

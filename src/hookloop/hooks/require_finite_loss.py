@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from hookloop.core.hook import Hook, Priority, interval_of
+from hookloop.core.hook import Hook, Priority
 from hookloop.every import Every
+from hookloop.hooks._intervals import interval_of
 from hookloop.hooks._many_tensors import norms_of
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop.checkpoint.shape import check_state, is_flag
-from hookloop.core.hook import moment_of
 from hookloop.errors import HookError
+from hookloop.hooks._intervals import moment_of
 from hookloop.hooks._watch_metric import WatchMetric
 
 if TYPE_CHECKING:

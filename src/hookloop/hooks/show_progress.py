@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO, cast
 
-from hookloop.core.hook import Hook, Priority, interval_of, limit
+from hookloop.core.hook import Hook, Priority, limit
 from hookloop.every import Every
 from hookloop.hooks._displays import Display, Lines, choose_display
+from hookloop.hooks._intervals import interval_of
 from hookloop.hooks._wording import (
     drop_train_prefix,
     format_count,

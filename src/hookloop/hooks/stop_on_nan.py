@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from torch import Tensor
 
-from hookloop.core.hook import Hook, interval_of
+from hookloop.core.hook import Hook
 from hookloop.data.portable import named_tensors, write_portable
 from hookloop.errors import HookError
 from hookloop.every import Every
+from hookloop.hooks._intervals import interval_of
 from hookloop.hooks._many_tensors import norms_of
 from hookloop.metrics.finite import FiniteCheck
 

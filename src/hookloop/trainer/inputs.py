@@ -8,7 +8,9 @@ from numbers import Integral
 
 import torch
 from torch.optim import LBFGS, Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
+from hookloop.core.lr_schedule import Schedule
 from hookloop.core.progress import Progress
 from hookloop.core.run import Run
 from hookloop.core.update import Update
@@ -63,6 +65,19 @@ def named_optimizers(
                 "model.parameters() of the model that is trained."
             )
     return by_name
+
+
+def named_schedules(
+    schedule: Schedule | LRScheduler | Mapping[str, Schedule | LRScheduler] | None,
+) -> dict[str, Schedule]:
+    """Bring every way of giving schedules to one: by name, each with its interval."""
+    if schedule is None:
+        return {}
+    by_name = schedule if isinstance(schedule, Mapping) else {"default": schedule}
+    return {
+        str(name): one if isinstance(one, Schedule) else Schedule(one)
+        for name, one in by_name.items()
+    }
 
 
 def whole(name: str, value: object) -> int:

@@ -18,7 +18,7 @@ from hookloop.checkpoint.weights import Pretrained
 from hookloop.core.evaluation import Validation
 from hookloop.core.hook import FunctionHook, Hook, Priority
 from hookloop.core.loop import Loop
-from hookloop.core.lr_schedule import Schedule, named_schedules
+from hookloop.core.lr_schedule import Schedule
 from hookloop.core.plan import Plan
 from hookloop.core.points import Point, PointTable
 from hookloop.core.run import Outcome, Run
@@ -44,6 +44,7 @@ from hookloop.trainer.inputs import (
     check_updates,
     make_progress,
     named_optimizers,
+    named_schedules,
     place_model,
     set_limits,
     whole,

@@ -10,10 +10,8 @@ from hookloop.core.hook import (
     FunctionHook,
     acts_at,
     interval_at,
-    interval_of,
     kind_of,
     method_of,
-    moment_of,
     priority_of,
     snake_case,
 )
@@ -152,22 +150,6 @@ def test_time_does_not_limit_a_point_without_a_clock():
 
     assert interval_at(Once(), MountPoints.before_run) is None
     assert interval_at(Once(), Point("before_run")) is None
-
-
-def test_an_interval_within_epochs_is_read():
-    assert interval_of(Sample(), 50) == Every.parse("50 iters")
-    assert interval_of(Sample(), "2 minutes").unit == "seconds"
-    for wrong in ("1 epoch", "often", 0):
-        with pytest.raises(HookError, match="^Sample: "):
-            interval_of(Sample(), wrong)
-
-
-def test_a_moment_of_a_run_is_read():
-    assert moment_of(Sample(), "begin", 0).count == 0
-    assert moment_of(Sample(), "begin", "2 epochs") == Every.parse("2 epochs")
-    for wrong in ("5 minutes", "soon", -1):
-        with pytest.raises(HookError, match="^Sample: begin"):
-            moment_of(Sample(), "begin", wrong)
 
 
 def test_a_function_is_a_hook_at_one_point():

@@ -5,7 +5,6 @@ import torch
 from tests.tiny import make_data, make_model, make_trainer, record
 
 from hookloop import Schedule
-from hookloop.core.lr_schedule import named_schedules
 from hookloop.errors import ModelError
 from hookloop.hooks import StepSchedules
 
@@ -107,12 +106,3 @@ def test_a_schedule_continues_from_its_state_with_the_shape_that_it_has_now():
     second.load_state_dict(first.state_dict())
     second.scheduler.optimizer.load_state_dict(first.scheduler.optimizer.state_dict())
     assert stepped(second, [3]) == stepped(first, [3]) == [0.125]
-
-
-def test_schedules_are_given_alone_or_by_name_with_or_without_an_interval():
-    assert named_schedules(None) == {}
-    scheduler, schedule = exponential(), Schedule(exponential(), "1 epoch")
-    alone = named_schedules(scheduler)
-    assert list(alone) == ["default"] and alone["default"].scheduler is scheduler
-    both = named_schedules({"generator": schedule, "critic": scheduler})
-    assert both["generator"] is schedule and both["critic"].every.unit == "iters"

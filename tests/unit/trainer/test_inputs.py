@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.tiny import make_data, make_model, make_trainer
 
-from hookloop import Hook, HookloopError
+from hookloop import Hook, HookloopError, Schedule
 from hookloop.core.progress import Progress
 from hookloop.data.source import Source
 from hookloop.errors import CheckpointError, DataError, HookError, ModelError
@@ -15,6 +15,7 @@ from hookloop.hooks import StepSchedules, StopAfter, StopOnNaN, StopOnPlateau
 from hookloop.trainer.inputs import (
     make_progress,
     named_optimizers,
+    named_schedules,
     produced_names,
     set_limits,
 )
@@ -241,3 +242,14 @@ def test_every_name_that_is_announced_is_written():
     streams = {"val": trainer.run.val_data}
     names = produced_names(trainer._loop.updates, trainer._loop.evaluation.metrics, streams)
     assert names | _epoch_means(names) == set(trainer.run.metrics.names())
+
+
+def test_schedules_are_given_alone_or_by_name_with_or_without_an_interval():
+    assert named_schedules(None) == {}
+    optimizer = torch.optim.SGD(make_model().parameters(), lr=0.1)
+    scheduler, other = (torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5) for _ in range(2))
+    schedule = Schedule(other, "1 epoch")
+    alone = named_schedules(scheduler)
+    assert list(alone) == ["default"] and alone["default"].scheduler is scheduler
+    both = named_schedules({"generator": schedule, "critic": scheduler})
+    assert both["generator"] is schedule and both["critic"].every.unit == "iters"
