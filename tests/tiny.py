@@ -111,3 +111,18 @@ def record(
 
     kind = type("Note", (Hook,), {point: at(point) for point in points})
     return kind(), calls
+
+
+class Negate(Hook):
+    """Replaces the batch at a point, not what is in it."""
+
+    def __init__(self, point: str) -> None:
+        setattr(self, point, self.replace)
+
+    def replace(self, run: Run) -> None:
+        run.batch = [-run.batch[0], run.batch[1]]
+
+
+def negated(batches: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> list[object]:
+    """The batches that `Negate` makes."""
+    return [(-inputs, targets) for inputs, targets in batches]

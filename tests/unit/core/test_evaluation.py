@@ -2,7 +2,16 @@
 
 import pytest
 import torch
-from tests.tiny import Record, make_classifier, make_data, make_model, make_trainer, record
+from tests.tiny import (
+    Negate,
+    Record,
+    make_classifier,
+    make_data,
+    make_model,
+    make_trainer,
+    negated,
+    record,
+)
 from torch.nn import functional
 
 from hookloop.core.evaluation import Validation
@@ -19,20 +28,6 @@ def samples(count=20):
     generator = torch.Generator().manual_seed(3)
     inputs = torch.randn(count, 4, generator=generator)
     return inputs, inputs.sum(1, keepdim=True) + torch.randn(count, 1, generator=generator)
-
-
-class Negate(Hook):
-    """Replaces the batch, not what is in it."""
-
-    def __init__(self, point):
-        setattr(self, point, self.replace)
-
-    def replace(self, run):
-        run.batch = [-run.batch[0], run.batch[1]]
-
-
-def negated(batches):
-    return [(-inputs, targets) for inputs, targets in batches]
 
 
 def notes_of(work):

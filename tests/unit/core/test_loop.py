@@ -1,6 +1,15 @@
 import pytest
 import torch
-from tests.tiny import Record, assert_same_bits, make_data, make_model, make_trainer, record
+from tests.tiny import (
+    Negate,
+    Record,
+    assert_same_bits,
+    make_data,
+    make_model,
+    make_trainer,
+    negated,
+    record,
+)
 from torch.nn import functional
 
 from hookloop.core.hook import Hook
@@ -174,20 +183,6 @@ def test_a_stop_before_the_first_batch_of_an_epoch_trains_nothing():
     outcome = trainer.train()
     assert (outcome.status, outcome.reason) == ("stopped", "enough")
     assert trainer.run.progress.iter == 0
-
-
-class Negate(Hook):
-    """Replaces the batch, not what is in it."""
-
-    def __init__(self, point):
-        setattr(self, point, self.replace)
-
-    def replace(self, run):
-        run.batch = [-run.batch[0], run.batch[1]]
-
-
-def negated(batches):
-    return [(-inputs, targets) for inputs, targets in batches]
 
 
 @pytest.mark.parametrize("own_loop", [False, True])

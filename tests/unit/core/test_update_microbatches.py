@@ -5,11 +5,19 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record, weights
+from tests.tiny import (
+    Negate,
+    assert_same_bits,
+    make_data,
+    make_model,
+    make_trainer,
+    negated,
+    record,
+    weights,
+)
 from torch import nn
 from torch.nn import functional
 
-from hookloop.core.hook import Hook
 from hookloop.core.update import Update
 from hookloop.errors import ModelError
 
@@ -281,20 +289,6 @@ def test_an_update_of_ones_own_records_the_whole_batch():
 
 
 # --- batches that hooks replace ----------------------------------------------------------------
-
-
-class Negate(Hook):
-    """Replaces the batch, not what is in it."""
-
-    def __init__(self, point):
-        setattr(self, point, self.replace)
-
-    def replace(self, run):
-        run.batch = [-run.batch[0], run.batch[1]]
-
-
-def negated(batches):
-    return [(-inputs, targets) for inputs, targets in batches]
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])
