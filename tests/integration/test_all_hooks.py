@@ -117,7 +117,7 @@ def test_there_are_far_more_than_25_hooks(trained):
 
 
 def test_no_hook_and_no_writer_was_switched_off(trained):
-    given = {hook.name for hook in trained._hooks}
+    given = {hook.name for hook in trained._planner.hooks}
     assert {hook.name for hook in trained.run.hooks} == given
     log = (trained.run.dir / "run.log").read_text(encoding="utf-8")
     assert "switched off" not in log  # Nor was a writer.
