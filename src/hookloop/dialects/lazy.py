@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from hookloop.lazy import load_name
+
 
 def load(path: str) -> Any:  # noqa: ANN401 - whatever the path leads to
     """Import the object at a path ``module:name``.
@@ -36,9 +38,6 @@ def lazy_names(
     def get(name: str) -> object:
         if name not in modules:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        value = getattr(import_module(modules[name]), name)
-        # Python calls this function only for missing names, so the next access is direct.
-        setattr(sys.modules[package], name, value)
-        return value
+        return load_name(vars(sys.modules[package]), modules[name], name)
 
     return get, lambda: list(offered)
