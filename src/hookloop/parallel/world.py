@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -14,37 +15,82 @@ from hookloop.errors import HookloopError
 class World:
     """The rank of a process and the number of processes of a run.
 
+    Attributes:
+        rank: The number of this process, from 0.
+        size: How many processes train together.
+        local_rank: The number of this process on its node.
+        local_size: How many of them are on this node.
+        node: The number of the node.
+        restart: How often the launcher has started all of them again.
+
     >>> World().is_main
     True
     """
 
     rank: int = 0
     size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+    node: int = 0
+    restart: int = 0
 
     @property
     def is_main(self) -> bool:
         """Whether this process writes files and messages."""
         return self.rank == 0
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether the run has a single process."""
+        return self.size == 1
+
     @classmethod
-    def from_environment(cls) -> World:
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> World:
         """Read what a launcher such as torchrun has set."""
-        world = cls(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
-        # Otherwise each process would train the whole run, all into the same directory.
-        if world.size > 1:
+        if "RANK" not in environment and "WORLD_SIZE" not in environment:
+            return cls()
+        read = _Variables(environment)
+        rank, size = read.number("RANK"), read.number("WORLD_SIZE")
+        if not 0 <= rank < size:
+            raise HookloopError(f"RANK={rank} does not fit WORLD_SIZE={size}: ranks begin at 0.")
+        return cls(
+            rank,
+            size,
+            read.number("LOCAL_RANK", rank),
+            read.number("LOCAL_WORLD_SIZE", size),
+            read.number("GROUP_RANK", 0),
+            read.number("TORCHELASTIC_RESTART_COUNT", 0),
+        )
+
+
+@dataclass(frozen=True)
+class _Variables:
+    """Whole numbers in environment variables."""
+
+    environment: Mapping[str, str]
+
+    def number(self, name: str, default: int | None = None) -> int:
+        text = self.environment.get(name)
+        if text is None and default is not None:
+            return default
+        if text is None:
             raise HookloopError(
-                f"WORLD_SIZE is {world.size}, but this version trains in one process: "
-                "start it without the launcher."
+                f"The launcher has set {'RANK' if name == 'WORLD_SIZE' else 'WORLD_SIZE'} but not "
+                f"{name}: start the processes with torchrun, or with hookloop train --ranks."
             )
-        return world
+        try:
+            return int(text)
+        except ValueError as error:
+            raise HookloopError(f"{name}={text!r} must be a whole number.") from error
 
 
-def choose_device(wanted: str | torch.device) -> torch.device:
-    """Return a device; ``"auto"`` is the best one available.
+def choose_device(wanted: str | torch.device, world: World | None = None) -> torch.device:
+    """Return a device; ``"auto"`` is the best one available, for each rank its own.
 
     >>> choose_device("cpu")
     device(type='cpu')
     """
+    world = world or World()
     if wanted != "auto":
         try:
             device = torch.device(wanted)
@@ -60,9 +106,32 @@ def choose_device(wanted: str | torch.device) -> torch.device:
                 "or install a build of torch for CUDA and its driver.",
                 argument="device",
             )
-        return device
+        if device.type == "cuda" and ":" in str(device) and world.local_size > 1:
+            raise HookloopError(
+                f"device={str(wanted)!r} would put all {world.local_size} ranks of a node on one "
+                "GPU: write 'auto', and each rank takes its own.",
+                argument="device",
+            )
+        return _of_rank(device, world) if device.type == "cuda" else device
     if torch.cuda.is_available():
-        return torch.device("cuda", torch.cuda.current_device())
-    if torch.backends.mps.is_available():
+        return _of_rank(torch.device("cuda"), world)
+    if torch.backends.mps.is_available() and world.is_alone:
         return torch.device("mps")
     return torch.device("cpu")
+
+
+def _of_rank(device: torch.device, world: World) -> torch.device:
+    """Return the GPU of this rank."""
+    if world.is_alone:
+        return (
+            device
+            if device.index is not None
+            else torch.device("cuda", torch.cuda.current_device())
+        )
+    if world.local_rank >= torch.cuda.device_count():
+        raise HookloopError(
+            f"LOCAL_RANK is {world.local_rank}, but there are {torch.cuda.device_count()} GPUs on "
+            "this node: start at most one rank for each GPU.",
+            argument="device",
+        )
+    return torch.device("cuda", world.local_rank)

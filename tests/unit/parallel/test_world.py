@@ -22,11 +22,44 @@ def test_a_launcher_of_one_process_is_accepted(monkeypatch):
     assert World.from_environment() == World(0, 1)
 
 
-def test_a_launcher_of_several_processes_is_rejected(monkeypatch):
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    with pytest.raises(HookloopError, match="WORLD_SIZE is 4, but this version trains in one"):
-        World.from_environment()
+def test_the_variables_of_torchrun_are_read():
+    variables = {
+        "RANK": "5",
+        "WORLD_SIZE": "8",
+        "LOCAL_RANK": "1",
+        "LOCAL_WORLD_SIZE": "4",
+        "GROUP_RANK": "1",
+        "TORCHELASTIC_RESTART_COUNT": "2",
+    }
+    world = World.from_environment(variables)
+    assert world == World(5, 8, local_rank=1, local_size=4, node=1, restart=2)
+    assert not world.is_main and not world.is_alone
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"RANK": "1"}, "has set RANK but not WORLD_SIZE"),
+        ({"WORLD_SIZE": "2"}, "has set WORLD_SIZE but not RANK"),
+        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK=2 does not fit WORLD_SIZE=2"),
+        ({"RANK": "one", "WORLD_SIZE": "2"}, "RANK='one' must be a whole number"),
+    ],
+)
+def test_variables_that_do_not_fit_are_rejected(variables, message):
+    with pytest.raises(HookloopError, match=message):
+        World.from_environment(variables)
+
+
+def test_each_rank_takes_its_own_gpu(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    world = World(3, 4, local_rank=1, local_size=2, node=1)
+    assert choose_device("auto", world) == torch.device("cuda", 1)
+    assert choose_device("cuda", world) == torch.device("cuda", 1)
+    with pytest.raises(HookloopError, match="all 2 ranks of a node on one GPU"):
+        choose_device("cuda:0", world)
+    with pytest.raises(HookloopError, match="LOCAL_RANK is 2, but there are 2 GPUs"):
+        choose_device("auto", World(2, 4, local_rank=2, local_size=4))
 
 
 @pytest.mark.parametrize("wanted", ["cpu", torch.device("cpu"), "meta"])

@@ -1,0 +1,79 @@
+"""The last word of a rank that fails, for the others, whose collectives then break without one."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from hookloop.errors import HookloopError
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
+
+    from hookloop.parallel.world import World
+
+_KEY = "hookloop/failed"
+_HEARD = "hookloop/heard"
+_SEPARATOR = "\n--\n"
+
+
+class PeerFailed(HookloopError):
+    """Another rank of the run failed, so that this one cannot continue."""
+
+
+class LastWord:
+    """Says why this rank fails, and finds out why another one did.
+
+    Args:
+        world: The rank of this process and the number of all.
+        store: Where all ranks can read and write.
+        patience: Seconds to wait for the word of another rank.
+    """
+
+    def __init__(self, world: World, store: Store, patience: float = 3.0) -> None:
+        self._world = world
+        self._store = store
+        self._patience = timedelta(seconds=patience)
+
+    def say(self, error: BaseException, iteration: int) -> None:
+        """Leave the reason, unless another rank has failed before."""
+        what = "".join(traceback.format_exception_only(error)).strip()
+        word = f"rank {self._world.rank} failed in iteration {iteration}: {what}"
+        trace = "".join(traceback.format_exception(error))
+        # Otherwise the store is gone, with whoever kept it, and nobody can be told.
+        with suppress(RuntimeError):
+            self._store.compare_set(_KEY, "", word + _SEPARATOR + trace)
+            self._store.add(_HEARD, 1)
+
+    def of_another(self, error: BaseException) -> str | None:
+        """Return what another rank said, if an error here is what its end looks like."""
+        if not _may_come_from_another(error):
+            return None
+        try:
+            self._store.wait([_KEY], self._patience)
+            word = self._store.get(_KEY).decode()
+            self._store.add(_HEARD, 1)
+        except RuntimeError:  # Nobody said anything, or the store is gone.
+            return None
+        return None if word.startswith(f"rank {self._world.rank} ") else word
+
+    def linger(self) -> None:
+        """Wait until the others have heard why the run ends, if the store ends with this process.
+
+        torchrun keeps the store in its own process, so nobody needs to wait there.
+        """
+        if not self._world.is_main or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+            return
+        end = time.monotonic() + self._patience.total_seconds()
+        with suppress(RuntimeError):
+            while self._store.add(_HEARD, 0) < self._world.size and time.monotonic() < end:
+                time.sleep(0.02)
+
+
+def _may_come_from_another(error: BaseException) -> bool:
+    # gloo's errors are RuntimeErrors, those of NCCL have a class of their own below it.
+    return isinstance(error, RuntimeError)

@@ -1,0 +1,213 @@
+"""The connection of a process to the other ranks of its run.
+
+Everything that ranks tell each other passes through here, except for gradients and shards, which
+are torch's own business. A process that trains alone has a connection too, to nobody: each call
+returns at once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+from hookloop.errors import HookloopError
+from hookloop.parallel.failure import LastWord
+from hookloop.parallel.world import World
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Store
+    from torch.distributed import ProcessGroup
+
+Value = TypeVar("Value")
+Reduction = Literal["sum", "mean", "max", "min"]
+
+TIMEOUT = 300.0
+"""Seconds for which a rank may keep the others waiting."""
+
+_log = logging.getLogger("hookloop")
+
+
+class Ranks:
+    """The connection to the other ranks.
+
+    Args:
+        world: The rank of this process and the number of all.
+        timeout: Seconds for which one rank may keep the others waiting.
+
+    >>> alone = Ranks(World())
+    >>> alone.gather("a"), alone.share(7), alone.reduce(3.0, "sum")
+    (['a'], 7, 3.0)
+    """
+
+    def __init__(self, world: World, timeout: float = TIMEOUT) -> None:
+        self.world = world
+        self.timeout = timeout
+        self.is_broken = False
+        self._own_group: ProcessGroup | None = None
+        self._is_ours = False
+        self._last_word: LastWord | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are other ranks, and they are connected."""
+        return self._own_group is not None
+
+    def open(self, device: torch.device) -> None:
+        """Connect the ranks, once; a single process has nothing to do.
+
+        Args:
+            device: Where the model is, which decides how tensors travel.
+        """
+        if self.world.is_alone or self.is_open:
+            return
+        import torch.distributed as dist
+        from torch.distributed.rendezvous import rendezvous
+
+        if not dist.is_initialized():  # Otherwise whoever started this process has done it.
+            store, rank, size = next(iter(rendezvous("env://", timeout=self._wait)))
+            backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+            dist.init_process_group(
+                backend, store=store, rank=rank, world_size=size, timeout=self._wait
+            )
+            self._is_ours = True
+            atexit.register(self.close)
+        # Messages of ours have a group of their own: in that of the gradients they could be
+        # mistaken for these.
+        self._own_group = dist.new_group(backend="gloo", timeout=self._wait)
+        self._last_word = LastWord(self.world, _store())
+
+    @property
+    def _wait(self) -> timedelta:
+        return timedelta(seconds=self.timeout)
+
+    def close(self) -> None:
+        """Leave the others, in order or after a failure."""
+        atexit.unregister(self.close)
+        group, self._own_group = self._own_group, None
+        if group is None:
+            return
+        import torch.distributed as dist
+
+        if self._is_ours and dist.is_initialized():
+            dist.destroy_process_group()
+
+    def break_off(self, error: BaseException, iteration: int) -> None:
+        """Leave the others because this rank has failed: they learn why, and stop waiting."""
+        self.is_broken = True
+        if self._last_word is not None:
+            self._last_word.say(error, iteration)
+        # What others wait for in a collective fails as soon as the connection is closed.
+        with suppress(RuntimeError):
+            self.close()
+
+    def failure_of_another(self, error: BaseException) -> str | None:
+        """Return why another rank failed, if that is the cause of an error here."""
+        return self._last_word.of_another(error) if self._last_word is not None else None
+
+    def linger(self) -> None:
+        """After a failure: stay until the others know why, if they need this process for that."""
+        if self._last_word is not None:
+            self._last_word.linger()
+
+    # --- what ranks tell each other ---------------------------------------------------------
+
+    def gather(self, value: Value) -> list[Value]:
+        """Return the values of all ranks, in their order, on every rank."""
+        if self.world.is_alone:
+            return [value]
+        import torch.distributed as dist
+
+        values: list[Value | None] = [None] * self.world.size
+        dist.all_gather_object(values, value, group=self._group())
+        return cast("list[Value]", values)
+
+    def share(self, value: Value) -> Value:
+        """Return the value of the first rank on every rank."""
+        if self.world.is_alone:
+            return value
+        import torch.distributed as dist
+
+        values = [value]
+        dist.broadcast_object_list(values, src=0, group=self._group())
+        return values[0]
+
+    def largest(self, numbers: Sequence[int]) -> list[int]:
+        """Return the largest of each number over all ranks."""
+        if self.world.is_alone:
+            return list(numbers)
+        import torch.distributed as dist
+
+        tensor = torch.tensor(numbers, dtype=torch.int64)
+        dist.all_reduce(tensor, op=dist.ReduceOp.MAX, group=self._group())
+        return cast("list[int]", tensor.tolist())
+
+    def sums(self, numbers: Sequence[float]) -> list[float]:
+        """Return the sum of each number over all ranks, in double precision."""
+        if self.world.is_alone:
+            return list(numbers)
+        import torch.distributed as dist
+
+        tensor = torch.tensor(numbers, dtype=torch.float64)
+        dist.all_reduce(tensor, group=self._group())
+        return cast("list[float]", tensor.tolist())
+
+    def reduce(self, value: Value, how: Reduction = "mean") -> Value:
+        """Return the sum, mean, largest or smallest of a number or tensor over all ranks."""
+        if how not in ("sum", "mean", "max", "min"):
+            raise HookloopError(f"reduce: {how!r} must be one of 'sum', 'mean', 'max', 'min'.")
+        if self.world.is_alone:
+            return value
+        import torch.distributed as dist
+
+        operations = {"max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN}
+        operation = operations.get(how, dist.ReduceOp.SUM)
+        if isinstance(value, Tensor):
+            tensor = value.detach().cpu()
+            tensor = tensor.clone() if tensor is value or how != "mean" else tensor
+            tensor = tensor.double() if how == "mean" and not tensor.is_complex() else tensor
+        else:
+            tensor = torch.tensor(value, dtype=torch.float64)
+        dist.all_reduce(tensor, op=operation, group=self._group())
+        if how == "mean":
+            tensor = tensor / self.world.size
+        if not isinstance(value, Tensor):
+            number = tensor.item()
+            is_whole = isinstance(value, int) and how != "mean"
+            return cast("Value", int(number) if is_whole else number)
+        kind = value.dtype if how != "mean" or value.is_floating_point() else torch.float64
+        return cast("Value", tensor.to(value.device, kind))
+
+    def copy_from_first(self, tensors: Sequence[Tensor]) -> None:
+        """Make tensors, in place, those of the first rank."""
+        if self.world.is_alone:
+            return
+        import torch.distributed as dist
+
+        with torch.no_grad():
+            for tensor in tensors:
+                dist.broadcast(tensor.detach(), src=0)
+
+    def _group(self) -> ProcessGroup:
+        if self._own_group is None:
+            state = "has been closed" if self.is_broken else "is not open yet"
+            raise HookloopError(
+                f"The connection to the other ranks {state}: hooks can use run.gather() and "
+                "run.reduce() from before_run until the end of the run, unless it failed."
+            )
+        return self._own_group
+
+
+def _store() -> Store:
+    """Return the store in which ranks leave words for each other."""
+    from torch.distributed import distributed_c10d
+
+    # A private name of torch's: there is no public way to the store of a group that somebody else,
+    # such as Ray, has made.
+    return distributed_c10d._get_default_store()
