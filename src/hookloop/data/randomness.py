@@ -20,6 +20,16 @@ def seed_all(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def seed_rank(rank: int) -> None:
+    """Give the generators of a rank other numbers than those of the others.
+
+    They follow from the state of torch's generator, which has to be the same on all ranks, and
+    from the rank. The first rank keeps the numbers of a single process.
+    """
+    if rank:
+        seed_all(derive_key([torch.get_rng_state()], rank) % 2**63)
+
+
 class Randomness:
     """The state of the process's generators at one moment, and of some generators of a loader.
 

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from hookloop.errors import HookloopError
-from hookloop.parallel.failure import LastWord
+from hookloop.parallel.failure import LastWord, PeerFailed
+from hookloop.parallel.settings import TIMEOUT
 from hookloop.parallel.world import World
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 Reduction = Literal["sum", "mean", "max", "min"]
-
-TIMEOUT = 300.0
-"""Seconds for which a rank may keep the others waiting."""
 
 _log = logging.getLogger("hookloop")
 
@@ -107,8 +105,8 @@ class Ranks:
         with suppress(RuntimeError):
             self.close()
 
-    def failure_of_another(self, error: BaseException) -> str | None:
-        """Return why another rank failed, if that is the cause of an error here."""
+    def failure_of_another(self, error: BaseException) -> PeerFailed | None:
+        """Return what to raise if an error here is caused by the failure of another rank."""
         return self._last_word.of_another(error) if self._last_word is not None else None
 
     def linger(self) -> None:
