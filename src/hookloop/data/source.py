@@ -11,10 +11,22 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from hookloop.data.cut import Cut, Share
 from hookloop.data.indices import PassStart
+from hookloop.data.measures import (
+    Measures,
+    has_another_size,
+    length_of,
+    list_changes,
+    measure,
+    samples_of_batches,
+    sizes_of,
+)
 from hookloop.data.randomness import Randomness
 from hookloop.data.reader import make_reader
 from hookloop.data.sample_order import OrderMonitor
+from hookloop.data.samplers import State
+from hookloop.data.shards import check_shareable, take_shard
 from hookloop.errors import DataError, caused_by
 
 Batches = Iterable[object]
@@ -47,8 +59,13 @@ class Source:
         self._side_passes: list[Source] = []
         self._passes = 0
         self._seed_samples = seed_samples
+        self.order: Randomness | None = None
+        """From where the order of the next pass is drawn; None for the process's generators."""
+        self._cut: Cut | None = None
+        self._is_shard = False
+        self._shares: list[Share] = []
         self._reader = make_reader(data, seed_samples=seed_samples)
-        self._order = OrderMonitor(data, name)
+        self._monitor = OrderMonitor(data, name)
         self._began: Randomness | None = None
         self._groups: Iterator[list[object]] | None = None
         if self.num_batches == 0:
@@ -62,7 +79,7 @@ class Source:
     @property
     def num_batches(self) -> int | None:
         """How many batches an epoch has, or None if that is unknown without reading them."""
-        return _length(self.data)
+        return length_of(self.data)
 
     @property
     def is_one_pass(self) -> bool:
@@ -99,6 +116,9 @@ class Source:
         """
         is_inside = self.position or self._samples_before
         batches = self._continue() if is_inside else self._begin()
+        if self._cut is not None:
+            yield from self._shared_groups(batches, size, self._cut)
+            return
         # The position is counted before each yield: a checkpoint is made while the group is out.
         if size == 1:  # The common case, at half the cost.
             for batch in batches:
@@ -106,6 +126,15 @@ class Source:
                 yield [batch]
         while group := list(islice(batches, size)):
             self.position += len(group)
+            yield group
+        self.finish()
+
+    def _shared_groups(
+        self, batches: Iterator[object], size: int, cut: Cut
+    ) -> Iterator[list[object]]:
+        while group := list(islice(batches, size)):
+            self.position += len(group)
+            self._shares = [cut.shares.popleft() for _ in group]
             yield group
         self.finish()
 
@@ -125,8 +154,11 @@ class Source:
     def replace(self, data: Batches) -> None:
         """Read other data from the next pass on, or at once in a training without epochs."""
         other = Source(data, self.name, seed_samples=self._seed_samples)
-        self.data, self._reader, self._passes = data, other._reader, 0
-        self._order = other._order
+        if self._cut is not None:
+            other.share_among(self._cut.rank, self._cut.size, self.order)
+            self._cut, self._is_shard = other._cut, other._is_shard
+        self.data, self._reader, self._passes = other.data, other._reader, 0
+        self._monitor = other._order
         if self._groups is not None:
             self._groups = None
             self.finish()
@@ -134,12 +166,25 @@ class Source:
 
     def _begin(self) -> Iterator[object]:
         """Start a pass at its first batch."""
+        if self.order is None:
+            return self._begin_now()
+        own = Randomness.now(gpus=False)
+        self.order.restore()
+        try:
+            batches = self._begin_now()
+            self.order = Randomness.now(gpus=False)
+        finally:
+            own.restore()
+        return batches
+
+    def _begin_now(self) -> Iterator[object]:
         generators = self._reader.generators()
-        self._began = began = Randomness.now(generators)
+        # The states of GPUs are those of one rank.
+        self._began = began = Randomness.now(generators, gpus=self.order is None)
         if self.sets_epoch_per_pass:
             self.set_epoch(self._passes)
         if self._passes:
-            self._order.warn_if_reordered()
+            self._monitor.warn_if_reordered()
         self._passes += 1
         key = began.key(self._passes)
         start = PassStart(0, 0, key, self._passes, lambda: began.restore(generators))
@@ -164,51 +209,47 @@ class Source:
 
     def state_dict(self) -> dict[str, object]:
         """Return the position in the data; the size of the state does not grow with it."""
-        self._order.warn_if_reordered()
+        self._monitor.warn_if_reordered()
+        stream = self._reader.stream_state() if self.position else None
         return {
             **self.reading_state(),
+            **({} if stream is None else {"stream": stream}),
             "position": self.position,
             "samples": self._samples_read(),
             "samples_before": self._samples_before,
             "began": self._began.state if self._began is not None else None,
             "loader": self._reader.state_dict(self.position),
             "measures": self._measures(),
-            "orders": self._order.state_dict(),
+            "orders": self._monitor.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go to a position that `state_dict` returned; warn if the data has changed."""
+        self.load_reading_state(state)
         self.position = cast("int", state["position"])
         self._samples_before = cast("int", state.get("samples_before", 0))
         measures = cast("Mapping[str, object]", state.get("measures") or {})
-        samples = cast("int | None", state.get("samples", _samples_of_batches(state, measures)))
-        if self._has_another_size(measures) and samples is not None and self.position:
+        samples = cast("int | None", state.get("samples", samples_of_batches(state, measures)))
+        is_recounted = self._reader.counts_samples and has_another_size(measures, self._measures())
+        if is_recounted and samples is not None and self.position:
             self.position, self._samples_before = 0, samples
         self._warn_of_changes(measures)
-        self._order.warn_of_changes(cast("Mapping[str, list[object]]", state.get("orders") or {}))
-        self.load_reading_state(state)
+        self._monitor.warn_of_changes(cast("Mapping[str, list[object]]", state.get("orders") or {}))
         began = cast("dict[str, object] | None", state["began"])
         self._began = Randomness(began) if began is not None else None
         if loader := cast("dict[str, object]", state["loader"]):
             self._reader.load_state_dict(loader)
+        if stream := cast("dict[str, object] | None", state.get("stream")):
+            self._reader.load_stream_state(stream)
 
-    def _measures(self) -> dict[str, object]:
-        """Return what the position in the data depends on."""
-        dataset = getattr(self.data, "dataset", None)
-        return {
-            "batches": self.num_batches,
-            "batch_size": getattr(self.data, "batch_size", None),
-            "samples": _length(dataset),
-            # Not the number of workers: samples are seeded in the same way for any number of them.
-            "loaded in workers": bool(getattr(self.data, "num_workers", 0)),
-        }
+    def _measures(self) -> Measures:
+        measures = measure(self.data)
+        if self._is_shard and self._cut is not None:
+            measures["processes"] = self._cut.size
+        return measures
 
     def _warn_of_changes(self, before: Mapping[str, object]) -> None:
-        changes = [
-            f"{name}: {before[name]} -> {value}"
-            for name, value in self._measures().items()
-            if before.get(name, value) != value
-        ]
+        changes = list_changes(before, self._measures())
         if not changes:
             return
         where = f"at batch {self.position} of it"
@@ -217,19 +258,11 @@ class Source:
         what = f"{self.name} has changed: {'; '.join(changes)}. The run continues {where}"
         _log.warning("%s, so it is not what an uninterrupted run would have read.", what)
 
-    def _has_another_size(self, measures: Mapping[str, object]) -> bool:
-        """Return whether batches have another size now, and the pass can continue by samples."""
-        now = self._measures()
-        # With another number of samples the order is another, and no position in it means anything.
-        is_same_data = measures.get("samples") == now["samples"]
-        is_another = measures.get("batch_size", now["batch_size"]) != now["batch_size"]
-        return self._reader.counts_samples and is_same_data and is_another
-
     def _samples_read(self) -> int | None:
         """Count the samples of the current pass that were read; None if only batches count."""
         if not self._reader.counts_samples:
             return None
-        size, length = _sizes(self.data)
+        size, length = sizes_of(self.data)
         return min(self._samples_before + self.position * size, length)
 
     @property
@@ -238,25 +271,85 @@ class Source:
         if not self._samples_before:
             total = self.num_batches
             return None if total is None else max(0, total - self.position)
-        size, length = _sizes(self.data)
+        size, length = sizes_of(self.data)
         left = length - (self._samples_read() or 0)
         return left // size if cast("DataLoader[object]", self.data).drop_last else -(-left // size)
 
     def reading_state(self) -> dict[str, object]:
         """Return what the next whole pass depends on, except for the process's generators."""
         generators = [generator.get_state() for generator in self._reader.generators()]
-        return {"passes": self._passes, "generators": generators}
+        state: dict[str, object] = {"passes": self._passes, "generators": generators}
+        if self.order is not None:
+            state["order"] = self.order.state
+        return state
 
     def load_reading_state(self, state: Mapping[str, object]) -> None:
         """Take back what `reading_state` returned."""
         self._passes = cast("int", state["passes"])
+        if "order" in state:
+            order = Randomness(cast("dict[str, object]", state["order"]))
+            if self._cut is None:
+                self.share_among(0, 1, order)
+            self.order = order
+        self._load_generators(state)
+
+    def _load_generators(self, state: Mapping[str, object]) -> None:
         saved = cast("list[Tensor]", state["generators"])
         for generator, generator_state in zip(self._reader.generators(), saved, strict=False):
             generator.set_state(generator_state)
 
+    def share_among(
+        self, rank: int, size: int, order: Randomness | None = None, *, is_training: bool = True
+    ) -> None:
+        """Read one rank's part of the data from now on; call it before anything is read.
+
+        Args:
+            rank: The number of the rank, from 0.
+            size: How many ranks there are.
+            order: From where all ranks draw the order of passes; by default from the generators as
+                they are now, which must then be equal on all ranks.
+            is_training: Whether each rank needs at least one sample of a full batch.
+        """
+        shard = take_shard(self.data, rank, size, self.name)
+        if size > 1:
+            check_shareable(self.data, self.name, size, is_training=is_training and shard is None)
+        if shard is not None and shard is not self.data:
+            self.data = shard
+            self._reader = make_reader(shard, seed_samples=self._seed_samples)
+        self._is_shard = shard is not None
+        self._cut = Cut(rank, size, self.name)
+        self._reader.share(self._cut, is_shard=self._is_shard)
+        self.order = order or self.order or Randomness.now(gpus=False)
+
+    def shares(self) -> list[Share] | None:
+        """Return the shares of the last group, or of the last batch of an evaluation.
+
+        None if the data is not shared.
+        """
+        return None if self._cut is None else self._shares
+
+    def order_state(self) -> dict[str, object]:
+        """Return all that orders are drawn from, so that the other ranks can draw the same."""
+        order = self.order or Randomness.now(gpus=False)
+        generators = [generator.get_state() for generator in self._reader.generators()]
+        samplers = self._reader.sampler_states()
+        return {"order": order.state, "generators": generators, "samplers": samplers}
+
+    def load_order_state(self, state: Mapping[str, object]) -> None:
+        """Take over what `order_state` returned on another rank."""
+        self.order = Randomness(cast("dict[str, object]", state["order"]))
+        self._load_generators(state)
+        self._reader.load_sampler_states(cast("State", state["samplers"]))
+
     def read(self) -> Iterator[object]:
         """Read a pass batch by batch, for an evaluation."""
-        return self._begin()
+        batches = self._begin()
+        return batches if self._cut is None else self._read_shared(batches, self._cut)
+
+    def _read_shared(self, batches: Iterator[object], cut: Cut) -> Iterator[object]:
+        for batch in batches:
+            self._shares = [cut.shares.popleft()]
+            yield batch
 
     def __iter__(self) -> Iterator[object]:
         """Read a pass for a hook: it is not counted and does not disturb the current pass."""
@@ -291,27 +384,6 @@ def _why_empty(data: object) -> str:
             f"{getattr(data, 'batch_size', '?')}, and drop_last=True drops them."
         )
     return ""
-
-
-def _length(data: object) -> int | None:
-    try:
-        return len(data) if isinstance(data, Sized) else None
-    except TypeError:  # A DataLoader over an iterable data set has __len__, but it raises.
-        return None
-
-
-def _sizes(data: object) -> tuple[int, int]:
-    """Return the samples of a batch, and of a pass, of a loader with one of torch's samplers."""
-    loader = cast("DataLoader[object]", data)
-    return cast("int", loader.batch_size), len(cast("Sized", loader.sampler))
-
-
-def _samples_of_batches(state: Mapping[str, object], measures: Mapping[str, object]) -> int | None:
-    """Return the position in samples of a checkpoint that counts batches, as version 0.2 did."""
-    position, size, length = state["position"], measures.get("batch_size"), measures.get("samples")
-    if not (isinstance(position, int) and isinstance(size, int) and isinstance(length, int)):
-        return None
-    return min(position * size, length)
 
 
 def open_streams(
