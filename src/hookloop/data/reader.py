@@ -286,6 +286,8 @@ class LoaderReader:
             self._indices.seeds = True
             seeded = SeededSamples if self._loader.num_workers else SeededInProcess
             changes["dataset"] = seeded(self._loader.dataset)
+        elif self._loader.num_workers:
+            changes["worker_init_fn"] = ShieldedInit(self._loader.worker_init_fn, cut.rank)
         self._copy.__dict__.update(changes)
 
     def sampler_states(self) -> State:

@@ -92,5 +92,5 @@ def _samplers(data: object) -> Iterator[object]:
 def _is_distributed(sampler: object) -> bool:
     if any("DistributedSampler" in kind.__name__ for kind in type(sampler).__mro__):
         return True
-    replicas = getattr(sampler, "num_replicas", None)
-    return isinstance(replicas, int) and replicas > 1 and hasattr(sampler, "rank")
+    counts = [getattr(sampler, name, None) for name in ("num_replicas", "world_size")]
+    return hasattr(sampler, "rank") and any(isinstance(n, int) and n > 1 for n in counts)
