@@ -60,7 +60,7 @@ class Randomness:
             state["mps"] = torch.mps.get_rng_state()
         return cls(state)
 
-    def restore(self, generators: Sequence[torch.Generator] = ()) -> None:
+    def restore(self, generators: Sequence[torch.Generator] = (), *, gpus: bool = True) -> None:
         """Let the generators continue from that moment."""
         version, internal, gauss_next = cast("tuple[int, list[int], float]", self.state["python"])
         random.setstate((version, tuple(internal), gauss_next))
@@ -73,6 +73,8 @@ class Randomness:
         # Not strict: the resumed run may have another loader, with more or fewer generators.
         for generator, state in zip(generators, saved, strict=False):
             generator.set_state(state)
+        if not gpus:
+            return
         # A checkpoint of a GPU may be continued on a CPU, and the other way round.
         if "cuda" in self.state and torch.cuda.is_available():
             torch.cuda.set_rng_state_all(cast("list[Tensor]", self.state["cuda"]))
