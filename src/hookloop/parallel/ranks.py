@@ -8,11 +8,12 @@ returns at once.
 from __future__ import annotations
 
 import atexit
+import io
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -122,9 +123,9 @@ class Ranks:
             return [value]
         import torch.distributed as dist
 
-        values: list[Value | None] = [None] * self.world.size
-        dist.all_gather_object(values, value, group=self._group())
-        return cast("list[Value]", values)
+        sent: list[bytes] = [b""] * self.world.size
+        dist.all_gather_object(sent, _encode(value), group=self._group())
+        return [_decode(one) for one in sent]
 
     def share(self, value: Value) -> Value:
         """Return the value of the first rank on every rank."""
@@ -132,9 +133,9 @@ class Ranks:
             return value
         import torch.distributed as dist
 
-        values = [value]
-        dist.broadcast_object_list(values, src=0, group=self._group())
-        return values[0]
+        sent = [_encode(value) if self.world.is_main else b""]
+        dist.broadcast_object_list(sent, src=0, group=self._group())
+        return cast("Value", _decode(sent[0]))
 
     def largest(self, numbers: Sequence[int]) -> list[int]:
         """Return the largest of each number over all ranks."""
@@ -200,6 +201,20 @@ class Ranks:
                 "run.reduce() from before_run until the end of the run, unless it failed."
             )
         return self._own_group
+
+
+# torch's own functions for objects pickle them, and cannot pickle each kind of tensor, such as the
+# unsigned ones in the state of NumPy's generator. Whatever arrives was sent by a rank of this run.
+
+
+def _encode(value: object) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    return buffer.getvalue()
+
+
+def _decode(sent: bytes) -> Any:  # noqa: ANN401 - whatever was sent
+    return torch.load(io.BytesIO(sent), map_location="cpu", weights_only=False)
 
 
 def _store() -> Store:
