@@ -219,7 +219,9 @@ class Run:
         For ``everywhere`` see `stop`.
         """
         requests = self._requests(everywhere)
-        name = what if isinstance(what, str) else f"iter_{self.progress.iter}.pth"
+        # A request that waits is obeyed in a later iteration, and its file is named after that one.
+        number = "{iter}" if requests is self.wishes else self.progress.iter
+        name = what if isinstance(what, str) else f"iter_{number}.pth"
         save = what if isinstance(what, Save) else Save(name)
         if save not in requests.saves:  # Two hooks may want the same file.
             requests.saves.append(save)

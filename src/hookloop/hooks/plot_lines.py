@@ -45,6 +45,7 @@ class PlotLines(Hook):
         4
     """
 
+    ranks = "first"
     on_error = "disable"  # A picture that cannot be drawn must not end a training.
     draws_random_numbers = False
 
@@ -87,7 +88,7 @@ class PlotLines(Hook):
         self._draw(run)
 
     def _draw(self, run: Run) -> None:
-        if not run.world.is_main or not is_selected(run, self.streams):
+        if not is_selected(run, self.streams):
             return
         # Counted per stream: several streams take turns within one validation.
         drawn = self._drawn.get(stream_of(run), 0)
