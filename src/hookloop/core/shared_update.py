@@ -8,12 +8,13 @@ is recorded are the numbers of the global batch, equal on all ranks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
 
 from hookloop.core.plan import fire
+from hookloop.core.run import Place
 from hookloop.core.update import Update
 from hookloop.data.microbatches import is_scalar
 from hookloop.errors import ModelError
@@ -21,6 +22,7 @@ from hookloop.errors import ModelError
 if TYPE_CHECKING:
     from hookloop.core.run import Run
     from hookloop.data.cut import Share
+    from hookloop.data.source import Source
     from hookloop.parallel.replicated import Replica
 
 
@@ -50,8 +52,10 @@ class SharedUpdate:
         expected = self._expected(shares)
         self._is_weighted = expected == 1.0 and not update.sums
         is_empty = True
+        first = cast("Source", run.train_data).position - len(batches)
         for number, (batch, share) in enumerate(zip(batches, shares, strict=True), start=1):
             run.batch = batch
+            run.place = Place(first + number, *share)
             replica.start(synchronizes=number == len(batches))
             loss = replica.forward(lambda: self._carrying(run))
             if run.loss is not None:
@@ -77,6 +81,7 @@ class SharedUpdate:
         if not torch.is_grad_enabled() or run.phase != "train":
             return self._compute(run)
         replica, share = self._replica, _shares(run)[0]
+        run.place = Place(cast("Source", run.train_data).position, *share)
         replica.clear()
         replica.start(synchronizes=True)
         loss = replica.forward(lambda: self._carrying(run))

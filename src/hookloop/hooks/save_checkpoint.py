@@ -189,9 +189,9 @@ class SaveCheckpoint(Hook):
     def _improved(
         self, run: Run, metrics: Mapping[str, float]
     ) -> list[tuple[str, dict[str, float], float | None]]:
-        """Return what is a new best, with all metrics and the best before; decided by the first rank.
+        """Return each new best with all metrics and the best before it.
 
-        It alone knows of a best that could not be written, and of metrics that its hooks put.
+        The first rank decides: it alone knows of a best that could not be written, and of metrics that its hooks put.
         """
         found: list[tuple[str, dict[str, float], float | None]] = []
         if run.world.is_main:
