@@ -71,9 +71,9 @@ class StopAfter(Hook):
         if self.iterations is not None and run.progress.iter >= self.iterations:
             run.stop(f"{self.iterations} iterations are done", everywhere=True)
         # Clocks differ from rank to rank, so only that of the first one counts.
-        is_timed = self.minutes is not None and run.world.is_main
-        if is_timed and self._seconds() >= 60 * self.minutes:
-            run.stop(f"{self.minutes:g} minutes have passed")
+        minutes = self.minutes if run.world.is_main else None
+        if minutes is not None and self._seconds() >= 60 * minutes:
+            run.stop(f"{minutes:g} minutes have passed")
 
     def after_train_epoch(self, run: Run) -> None:
         if self.epochs is not None and run.progress.epoch >= self.epochs:
