@@ -80,14 +80,12 @@ def flatten(value, path=""):
     if isinstance(value, Pair):
         value = value._asdict()
     if isinstance(value, dict | MappingProxyType | UserDict):
-        return {
-            k: v for key, one in value.items() for k, v in flatten(one, f"{path}.{key}").items()
-        }
-    if isinstance(value, tuple):
-        return {k: v for n, one in enumerate(value) for k, v in flatten(one, f"{path}.{n}").items()}
-    if isinstance(value, list) and len(value) == 2 and isinstance(value[0], torch.Tensor):
-        return flatten(tuple(value), path)
-    return {path: value}
+        parts = value.items()
+    elif isinstance(value, tuple):
+        parts = enumerate(value)
+    else:
+        return {path: value}
+    return {k: v for name, part in parts for k, v in flatten(part, f"{path}.{name}").items()}
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 7])
