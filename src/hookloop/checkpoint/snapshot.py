@@ -9,6 +9,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from hookloop.checkpoint.dtensors import is_sharded, local_part
 from hookloop.checkpoint.limits import DEEPEST
 from hookloop.errors import CheckpointError
 from hookloop.secret import redact
@@ -47,18 +48,6 @@ class Snapshot:
         self._buffers = copying.used  # Buffers of tensors that are gone are released.
         self.nbytes = sum(local_part(buffer).nbytes for buffer in self._buffers.values())
         return copied
-
-
-def is_sharded(value: object) -> bool:
-    """Return whether a tensor is a DTensor, of which each rank holds a part."""
-    # By its attribute: torch.distributed.tensor takes long to import, and most runs have no need
-    # of it.
-    return isinstance(value, Tensor) and hasattr(value, "placements")
-
-
-def local_part(value: Tensor) -> Tensor:
-    """Return what this rank holds of a tensor: all of it, or its part of a DTensor."""
-    return cast("Tensor", value.to_local()) if is_sharded(value) else value  # type: ignore[operator]
 
 
 class _Copying:

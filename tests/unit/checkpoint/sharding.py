@@ -29,7 +29,7 @@ class Net(nn.Module):
         self.second = nn.Linear(width, 2)
         self.third = nn.Linear(width, 2)
         self.third.weight = self.second.weight  # Tied.
-        self.half = nn.Parameter(torch.randn(7).bfloat16(), requires_grad=False)
+        self.low = nn.Linear(7, 1).bfloat16().requires_grad_(False)
 
     def forward(self, x):
         hidden = self.norm(self.first(x)).relu()
@@ -40,6 +40,7 @@ def build(steps=0, seed=0, shard=True, width=5):
     torch.manual_seed(seed)
     model = Net(width)
     if shard:
+        fully_shard(model.low)  # Its parameters are of another type than the rest.
         fully_shard(model)
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(
