@@ -19,7 +19,7 @@ def is_sharded(value: object) -> bool:
 
 def local_part(value: Tensor) -> Tensor:
     """Return what this rank holds of a tensor: its part of a DTensor, or all of it."""
-    return cast("Tensor", value.to_local()) if is_sharded(value) else value  # type: ignore[operator]
+    return cast("Tensor", value.to_local()) if is_sharded(value) else value  # type: ignore[attr-defined]
 
 
 def spread(value: Tensor, like: Tensor) -> Tensor:
@@ -33,7 +33,7 @@ def spread(value: Tensor, like: Tensor) -> Tensor:
         return value
     cut = torch.empty_like(like, dtype=value.dtype, requires_grad=False)
     # What torch's own checkpoints ask a DTensor for: the place of its part in the whole.
-    (chunk,) = like.__create_chunk_list__()  # type: ignore[operator]
+    (chunk,) = like.__create_chunk_list__()  # type: ignore[attr-defined]
     place = tuple(slice(o, o + s) for o, s in zip(chunk.offsets, chunk.sizes, strict=True))
     with torch.no_grad():
         local_part(cut).copy_(value[place])

@@ -27,6 +27,10 @@ versions of fsspec run code that such a URL contains.
 """
 
 
+REPLACED = ".replaced"
+"""Ending of a directory's hidden name while a new one takes its place."""
+
+
 class Storage(Protocol):
     """Files by name; a file that is listed is whole."""
 
@@ -115,13 +119,13 @@ class LocalStorage:
             write(staged)
             # The contents must reach the disk before the name does: after a crash of the machine
             # the name could otherwise lead to an empty file.
-            _sync(staged)
+            sync_to_disk(staged)
             os.replace(staged, self.directory / name)
         except BaseException:
             staged.unlink(missing_ok=True)
             raise
         # The rename itself is durable only once the directory is flushed.
-        _sync(self.directory)
+        sync_to_disk(self.directory)
 
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
@@ -144,7 +148,7 @@ class LocalStorage:
         # Linked under a hidden name first, because os.link does not replace an existing file.
         os.replace(staged, self.directory / new_name)
         staged.unlink(missing_ok=True)  # If both are already the same file, rename does nothing.
-        _sync(self.directory)
+        sync_to_disk(self.directory)
 
     def remove(self, name: str) -> None:
         """Delete a file."""
@@ -181,11 +185,26 @@ class LocalStorage:
         return self.directory / f".{name}.staged"
 
 
+def put_in_place(staged: Path, path: Path) -> None:
+    """Give a directory that is complete its name; an older one of that name makes way.
+
+    A rename cannot replace a directory, so the old one is renamed first. If the process dies in
+    between, `LocalStorage.clean` gives the old one its name back.
+    """
+    aside = path.with_name(f".{path.name}{REPLACED}")
+    if path.exists():
+        shutil.rmtree(aside, ignore_errors=True)
+        os.rename(path, aside)
+    os.rename(staged, path)
+    sync_to_disk(path.parent)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
 NOT_FOR_DIRECTORIES = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EACCES)
 """Errors of systems and network drives that cannot flush a directory."""
 
 
-def _sync(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Flush a file, or the names in a directory, to the disk."""
     is_directory = path.is_dir()
     try:

@@ -119,3 +119,46 @@ def run_ranks(home: Path, size: int, body: str) -> list[str]:
     for rank, (process, output) in enumerate(zip(processes, outputs, strict=True)):
         assert process.exitcode == 0, f"rank {rank} of {size}:\n{output}"
     return outputs
+
+
+SAVE = """
+from hookloop.checkpoint.optimizers import optimizer_state
+from hookloop.checkpoint.shards import stage, write
+from hookloop.checkpoint.snapshot import Snapshot
+
+
+def state_of(model, optimizer, iteration=3):
+    return {
+        "model": model.state_dict(),
+        "optimizers": {"main": optimizer_state(model, optimizer)},
+        "progress": {"iter": iteration},
+        "averaged": {name: value * 2 for name, value in model.state_dict().items()},
+        "rng": [[rank_of_file, torch.tensor([rank_of_file])] for rank_of_file in range(size)],
+    }
+
+
+def save(model, optimizer, directory, iteration=3, **options):
+    taken = Snapshot().take(state_of(model, optimizer, iteration))
+    return write(stage(taken, group, {"strategy": "sharded"}), Path(directory), **options)
+"""
+
+
+def save_trained(home: Path, size: int, name: str = "iter_3", steps: int = 3) -> Path:
+    """Save a model after some steps on so many ranks, and what it holds as one file."""
+    run_ranks(
+        home,
+        size,
+        SAVE
+        + f"""
+model, optimizer = build(steps={steps})
+written = save(model, optimizer, home / "{name}", {steps})
+assert (written is None) == (rank > 0)
+whole = {{n: full(v) for n, v in model.state_dict().items()}}
+state = optimizer_state(model, optimizer)
+for one in state["state"].values():
+    one.update({{k: full(v) for k, v in one.items()}})
+if rank == 0:
+    torch.save({{"model": whole, "main": state}}, home / "{name}.whole")
+""",
+    )
+    return home / name
