@@ -28,11 +28,10 @@ from hookloop.checkpoint.shards import STATE
 from hookloop.errors import CheckpointError, nearest
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer  # In typing from Python 3.12 on.
-
     from torch.distributed import ProcessGroup
     from torch.distributed.checkpoint.filesystem import FileSystemReader, _StorageInfo
     from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
+    from typing_extensions import Buffer  # In typing from Python 3.12 on.
 
 
 Paths = Mapping[str, list[str | int]]

@@ -151,8 +151,8 @@ class LocalStorage:
         sync_to_disk(self.directory)
 
     def remove(self, name: str) -> None:
-        """Delete a file."""
-        (self.directory / name).unlink(missing_ok=True)
+        """Delete a file, or a checkpoint that is a directory."""
+        _remove(self.directory / name)
 
     def names(self) -> list[str]:
         """List the files that are whole."""
@@ -176,13 +176,36 @@ class LocalStorage:
     def clean(self) -> list[str]:
         """Delete what a killed process left half written."""
         hidden = sorted(self.directory.glob(".*")) if self.directory.is_dir() else []
+        for path in hidden:
+            if path.suffix == REPLACED:
+                _undo_replacement(path)
         left = [path for path in hidden if {".staged", ".tmp"} & set(path.suffixes)]
         for path in left:
-            path.unlink(missing_ok=True)
+            _remove(path)
         return [path.name for path in left]
 
     def _staged(self, name: str) -> Path:
         return self.directory / f".{name}.staged"
+
+
+def _remove(path: Path) -> None:
+    """Delete a file, or a directory with all that is in it."""
+    if path.is_dir() and not path.is_symlink():
+        # Out of sight first: half deleted, it must not look like a checkpoint.
+        if path.name[0] != ".":
+            path = path.rename(path.with_name(f".{path.name}.deleted.staged"))
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _undo_replacement(aside: Path) -> None:
+    """Give a directory its name back, unless the new one got it."""
+    name = aside.name.removeprefix(".").removesuffix(REPLACED)
+    if (aside.parent / name).exists():
+        _remove(aside)
+    else:
+        os.rename(aside, aside.parent / name)
 
 
 def put_in_place(staged: Path, path: Path) -> None:
