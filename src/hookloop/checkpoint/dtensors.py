@@ -29,7 +29,8 @@ def spread(value: Tensor, like: Tensor) -> Tensor:
         value: The whole tensor; one that is cut already is returned as it is.
         like: A tensor of the same shape. If it is not a DTensor, nothing is cut.
     """
-    if not is_sharded(like) or is_sharded(value):
+    # A module can put anything into its state_dict through get_extra_state().
+    if not is_sharded(like) or is_sharded(value) or not isinstance(value, Tensor):
         return value
     cut = torch.empty_like(like, dtype=value.dtype, requires_grad=False)
     # What torch's own checkpoints ask a DTensor for: the place of its part in the whole.

@@ -17,12 +17,9 @@ from typing import BinaryIO
 
 from hookloop.checkpoint.checksum import CHUNK
 from hookloop.checkpoint.shape import Named, check_state, is_count, is_mapping
+from hookloop.checkpoint.storage import MANIFEST
 from hookloop.checkpoint.writing import WrittenFile
 from hookloop.errors import CheckpointError
-
-MANIFEST = "manifest.json"
-METADATA = ".metadata"
-"""torch's description of the shards."""
 
 LARGEST_MANIFEST = 1 << 26
 """Bytes of the file that are read at most."""
@@ -51,12 +48,6 @@ class Manifest:
     def size(self) -> int:
         """Bytes of all files that are listed."""
         return sum(file.size for file in self.files.values())
-
-
-def is_checkpoint_directory(path: Path) -> bool:
-    """Return whether a path is a directory with a checkpoint, complete as far as names tell."""
-    # Not a link: what it leads to may be anywhere.
-    return not path.is_symlink() and (path / MANIFEST).is_file() and (path / METADATA).is_file()
 
 
 def encode_manifest(files: Mapping[str, WrittenFile], facts: Mapping[str, object]) -> bytes:

@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from hookloop.checkpoint.manifest import MANIFEST, METADATA, encode_manifest
+from hookloop.checkpoint.manifest import encode_manifest
 from hookloop.checkpoint.parts import nested, split
-from hookloop.checkpoint.storage import put_in_place, sync_to_disk
+from hookloop.checkpoint.storage import MANIFEST, METADATA, put_in_place, sync_to_disk
 from hookloop.checkpoint.writing import SummingFile, WrittenFile
 from hookloop.errors import CheckpointError
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from torch.distributed.checkpoint.metadata import Metadata
     from torch.distributed.checkpoint.planner import SavePlan
 
-STATE = "state.pth"
-"""The file of everything that is not a shard."""
+STATE = "state.pt"
+"""The file of everything that is not a shard; not ``.pth``, by which runs are recognized."""
 
 POLL = 0.02
 """Seconds between two looks for the reports of other ranks."""

@@ -27,12 +27,18 @@ versions of fsspec run code that such a URL contains.
 """
 
 
+MANIFEST = "manifest.json"
+"""The list of files in a checkpoint that is a directory."""
+
+METADATA = ".metadata"
+"""torch's description of the shards in such a directory."""
+
 REPLACED = ".replaced"
 """Ending of a directory's hidden name while a new one takes its place."""
 
 
 class Storage(Protocol):
-    """Files by name; a file that is listed is whole."""
+    """Files by name; a file that is listed is whole. A local one may be a checkpoint directory."""
 
     url: str
 
@@ -82,6 +88,12 @@ def is_file_name(name: str) -> bool:
     (True, False, False)
     """
     return bool(name) and name[0] != "." and not set(name) & set("/\\\0")
+
+
+def is_checkpoint_directory(path: Path) -> bool:
+    """Return whether a path is a directory with a checkpoint, as far as its names tell."""
+    # Not a link: what it leads to may be anywhere.
+    return not path.is_symlink() and (path / MANIFEST).is_file() and (path / METADATA).is_file()
 
 
 def write_all(file: BinaryIO, data: bytes | bytearray | memoryview) -> None:
@@ -136,7 +148,11 @@ class LocalStorage:
         source, staged = self.directory / name, self._staged(new_name)
         if name == new_name:
             return
-        staged.unlink(missing_ok=True)
+        _remove(staged)
+        if is_checkpoint_directory(source):
+            _copy_directory(source, staged)
+            put_in_place(staged, self.directory / new_name)
+            return
         try:
             os.link(source, staged)
         except FileNotFoundError:
@@ -158,11 +174,15 @@ class LocalStorage:
         """List the files that are whole."""
         if not self.directory.is_dir():
             return []
-        return sorted(p.name for p in self.directory.iterdir() if p.is_file() and p.name[0] != ".")
+        visible = [path for path in self.directory.iterdir() if path.name[0] != "."]
+        return sorted(p.name for p in visible if p.is_file() or is_checkpoint_directory(p))
 
     def size(self, name: str) -> int:
-        """Return the size of a file."""
-        return (self.directory / name).stat().st_size
+        """Return the size of a file, or of all files of a directory but their list."""
+        path = self.directory / name
+        if not path.is_dir():
+            return path.stat().st_size
+        return sum(one.stat().st_size for one in path.iterdir() if one.name != MANIFEST)
 
     def free_bytes(self) -> int | None:
         """Return the free space on the disk."""
@@ -171,7 +191,9 @@ class LocalStorage:
 
     def frees(self, name: str) -> bool:
         """Return whether deleting a file frees space: not if it has a second name."""
-        return (self.directory / name).stat().st_nlink == 1
+        path = self.directory / name
+        files = path.iterdir() if path.is_dir() else [path]
+        return any(file.stat().st_nlink == 1 for file in files)
 
     def clean(self) -> list[str]:
         """Delete what a killed process left half written."""
@@ -186,6 +208,22 @@ class LocalStorage:
 
     def _staged(self, name: str) -> Path:
         return self.directory / f".{name}.staged"
+
+
+def _copy_directory(source: Path, target: Path) -> None:
+    """Link the files of a checkpoint into a new directory; copy them where links fail."""
+    target.mkdir()
+    for path in source.iterdir():
+        if path.is_symlink() or not path.is_file():
+            raise CheckpointError(f"'{path}' is not a plain file.")
+        try:
+            os.link(path, target / path.name)
+        except FileNotFoundError:
+            raise
+        except OSError:
+            shutil.copyfile(path, target / path.name)
+            sync_to_disk(target / path.name)
+    sync_to_disk(target)
 
 
 def _remove(path: Path) -> None:

@@ -65,7 +65,9 @@ _context.set_forkserver_preload(
         "torch.distributed.fsdp",
         "torch.distributed.checkpoint",
         "pytest",
-        "hookloop.checkpoint.store",
+        "torch._dynamo",
+        "torch.distributed.checkpoint.default_planner",
+        "hookloop.checkpoint.shard_reading",
     ]
 )
 

@@ -48,7 +48,7 @@ def test_what_some_ranks_wrote_other_ranks_read(tmp_path: Path) -> None:
         assert manifest.facts == {"ranks": int(name[-1]), "strategy": "sharded"}
         files = {path.name for path in (tmp_path / name).iterdir()}
         ranks = {f"__{rank}_0.distcp" for rank in range(int(name[-1]))}
-        assert files == {"manifest.json", ".metadata", "state.pth", *ranks}
+        assert files == {"manifest.json", ".metadata", "state.pt", *ranks}
     assert not list(tmp_path.glob(".*"))
 
 
