@@ -142,4 +142,4 @@ def _write(file: BinaryIO, sources: Mapping[str, Source]) -> None:
     write_all(file, len(text).to_bytes(8, "little") + text)
     for name in names:
         numbers = sources[name].read().contiguous().reshape(-1).view(torch.uint8)
-        write_all(file, memoryview(numbers.numpy()))
+        write_all(file, numbers.numpy().data)

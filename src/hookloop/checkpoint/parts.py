@@ -93,8 +93,8 @@ def nested(tensors: Mapping[str, Tensor], paths: Mapping[str, Path]) -> dict[str
 
 def check_rest(content: object) -> None:
     """Reject the contents of a small file that are not what `split` returned."""
-    if wrong := find_mismatch(content, SHAPE, ""):
-        raise ValueError(f"its '{wrong.removeprefix('.')}' is not what was saved")
+    if wrong := find_mismatch(content, SHAPE, "content"):
+        raise ValueError(f"its '{wrong}' is not what was saved")
 
 
 def _belongs_to_shards(value: Tensor, path: Path) -> bool:
