@@ -191,7 +191,8 @@ class SaveCheckpoint(Hook):
     ) -> list[tuple[str, dict[str, float], float | None]]:
         """Return each new best with all metrics and the best before it.
 
-        The first rank decides: it alone knows of a best that could not be written, and of metrics that its hooks put.
+        The first rank decides: it alone knows of a best that could not be written, and of metrics
+        that its hooks put.
         """
         found: list[tuple[str, dict[str, float], float | None]] = []
         if run.world.is_main:

@@ -60,7 +60,8 @@ class StopOnNaN(Hook):
         action: ``"raise"`` fails with a `FloatingPointError`; ``"stop"`` ends the run normally,
             best with ``every=1``, because the weights can then still be saved.
         dump: Whether to write batch, output and gradients into the run directory, as
-            ``nan_iter_8.pt``; a rank other than the first adds its number. The batches of an interval then stay in memory until it is read.
+            ``nan_iter_8.pt``; a rank other than the first adds its number. The batches of an
+            interval then stay in memory until it is read.
         phases: Where to look: ``"train"``, ``"val"``, ``"test"``.
 
     Example:
