@@ -133,13 +133,15 @@ class Start:
         """Use the directory that another rank has opened; it holds the lock for all ranks."""
         self._dir, self._continues = directory, True
 
-    def take_named(self, label: str | None) -> tuple[str, dict[str, object]] | None:
+    def take_named(
+        self, label: str | None, *, whole: bool = True
+    ) -> tuple[str, dict[str, object]] | None:
         """Load the checkpoint that the first rank has found."""
         self._resume = None
         if label is None:
             return None
         place, _, name = label.rpartition("/")
-        return label, CheckpointStore(place or ".").load(name)
+        return label, CheckpointStore(place or ".").load(name, whole=whole)
 
     def restore(self) -> bool:
         """Create the directory again if it was deleted; return whether it was."""
@@ -172,11 +174,14 @@ class Start:
         if config and self._dir is not None and self._lock is not None:
             RunDir(self._dir).write_config(config)
 
-    def take_checkpoint(self, stores: Sequence[str] = ()) -> tuple[str, dict[str, object]] | None:
+    def take_checkpoint(
+        self, stores: Sequence[str] = (), *, whole: bool = True
+    ) -> tuple[str, dict[str, object]] | None:
         """Load the checkpoint to continue from, once; later calls continue what was trained.
 
         Args:
             stores: Directories and URLs besides the run's own in which it keeps checkpoints.
+            whole: Whether to read the tensors of a directory of shards.
         """
         path, self._resume = self._resume, None
         if path is None:
@@ -185,8 +190,8 @@ class Start:
         # A URL is judged by its name, because looking would have to open the store.
         is_local = Path(path).is_file() or is_checkpoint_directory(Path(path))
         if is_local or (is_url(path) and name.endswith(".pth")):
-            return path, CheckpointStore(place or ".").load(name)
-        found = load_newest(path, stores)
+            return path, CheckpointStore(place or ".").load(name, whole=whole)
+        found = load_newest(path, stores, whole=whole)
         # A local run without a checkpoint was seen to exist, so it was killed early. A URL may be
         # mistyped.
         if found is None and is_url(path):
