@@ -8,12 +8,13 @@ is recorded are the numbers of the global batch, equal on all ranks.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 from torch import Tensor
 
 from hookloop.core.plan import fire
+from hookloop.core.run import Place
 from hookloop.core.update import Update
 from hookloop.data.microbatches import is_scalar
 from hookloop.errors import ModelError
@@ -21,6 +22,7 @@ from hookloop.errors import ModelError
 if TYPE_CHECKING:
     from hookloop.core.run import Run
     from hookloop.data.cut import Share
+    from hookloop.data.source import Source
 
 
 class Team(Protocol):
@@ -84,8 +86,10 @@ class SharedUpdate:
         expected = self._expected(shares)
         self._is_weighted = expected == 1.0 and not update.sums
         is_empty = True
+        first = cast("Source", run.train_data).position - len(batches)
         for number, (batch, share) in enumerate(zip(batches, shares, strict=True), start=1):
             run.batch = batch
+            run.place = Place(first + number, *share)
             team.start(synchronizes=number == len(batches))
             loss = team.forward(lambda: self._carrying(run))
             if update.may_skip:
@@ -116,6 +120,7 @@ class SharedUpdate:
         if not torch.is_grad_enabled() or run.phase != "train":
             return self._compute(run)
         team, share = self._team, _shares(run)[0]
+        run.place = Place(cast("Source", run.train_data).position, *share)
         team.clear()
         team.start(synchronizes=True)
         loss = team.forward(lambda: self._carrying(run))
