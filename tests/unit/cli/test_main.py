@@ -63,6 +63,7 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         "points": ["--traceback"],
         "hooks": ["--traceback"],
         "runs": ["--traceback"],
+        "join": ["--part", "--traceback"],
     }
 
 
