@@ -58,7 +58,7 @@ def make_trainer(directory, *hooks, norm=False, **options):
     model = options.pop("model", None) or make_model(norm=norm)
     parts = {
         "train_data": make_data(22, shuffle=True),
-        "val_data": {"": make_data(17)}[""],
+        "val_data": make_data(17),
         "test_data": make_data(17),
         "loss": torch.nn.functional.cross_entropy,
         "metrics": {"accuracy": accuracy},
@@ -243,16 +243,9 @@ def train(directory, at=None, resume=None):
     trainer = make_trainer(directory, *hooks, norm=True, resume=resume, default_hooks=None)
     trainer.train()
     run = trainer.run
-    states = {hook.name: hook.state_dict() for hook in run.hooks[:] if hook.name in kept(hooks)}
-    return {"model": run.model.state_dict(), "hooks": states, "samples": samples_of(run)}
-
-
-def kept(hooks):
-    return {hook.name for hook in hooks}
-
-
-def samples_of(run):
-    return run.metrics.latest("train/samples")
+    states = {hook.name: hook.state_dict() for hook in hooks}
+    samples = run.metrics.latest("train/samples")
+    return {"model": run.model.state_dict(), "hooks": states, "samples": samples}
 
 
 def parameters_of(end):
