@@ -182,6 +182,39 @@ def test_a_clock_of_the_first_rank_stops_all(tmp_path):
     assert len(ends) == 1 and "minutes have passed" in ends.pop()[0]
 
 
+class StopOnFirst(Hook):
+    """Stops, on the first rank."""
+
+    ranks = "first"
+
+    def after_train_iter(self, run):
+        if run.progress.iter == 4:
+            run.stop("enough")
+
+
+class StopOnSecond(Hook):
+    """Claims on one rank that all ranks stop."""
+
+    def after_train_iter(self, run):
+        if run.progress.iter == 4 and run.world.rank == 1:
+            run.stop("enough", everywhere=True)
+
+
+def stop_on_one(directory, kind):
+    trainer = make_trainer(directory, kind())
+    return trainer.train().reason, trainer.run.progress.iter
+
+
+def test_a_request_of_a_hook_on_the_first_rank_is_obeyed_at_once(tmp_path):
+    assert set(on_ranks(stop_on_one, 3, tmp_path / "run", StopOnFirst)) == {("enough", 4)}
+
+
+def test_a_request_that_only_some_ranks_make_everywhere_is_rejected(tmp_path):
+    for end in each_rank(stop_on_one, 3, tmp_path / "run", StopOnSecond):
+        assert end.code == 1
+        assert "only the ranks [1] made a request with everywhere=True" in end.error
+
+
 class SpoilOutput(Hook):
     """Makes the output of one rank infinite, in one iteration."""
 

@@ -15,6 +15,7 @@ from time import monotonic
 from types import CodeType
 from typing import TYPE_CHECKING
 
+from hookloop.core.hook import method_of
 from hookloop.core.run import Requests
 from hookloop.errors import HookError
 
@@ -142,6 +143,7 @@ def _names_request(code: CodeType | None) -> bool:
 
 
 def _acting_in_iterations(plan: Plan) -> Iterator[Hook]:
+    # All hooks, also those that run on the first rank alone: every rank has to expect the meeting.
     for point in plan.points.values():
         if point.is_busy and "val" not in point.name and "test" not in point.name:
-            yield from plan.calls(point.name).hooks
+            yield from (hook for hook in plan.hooks if method_of(hook, point.name))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
+from hookloop.core.rank_checks import check_on_ranks
 from hookloop.core.shared_update import SharedUpdate, Team
 from hookloop.core.update import Update
 from hookloop.data.randomness import Randomness, seed_rank
@@ -123,6 +124,7 @@ def _finds_unused(loop: Loop, update: Update, settings: Parallel) -> bool:
 
 def check_alike(run: Run) -> None:
     """Reject ranks that were started with different things; name the rank that differs."""
+    check_on_ranks(run.hooks)
     facts = {
         "version of hookloop": VERSION,
         "version of torch": str(torch.__version__),
