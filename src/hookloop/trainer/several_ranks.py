@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from hookloop.core.rank_checks import check_on_ranks
 from hookloop.core.shared_update import SharedUpdate, Team
 from hookloop.core.update import Update
 from hookloop.data.randomness import Randomness, seed_rank
@@ -19,6 +18,7 @@ from hookloop.errors import HookloopError
 from hookloop.parallel.replicated import Replica
 from hookloop.parallel.sharded import ShardedTeam, Shards
 from hookloop.runs.records import plain
+from hookloop.trainer.rank_checks import check_on_ranks
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:

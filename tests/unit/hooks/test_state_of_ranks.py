@@ -41,7 +41,9 @@ def saved(size=3):
     return checkpoint
 
 
-@pytest.mark.parametrize(("rank", "size", "number"), [(2, 3, 12), (0, 2, 22), (1, 2, 11), (0, 1, 33)])
+@pytest.mark.parametrize(
+    ("rank", "size", "number"), [(2, 3, 12), (0, 2, 22), (1, 2, 11), (0, 1, 33)]
+)
 def test_a_rank_gets_its_own_state_or_its_part_of_all(rank, size, number):
     checkpoint = saved()
     Own().after_load_checkpoint(run_of(rank, size), checkpoint)

@@ -7,8 +7,8 @@ import torch
 
 import hookloop.hooks
 from hookloop.core.hook import FunctionHook, Hook
-from hookloop.core.rank_checks import check_on_ranks
 from hookloop.errors import HookError
+from hookloop.trainer.rank_checks import check_on_ranks
 
 
 class WriteText(Hook):
