@@ -137,6 +137,27 @@ def test_the_throughput_counts_the_samples_of_all_ranks(tmp_path):
     assert on_ranks(count_throughput, 3, tmp_path / "run")[0] == [8, 8, 6]
 
 
+def normalize(directory, hooks, options):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 3))
+    make_trainer(directory, *hooks(), model=model, **options).train()
+    return model[0].running_mean, model[0].running_var
+
+
+def test_batch_norm_gets_the_statistics_of_all_ranks(tmp_path):
+    hooks, inputs = (lambda: [RecomputeBatchNorm(samples=22)]), make_data(22).dataset.tensors[0]
+    for mean, variance in on_ranks(normalize, 3, tmp_path / "run", hooks, {}):
+        torch.testing.assert_close(mean, inputs.mean(0))
+        torch.testing.assert_close(variance, inputs.var(0))
+
+
+@pytest.mark.parametrize(("options", "is_equal"), [({}, True), ({"buffers": None}, False)])
+def test_buffers_are_averaged_by_default(options, is_equal, tmp_path):
+    settings = {"default_hooks": {"console": None, **options}}
+    ends = on_ranks(normalize, 3, tmp_path / "run", list, settings)
+    assert all(torch.equal(ends[0][0], mean) for mean, _ in ends) == is_equal
+
+
 # --- decisions ------------------------------------------------------------------------------------
 
 
