@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from hookloop.errors import HookloopError
+from hookloop.parallel import slurm
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,9 @@ class World:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> World:
-        """Read what a launcher such as torchrun has set."""
+        """Read what a launcher has set: torchrun, or srun of SLURM."""
         if "RANK" not in environment and "WORLD_SIZE" not in environment:
-            return cls()
+            return cls(**slurm.read_step(environment)) if slurm.is_step(environment) else cls()
         read = _Variables(environment)
         rank, size = read.number("RANK"), read.number("WORLD_SIZE")
         if not 0 <= rank < size:
@@ -78,10 +79,7 @@ class _Variables:
                 f"The launcher has set {'RANK' if name == 'WORLD_SIZE' else 'WORLD_SIZE'} but not "
                 f"{name}: start the processes with torchrun, or with hookloop train --ranks."
             )
-        try:
-            return int(text)
-        except ValueError as error:
-            raise HookloopError(f"{name}={text!r} must be a whole number.") from error
+        return slurm.number(self.environment, name)
 
 
 def choose_device(wanted: str | torch.device, world: World | None = None) -> torch.device:

@@ -9,6 +9,7 @@ from hookloop.parallel.world import World, choose_device
 def no_launcher(monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     monkeypatch.delenv("WORLD_SIZE", raising=False)
+    monkeypatch.delenv("SLURM_STEP_ID", raising=False)
 
 
 def test_without_a_launcher_there_is_one_process():
