@@ -60,7 +60,8 @@ class World:
             read.number("LOCAL_RANK", rank),
             read.number("LOCAL_WORLD_SIZE", size),
             read.number("GROUP_RANK", 0),
-            read.number("TORCHELASTIC_RESTART_COUNT", 0),
+            # Our own launcher counts for itself, since torch's does not restart under it.
+            read.number("HOOKLOOP_RESTART", read.number("TORCHELASTIC_RESTART_COUNT", 0)),
         )
 
 
