@@ -3,6 +3,7 @@
 A rank costs a fork, a tenth of what a new Python with torch would.
 """
 
+import io
 import multiprocessing
 import os
 import signal
@@ -14,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
+
+import torch
 
 TIMEOUT = 90.0
 
@@ -81,7 +84,9 @@ def each_rank(
 
 def _receive(pipe: Connection, end: Ended) -> None:
     try:
-        end.value, end.error, end.code = pipe.recv()
+        # As a file of torch's: multiprocessing would send tensors as memory of the other process.
+        sent = io.BytesIO(pipe.recv_bytes())
+        end.value, end.error, end.code = torch.load(sent, weights_only=False)
     except EOFError:  # Killed: the exit code of the process says by what.
         return
 
@@ -105,7 +110,9 @@ def _rank(
         result = (None, traceback.format_exc(), error.code if isinstance(error.code, int) else 1)
     except BaseException:  # noqa: BLE001 - whatever it is, the test has to see it
         result = (None, traceback.format_exc(), 1)
-    pipe.send(result)
+    buffer = io.BytesIO()
+    torch.save(result, buffer)
+    pipe.send_bytes(buffer.getvalue())
     pipe.close()
     leave()
     sys.stdout.flush()

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from hookloop.core.checks import check_were_written
+from hookloop.core.meetings import Meetings
 from hookloop.core.plan import Calls, fire
 from hookloop.core.progress import Progress
 from hookloop.core.run import Phase, Run
@@ -50,6 +51,9 @@ class Evaluation:
         self.updates = updates
         self.metrics = metrics
         self.batch_number = 0  # In its stream, for messages.
+        self._meetings = Meetings(run)
+        self.forward_together: Callable[[], object] | None = None
+        """What a rank without a part of a batch calls where a forward needs all ranks."""
 
     def validate(self) -> Results:
         """Run every validation stream once."""
@@ -113,33 +117,46 @@ class Evaluation:
         check_were_written(self.run.hooks, phase, metrics.names())
 
     def _evaluate_stream(self, source: Source, span: Span) -> dict[str, Tensor | float]:
-        run = self.run
-        meters = Meters(self.metrics)
+        run, meetings = self.run, self._meetings
+        is_shared = not run.world.is_alone
+        meters = Meters(self.metrics, is_shared=is_shared)
         move = make_transfer(run.device)
         self.batch_number = 0
+        meetings.begin(0)
         for read in source.read():
             self.batch_number += 1
             run.batch = read if move is None else move(read)
-            fire(span.before_iter, run)
-            batch = run.batch
-            for update in self.updates:
-                run.batch = batch  # Each begins with the batch itself, as in training.
-                loss = update.compute(run)
-                samples = size_of(run.batch)
-                if loss is not None and loss.ndim == 0:  # A step may skip a batch.
-                    weight = update.weight(run)
-                    meters.add(update.loss_name, loss, samples if weight is None else weight)
-            try:
-                meters.update(output_of(run.output), targets_of(run.batch), samples)
-            except Exception as error:
-                note_batch(error, run.phase, run.progress.iter, run.batch, run.output)
-                raise
-            fire(span.after_iter, run)
+            shares = source.shares() if is_shared else None
+            if shares is None or shares[0].own:
+                self._evaluate_batch(meters, span)
+            elif self.forward_together is not None:
+                self.forward_together()
+            if self.batch_number >= meetings.next:
+                meetings.hold(self.batch_number)
             if run.is_interrupted:  # A long validation must not keep a signal waiting.
                 break
         if not self.batch_number:
             raise DataError(f"{source.name} is empty: it gave no batch.")
+        meters.combine(run.ranks)
         return meters.compute()
+
+    def _evaluate_batch(self, meters: Meters, span: Span) -> None:
+        run = self.run
+        fire(span.before_iter, run)
+        batch = run.batch
+        for update in self.updates:
+            run.batch = batch  # Each begins with the batch itself, as in training.
+            loss = update.compute(run)
+            samples = size_of(run.batch)
+            if loss is not None and loss.ndim == 0:  # A step may skip a batch.
+                weight = update.weight(run)
+                meters.add(update.loss_name, loss, samples if weight is None else weight)
+        try:
+            meters.update(output_of(run.output), targets_of(run.batch), samples)
+        except Exception as error:
+            note_batch(error, run.phase, run.progress.iter, run.batch, run.output)
+            raise
+        fire(span.after_iter, run)
 
 
 @dataclass

@@ -98,6 +98,9 @@ class Hook:
             training's random numbers. Any other hook draws from a sequence of its own.
         draws_random_numbers: False saves a hook that never draws a check at each firing. It holds
             for the class that sets it, not for its subclasses.
+        changes_what_trains: Whether it freezes parameters, or unfreezes them, during a run.
+        ranks: Where it runs, if there are several: on ``"all"`` ranks, or on the ``"first"`` one,
+            which writes files and messages.
         every: Limits the methods at points of that clock, for example ``"50 iters"``.
         on_error: ``"raise"`` ends the run, ``"disable"`` warns once and continues without the hook.
 
@@ -116,6 +119,8 @@ class Hook:
     steps_schedules: bool = False
     takes_part_in_training: bool = False
     draws_random_numbers: bool = True
+    changes_what_trains: bool = False
+    ranks: Literal["all", "first"] = "all"
     every: Every | int | str | None = None
     on_error: OnError = "raise"
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from hookloop.checkpoint.request import Save
 from hookloop.core.evaluation import Evaluation, Validation
+from hookloop.core.meetings import Meetings
 from hookloop.core.plan import fire
 from hookloop.core.run import Run
 from hookloop.core.update import Update
@@ -31,6 +32,9 @@ class Saver(Protocol):
 
     def save(self, run: Run, saves: Sequence[Save]) -> None:
         """Copy the state of the run and start writing it."""
+
+    def announce(self, run: Run) -> None:
+        """Put what has become durable among the wishes of this rank, for the other ranks."""
 
     def report(self, run: Run) -> None:
         """Tell hooks which checkpoints have become durable."""
@@ -72,6 +76,9 @@ class Loop:
     ) -> None:
         self.run = run
         self.updates = updates
+        self.makes = [update.make for update in updates]  # Replaced where many ranks share them.
+        self.is_shared = False
+        self.meetings = Meetings(run)
         self.evaluation = Evaluation(run, updates, metrics)
         self.validation = validation
         self.accumulate = accumulate
@@ -81,10 +88,10 @@ class Loop:
 
     def train(self) -> None:
         """Train until a limit is reached or a stop is requested."""
-        run, updates = self.run, self.updates
+        run, makes = self.run, self.makes
         for batches in self.iterations():
-            for update in updates:
-                update.make(run, batches)
+            for make in makes:
+                make(run, batches)
 
     def iterations(self) -> Generator[list[object], None, None]:
         """Yield the batches of each iteration for its update; do everything else in between."""
@@ -93,6 +100,7 @@ class Loop:
         if self.randomness is not None:
             self.randomness.restore()
             self.randomness = None
+        self.meetings.begin(progress.iter)
         with self._repeating(is_continued):
             fire(plan.before_train, run)
         if self.validation.due_at_start(progress):
@@ -103,7 +111,7 @@ class Loop:
             self._end_epoch()
         self._keep_randomness()
         if self.validation.due_at_end(progress):
-            run.validate()
+            run.validate(everywhere=True)
             self._handle_requests()
         if run.requests.stop:
             fire(plan.on_stop, run, run.requests.stop.reason)
@@ -124,14 +132,15 @@ class Loop:
         if run.requests.stop:
             return False
         due, requests, limit = self.validation.due_after_iter, run.requests, progress.max_iters
+        meetings = self.meetings
         last = progress.epoch_iters if is_new else self._last_iter()
         for batches in self._groups():
             self._begin_iteration(batches)
             yield batches
             self._end_iteration()
             if due is not None and due(progress):
-                run.validate()
-            if requests.any:
+                self._request_validation()
+            if requests.any or progress.iter >= meetings.next:
                 self._handle_requests()
             if requests.stop or progress.iter == limit:
                 if progress.iter_in_epoch != last:
@@ -177,11 +186,12 @@ class Loop:
         """Save and validate what is due after an epoch, and close it."""
         run, plan, progress = self.run, self.run.plan, self.run.progress
         if self._source().is_one_pass and not progress.is_done:
-            run.stop(f"{self._source().name} ended after {progress.iter} iterations")
+            name = self._source().name
+            run.stop(f"{name} ended after {progress.iter} iterations", everywhere=True)
         if self.validation.due_after_epoch(progress):
             if not self.validation.is_regular(progress):
                 self._keep_randomness()
-            run.validate()
+            run.validate(everywhere=True)
         self._handle_requests()
         if run.requests.validate:  # Interrupted: the epoch is closed by the run that resumes.
             return
@@ -193,13 +203,26 @@ class Loop:
     def _handle_requests(self) -> None:
         """Do what hooks requested: save first, so that a failing validation loses nothing."""
         run, requests = self.run, self.run.requests
-        while requests.any:  # Hooks at the points below may make further requests.
+        # Hooks at the points below may make further requests.
+        while self._agree():
             requests.any = False  # First: a thread that has finished a save sets it at any time.
             self.saver.report(run)
             saves, requests.saves = requests.saves, []
             self.saver.save(run, saves)
             if requests.validate and not run.is_interrupted:
                 self.validate()
+
+    def _agree(self) -> bool:
+        """Return whether anything was requested; many ranks meet to find out."""
+        self.saver.announce(self.run)
+        return self.meetings.hold(self.run.progress.iter)
+
+    def _request_validation(self) -> None:
+        """Request the validation whose time has come."""
+        # Clocks differ from rank to rank, so only that of the first one counts.
+        is_by_clock = self.validation.every.unit == "seconds"
+        if not is_by_clock or self.run.world.is_main:
+            self.run.validate(everywhere=not is_by_clock)
 
     def save_requested(self) -> None:
         """Save what was requested when the loop failed, and wait for it."""

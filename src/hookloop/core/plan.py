@@ -101,15 +101,23 @@ class Plan(MountPoints):
         hooks: The hooks of the run, in the order given.
         points: The mount points of the run.
         produced: Metrics that the engine itself writes.
+        is_first: Whether this is the first rank, or the only one. Others leave out the hooks that
+            run on the first rank alone.
 
     Raises:
         HookError: If a hook is misspelled, out of order, shares its name or has a wrong signature.
     """
 
     def __init__(
-        self, hooks: Sequence[Hook], points: PointTable, produced: Iterable[str] = ()
+        self,
+        hooks: Sequence[Hook],
+        points: PointTable,
+        produced: Iterable[str] = (),
+        *,
+        is_first: bool = True,
     ) -> None:
         self.points = points
+        self._is_first = is_first
         for hook in hooks:
             check_hook(hook, points)
         check_names(hooks)
@@ -125,7 +133,8 @@ class Plan(MountPoints):
         # Made once: an interval in time must not start again when another hook comes or goes.
         key = id(hook), point.name
         if key not in self._made:
-            self._made[key] = _call_of(hook, point)
+            acts_here = self._is_first or (hook.ranks == "all" and not _by_clock(hook, point))
+            self._made[key] = _call_of(hook, point) if acts_here else None
         return self._made[key]
 
     def _compile(self) -> None:
@@ -169,6 +178,12 @@ class Plan(MountPoints):
 
 
 # --- intervals: a hook that acts only now and then ----------------------------------------------
+
+
+def _by_clock(hook: Hook, point: Point) -> bool:
+    """Return whether a clock decides when a hook acts; that of the first rank counts."""
+    interval = interval_at(hook, point) if method_of(hook, point.name) else None
+    return interval is not None and interval.unit == "seconds"
 
 
 def _call_of(hook: Hook, point: Point) -> Call | None:

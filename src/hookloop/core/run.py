@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from hookloop import peers
 from hookloop.arguments import missing_attribute
@@ -19,19 +19,23 @@ from hookloop.core.progress import Progress
 from hookloop.data.batch import size_of
 from hookloop.data.side_randomness import SideRandomness
 from hookloop.errors import ModelError
+from hookloop.parallel.ranks import Ranks
+from hookloop.parallel.world import World
 from hookloop.writers.outbox import Outbox
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from hookloop.checkpoint.index import Saved
     from hookloop.core.hook import Hook
     from hookloop.core.lr_schedule import Schedule
     from hookloop.data.source import Source
     from hookloop.metrics.store import MetricStore
-    from hookloop.parallel.world import World
+    from hookloop.parallel.ranks import Reduction
     from hookloop.writers.records import Record
 
+Value = TypeVar("Value")
 Phase = Literal["train", "val", "test"]
 Status = Literal["running", "completed", "stopped", "interrupted", "failed"]
 
@@ -51,6 +55,7 @@ class Requests:
     stop: Stop | None = None
     validate: bool = False
     saves: list[Save] = field(default_factory=list)
+    news: list[Saved] = field(default_factory=list)  # Checkpoints that have become durable.
     any: bool = False  # Whether there is anything, so that the loop reads one attribute per iter.
 
 
@@ -128,7 +133,9 @@ class Run:
         output: What the model, or the step, returned.
         loss: The loss of the current microbatch.
         outcome: How the run ended; ``running`` until then.
+        ranks: The connection to the other ranks; use `gather` and `reduce` to talk to them.
         requests: What was requested; use `stop`, `validate` and `save` to request something.
+        wishes: What was requested on this rank and waits for the next meeting of the ranks.
         outbox: Where records wait for the writers; write it through `emit`.
         facades: How foreign hooks see this run, by the name of their dialect.
         side_randomness: Where hooks that only observe get their random numbers.
@@ -154,7 +161,9 @@ class Run:
     output: Any = None
     loss: Tensor | None = None
     outcome: Outcome = Outcome("running")
+    ranks: Ranks = field(default_factory=lambda: Ranks(World()))
     requests: Requests = field(default_factory=Requests)
+    wishes: Requests = field(default_factory=Requests)
     outbox: Outbox = field(default_factory=Outbox)
     facades: dict[str, object] = field(default_factory=dict)
     side_randomness: SideRandomness = field(default_factory=SideRandomness)
@@ -187,24 +196,45 @@ class Run:
         """Whether a signal asked the run to end; work that can wait for a resume should wait."""
         return self.requests.stop is not None and self.requests.stop.signal is not None
 
-    def stop(self, reason: str, *, signal: int | None = None) -> None:
-        """Request the end of the training after this iteration; the first reason counts."""
-        if self.requests.stop is None:  # A later reason must not hide what ended the run.
-            self.requests.stop = Stop(reason, signal)
-            self.requests.any = True
+    def stop(self, reason: str, *, signal: int | None = None, everywhere: bool = False) -> None:
+        """Request the end of the training after this iteration; the first reason counts.
 
-    def validate(self) -> None:
-        """Request a validation after this iteration."""
-        self.requests.validate = True
-        self.requests.any = True
+        On many ranks a request is obeyed at the next meeting, which is at the latest half a second
+        later. With ``everywhere`` it is obeyed after this iteration: all ranks have to make it.
+        """
+        requests = self._requests(everywhere)
+        if requests.stop is None:  # A later reason must not hide what ended the run.
+            requests.stop = Stop(reason, signal)
+            requests.any = True
 
-    def save(self, what: Save | str | None = None) -> None:
-        """Request a checkpoint after this iteration, under a file name or ``iter_<n>.pth``."""
+    def validate(self, *, everywhere: bool = False) -> None:
+        """Request a validation after this iteration; for ``everywhere`` see `stop`."""
+        requests = self._requests(everywhere)
+        requests.validate = True
+        requests.any = True
+
+    def save(self, what: Save | str | None = None, *, everywhere: bool = False) -> None:
+        """Request a checkpoint after this iteration, under a file name or ``iter_<n>.pth``.
+
+        For ``everywhere`` see `stop`.
+        """
+        requests = self._requests(everywhere)
         name = what if isinstance(what, str) else f"iter_{self.progress.iter}.pth"
         save = what if isinstance(what, Save) else Save(name)
-        if save not in self.requests.saves:  # Two hooks may want the same file.
-            self.requests.saves.append(save)
-            self.requests.any = True
+        if save not in requests.saves:  # Two hooks may want the same file.
+            requests.saves.append(save)
+            requests.any = True
+
+    def _requests(self, everywhere: bool) -> Requests:
+        return self.requests if everywhere or self.world.is_alone else self.wishes
+
+    def gather(self, value: Value) -> list[Value]:
+        """Return the values of all ranks, in their order, on every rank; all have to call it."""
+        return self.ranks.gather(value)
+
+    def reduce(self, value: Value, how: Reduction = "mean") -> Value:
+        """Return sum, mean, max or min of a number or tensor over all ranks, on every rank."""
+        return self.ranks.reduce(value, how)
 
     def emit(self, record: Record) -> None:
         """Send a picture, text, histogram or table to every writer: see `hookloop.writers`.

@@ -80,6 +80,7 @@ class Update:
         self.compute: Callable[[Run], Tensor | None] = self._compute
         self.returns_loss = loss_of is loss_in_output
         self.sums = False  # Whether the loss is a sum over a batch; otherwise it is a mean.
+        self.may_skip = False  # Whether there may be no loss for a batch, as a step may decide.
         self.optimizers = tuple(optimizers)
         self.clip_norm = clip_norm
         self.scaler = scaler
@@ -184,7 +185,7 @@ class Update:
 
     def complete(self, run: Run, group: Microbatches) -> None:
         """Make gradients, loss and other numbers those of the whole batch, and record them."""
-        group.correct(self._parameters())
+        group.correct(self.parameters())
         # The numbers of the whole batch are recorded, but hooks go on to see the last microbatch.
         last, run.output = run.output, group.output(run.output)
         run.loss = group.loss()
@@ -200,7 +201,7 @@ class Update:
     def apply(self, run: Run) -> None:
         """Clip the gradients, and step the optimizers."""
         if self.clip_norm is not None:
-            norm = torch.nn.utils.clip_grad_norm_(self._parameters(), self.clip_norm)
+            norm = torch.nn.utils.clip_grad_norm_(self.parameters(), self.clip_norm)
             run.metrics.series("train/grad_norm").add(norm)
         if self.scaler is None:
             for optimizer in self.optimizers:
@@ -210,7 +211,8 @@ class Update:
             self.scaler.step(optimizer)  # Skips the step if a gradient is not finite.
         self.scaler.update()  # Once, after the last of them, as torch asks for.
 
-    def _parameters(self) -> list[Tensor]:
+    def parameters(self) -> list[Tensor]:
+        """Return what its optimizers step."""
         return [
             parameter
             for optimizer in self.optimizers

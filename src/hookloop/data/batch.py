@@ -28,21 +28,22 @@ def size_of(batch: object) -> int:
     >>> size_of(([torch.zeros(3, 9, 9), torch.zeros(3, 8, 8)], [{"boxes": 1}, {"boxes": 2}]))
     2
     """
-    size = _size(batch)
+    size = count_samples(batch)
     return 1 if size is None else size
 
 
-def _size(value: object) -> int | None:
+def count_samples(value: object) -> int | None:
+    """Count the samples of a batch, or of a part of one; None if there is nothing to count."""
     if (length := _length(value)) is not None:
         return length
     if not _is_plain(value):
         return _size_of_object(value)
     parts = _parts(value)
-    for count in (_length, _listed, _size):
+    for count in (_length, listed_samples, count_samples):
         for part in parts:
             if (size := count(part)) is not None:
                 return size
-    return _listed(value)
+    return listed_samples(value)
 
 
 def _is_plain(value: object) -> bool:
@@ -55,7 +56,7 @@ def _length(value: object) -> int | None:
     return shape[0] if isinstance(shape, tuple) and shape else None
 
 
-def _listed(value: object) -> int | None:
+def listed_samples(value: object) -> int | None:
     """Return the length of a list of samples, or None if it is not such a list."""
     if not isinstance(value, (tuple, list)) or not value:
         return None
@@ -68,15 +69,15 @@ def _listed(value: object) -> int | None:
         return len(value) if alike else None
     if not all(isinstance(one, (tuple, list)) for one in value):
         return None
-    if _are_samples(value):
+    if are_samples(value):
         return len(value)
-    return len(first) if _are_samples(list(zip(*value, strict=False))) else None
+    return len(first) if are_samples(list(zip(*value, strict=False))) else None
 
 
 _SINGLE = (str, bytes, int, float)
 
 
-def _are_samples(rows: Sequence[Sequence[object]]) -> bool:
+def are_samples(rows: Sequence[Sequence[object]]) -> bool:
     """Return whether lists are samples, like [(x0, y0), (x1, y1)], and not parts of a batch."""
     if not rows:
         return False
@@ -85,7 +86,7 @@ def _are_samples(rows: Sequence[Sequence[object]]) -> bool:
     if len(set(kinds)) < 2 or any([_kind(part) for part in row] != kinds for row in others):
         return False
     # The parts of a batch have the same length, such as (tokens, lengths) of inputs and of targets.
-    lengths = {_listed(part) if (n := _length(part)) is None else n for part in first}
+    lengths = {listed_samples(part) if (n := _length(part)) is None else n for part in first}
     return None in lengths or len(lengths) > 1
 
 
@@ -99,7 +100,7 @@ def _size_of_object(value: object) -> int | None:
         if isinstance(size := getattr(value, name, None), int):
             return size
     # One level only, without recursion: attributes may lead back to the object itself.
-    for count in (_length, _listed):
+    for count in (_length, listed_samples):
         for part in getattr(value, "__dict__", {}).values():
             if (size_of_part := count(part)) is not None:
                 return size_of_part
@@ -110,7 +111,7 @@ def _size_of_object(value: object) -> int | None:
 
 def _parts(value: object) -> list[object]:
     if isinstance(value, (tuple, list)):
-        return [] if _listed(value) else list(value)
+        return [] if listed_samples(value) else list(value)
     if isinstance(value, Mapping):
         return list(value.values())
     return [getattr(value, field.name) for field in fields(value)]  # type: ignore[arg-type]

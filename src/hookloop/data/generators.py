@@ -60,6 +60,11 @@ def access_all() -> tuple[GeneratorAccess, GeneratorAccess, GeneratorAccess]:
     return access_python(), access_numpy(), access_torch()
 
 
+def access_cached() -> tuple[GeneratorAccess, GeneratorAccess, GeneratorAccess]:
+    """Return the same, found in an earlier call unless NumPy has another bit generator."""
+    return _access_once(np.random.mtrand.get_bit_generator())
+
+
 def fill_all(words: bytes) -> None:
     """Start all three from random bytes: `FILL` each for Python and NumPy, and 8 for torch."""
     python, numpy, torch_cpu = _access_once(np.random.mtrand.get_bit_generator())

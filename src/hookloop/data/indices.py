@@ -25,6 +25,7 @@ import numpy as np
 from torch.utils.data import BatchSampler
 
 from hookloop.data.attribute_state import NO_STATE, is_equal, to_state
+from hookloop.data.cut import Cut
 from hookloop.data.samplers import RandomStream, SamplerStates, State
 from hookloop.data.seeding import GroupTuple
 
@@ -59,10 +60,18 @@ class SkippingIndices:
         inner: The sampler.
         samplers: Those parts of it that have a state, which is restored at the position.
         is_batched: Whether it returns a batch of indices at a time.
-        seeds: Whether each index is returned with the key of its random numbers.
+        seeds: See below.
         has_own_stream: Whether it draws from a random stream of its own after the first batch.
         ahead: How many batches may be requested before training needs them.
+
+    Attributes:
+        cut: Takes this rank's part of each batch; None if no other rank reads the data.
+        primes: Whether the order is drawn when `prime` is called, and not with the first batch.
+        seeds: Whether each index is returned with the key of its random numbers.
     """
+
+    cut: Cut | None = None
+    primes = False
 
     def __init__(
         self,
@@ -77,7 +86,7 @@ class SkippingIndices:
         self._inner = inner
         self._samplers = samplers
         self._is_batched = is_batched
-        self._seeds = seeds
+        self.seeds = seeds
         self._has_own_stream = has_own_stream
         self._ahead = ahead
         self._start = PassStart()
@@ -97,7 +106,8 @@ class SkippingIndices:
 
     def prime(self) -> None:
         """Skip now, unless the loader has already asked for an index."""
-        if (self._start.skip or self._start.samples) and self._current is not None:
+        start = self._start
+        if (start.skip or start.samples or self.primes) and self._current is not None:
             self._current.prime()
 
     def state(self, position: int) -> dict[str, object]:
@@ -111,12 +121,15 @@ class SkippingIndices:
         # its random numbers then, after the loader has drawn its own, as in a plain DataLoader.
         inner = _rest_of(self._inner, start.samples) if start.samples else iter(self._inner)
         self._current = current = _Pass(inner, start.skip, stream, self._ahead)
-        current.draws_when_primed = start.samples > 0
+        # Skipping draws the order as well.
+        current.draws_when_primed = not start.skip and (start.samples > 0 or self.primes)
         if self._rewinds:
             current.rewind = start.rewind
         if self._saved:
             current.resume_from(self._saved, self._samplers)
-        return self._seeded(current) if self._seeds else current
+        if self.cut is not None:
+            return self._own_parts(current, self.cut)
+        return self._seeded(current) if self.seeds else current
 
     def __len__(self) -> int:
         return len(cast("Sequence[object]", self._inner))
@@ -129,6 +142,16 @@ class SkippingIndices:
                 yield list(cast("Iterable[object]", group)), key, batch
             else:
                 yield [group], key, batch
+
+    def _own_parts(self, indices: Iterator[object], cut: Cut) -> Iterator[object]:
+        """Cut batches of indices; seeds follow from the position in the global batch."""
+        key = self._start.key
+        for batch, group in enumerate(indices, start=self._start.skip):
+            every = list(cast("Iterable[object]", group))
+            first, end = cut.place(len(every))
+            own = cut.indices(every)
+            # An empty cut is loaded from the beginning of the batch.
+            yield (own, key, batch, first if end > first else 0) if self.seeds else own
 
 
 class _Pass:

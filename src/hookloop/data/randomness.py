@@ -20,6 +20,16 @@ def seed_all(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def seed_rank(rank: int) -> None:
+    """Give the generators of a rank other numbers than those of the others.
+
+    They follow from the state of torch's generator, which has to be the same on all ranks, and
+    from the rank. The first rank keeps the numbers of a single process.
+    """
+    if rank:
+        seed_all(derive_key([torch.get_rng_state()], rank) % 2**63)
+
+
 class Randomness:
     """The state of the process's generators at one moment, and of some generators of a loader.
 
@@ -50,7 +60,7 @@ class Randomness:
             state["mps"] = torch.mps.get_rng_state()
         return cls(state)
 
-    def restore(self, generators: Sequence[torch.Generator] = ()) -> None:
+    def restore(self, generators: Sequence[torch.Generator] = (), *, gpus: bool = True) -> None:
         """Let the generators continue from that moment."""
         version, internal, gauss_next = cast("tuple[int, list[int], float]", self.state["python"])
         random.setstate((version, tuple(internal), gauss_next))
@@ -63,6 +73,8 @@ class Randomness:
         # Not strict: the resumed run may have another loader, with more or fewer generators.
         for generator, state in zip(generators, saved, strict=False):
             generator.set_state(state)
+        if not gpus:
+            return
         # A checkpoint of a GPU may be continued on a CPU, and the other way round.
         if "cuda" in self.state and torch.cuda.is_available():
             torch.cuda.set_rng_state_all(cast("list[Tensor]", self.state["cuda"]))

@@ -6,6 +6,9 @@ A pass continues exactly if its order is the same again. How that is done depend
   pass began, and its index sampler is advanced without reading the data;
 - a loader with its own ``state_dict`` (torchdata's StatefulDataLoader) restores itself;
 - anything else is read and dropped up to the position, which is exact if its batches do not change.
+
+When several ranks share the data, a `DataLoader` over a map-style data set loads only the samples
+of its rank. Anything else is read by every rank as a whole, and each keeps its part of each batch.
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ from typing import Protocol, cast
 import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
+from hookloop.data.cut import Cut
 from hookloop.data.find_generators import find_generators
 from hookloop.data.indices import PassStart, SkippingIndices
 from hookloop.data.samplers import SamplerStates, State, Stateful, is_of_torch, samplers_of
-from hookloop.data.seeding import SeededSamples
+from hookloop.data.seeding import SeededInProcess, SeededSamples
+from hookloop.data.shared_passes import SharedPasses
 from hookloop.data.tensor_batches import make_gather, read_tensors
 from hookloop.data.workers import ShieldedInit, Workers
 
@@ -53,6 +58,21 @@ class Reader(Protocol):
     def close(self) -> bool:
         """End the processes that passes have started; return whether there were any."""
 
+    def share(self, cut: Cut, *, is_shard: bool) -> None:
+        """Read one rank's part from now on; a shard is already the data of one rank."""
+
+    def sampler_states(self) -> State:
+        """Return the whole state of the samplers, for another rank."""
+
+    def load_sampler_states(self, states: State) -> None:
+        """Restore what `sampler_states` returned."""
+
+    def stream_state(self) -> dict[str, object] | None:
+        """Return the random stream from which the rest of the pass is read, if it is needed."""
+
+    def load_stream_state(self, state: Mapping[str, object]) -> None:
+        """Continue from what `stream_state` returned."""
+
 
 def make_reader(data: Iterable[object], *, seed_samples: bool) -> Reader:
     """Choose how to read some data."""
@@ -69,6 +89,8 @@ class PlainReader:
     def __init__(self, data: Iterable[object]) -> None:
         self._data = data
         self._workers = Workers()
+        self._shared: SharedPasses | None = None
+        self._samplers = SamplerStates([])
         self.counts_samples = False
         self.inexact: str | None = None
         if isinstance(data, DataLoader):
@@ -91,9 +113,42 @@ class PlainReader:
 
     def begin(self, start: PassStart) -> Iterator[object]:
         """Start a pass; read and drop the batches to skip."""
+        if self._shared is not None:
+            return self._shared.begin(lambda: self._workers.watch(iter(self._data)), start)
         batches = self._workers.watch(iter(self._data))
         next(islice(batches, start.skip, start.skip), None)
         return batches
+
+    def share(self, cut: Cut, *, is_shard: bool) -> None:
+        """Keep one rank's part of each batch from now on."""
+        if isinstance(self._data, DataLoader):
+            self._samplers = SamplerStates(samplers_of(self._data))
+        # These draw nothing while they are read.
+        is_plain = type(self._data) in (list, tuple)
+        self._shared = SharedPasses(cut, is_shard=is_shard, has_stream=not is_plain)
+        if is_shard:
+            self.inexact = (
+                "it divides itself by shard(rank, size): it continues only on the same number of "
+                f"processes, and where its batches are the same again{self._and_so()}"
+            )
+
+    def _and_so(self) -> str:
+        return f". Besides, {self.inexact}" if self.inexact else ""
+
+    def sampler_states(self) -> State:
+        """Return the whole state of the samplers of a DataLoader."""
+        return self._samplers.whole()
+
+    def load_sampler_states(self, states: State) -> None:
+        """Restore the state of the samplers."""
+        self._samplers.restore(states)
+
+    def stream_state(self) -> dict[str, object] | None:
+        """Return None: the batches before the position are read again, from the same stream."""
+        return None
+
+    def load_stream_state(self, state: Mapping[str, object]) -> None:
+        """Do nothing: there is no such state."""
 
     def generators(self) -> list[torch.Generator]:
         """Return the generator of a DataLoader; no other data is known to have one."""
@@ -129,7 +184,18 @@ class StatefulReader(PlainReader):
 
     def begin(self, start: PassStart) -> Iterator[object]:
         """Start where the loader's own state says."""
+        if self._shared is not None:
+            return self._shared.begin(lambda: iter(self._data), start, skips=False)
         return iter(self._data)
+
+    def stream_state(self) -> dict[str, object] | None:
+        """Return the random stream, because nothing is read again up to the position."""
+        return self._shared.state_dict() if self._shared is not None else None
+
+    def load_stream_state(self, state: Mapping[str, object]) -> None:
+        """Continue the random stream in the next pass."""
+        if self._shared is not None:
+            self._shared.load_state_dict(state)
 
     def state_dict(self, position: int) -> dict[str, object]:
         """Return the loader's own state."""
@@ -149,6 +215,8 @@ class LoaderReader:
 
     def __init__(self, loader: DataLoader[object], *, seed_samples: bool) -> None:
         self._loader = loader
+        self._cut: Cut | None = None
+        self._seed_samples = seed_samples
         seeds = seed_samples and loader.num_workers > 0
         # The copy shares everything with the user's loader except the source of its indices. Its
         # attributes are set past DataLoader.__setattr__, which forbids this for loaders in use.
@@ -156,10 +224,11 @@ class LoaderReader:
         self._workers = Workers()
         self._samplers = SamplerStates(samplers_of(loader))
         self._has_custom_sampler = not all(map(is_of_torch, samplers_of(loader)))
+        self._is_batched = loader.batch_size is not None or loader.batch_sampler is not None
         self._indices = SkippingIndices(
             _index_sampler(loader),
             self._samplers,
-            is_batched=loader.batch_size is not None or loader.batch_sampler is not None,
+            is_batched=self._is_batched,
             seeds=seeds,
             has_own_stream=self._has_custom_sampler,
             ahead=loader.num_workers * (loader.prefetch_factor or 2),
@@ -194,12 +263,47 @@ class LoaderReader:
         # What was drawn ahead were batches of the old size, if that has just changed.
         ahead = state if "drawn" in state and start.skip else {}
         self._indices.prepare(start, ahead, rewinds=late_start)
+        if self._cut is not None:
+            self._cut.shares.clear()  # Of batches that workers had loaded in advance.
         if self._gather is not None:
             batches = read_tensors(self._loader, iter(self._indices), self._gather)
         else:
             batches = self._workers.watch(iter(self._copy))
         self._indices.prime()
+        if self._cut is not None and not self._is_batched:
+            return map(self._cut.batch, batches)
         return batches
+
+    def share(self, cut: Cut, *, is_shard: bool) -> None:
+        """Load only one rank's samples from now on, or cut what was loaded without batches."""
+        self._cut = cut
+        self._indices.primes = True
+        if self._is_batched:
+            self._indices.cut = cut
+        # All ranks need the same order, so their batches must come in it.
+        changes: dict[str, object] = {"in_order": True}
+        if self._seed_samples and self._gather is None:
+            self._indices.seeds = True
+            seeded = SeededSamples if self._loader.num_workers else SeededInProcess
+            changes["dataset"] = seeded(self._loader.dataset)
+        elif self._loader.num_workers:
+            changes["worker_init_fn"] = ShieldedInit(self._loader.worker_init_fn, cut.rank)
+        self._copy.__dict__.update(changes)
+
+    def sampler_states(self) -> State:
+        """Return the whole state of the samplers."""
+        return self._samplers.whole()
+
+    def load_sampler_states(self, states: State) -> None:
+        """Restore the state of the samplers."""
+        self._samplers.restore(states)
+
+    def stream_state(self) -> dict[str, object] | None:
+        """Return None: what has to be saved is in the state of the indices."""
+        return None
+
+    def load_stream_state(self, state: Mapping[str, object]) -> None:
+        """Do nothing: there is no such state."""
 
     def generators(self) -> list[torch.Generator]:
         """Return the generators of the loader and its samplers, each once."""

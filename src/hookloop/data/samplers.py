@@ -67,6 +67,13 @@ class SamplerStates:
             for sampler, built in zip(self._samplers, self._built, strict=True)
         ]
 
+    def whole(self) -> State:
+        """Return the whole state, which `restore` can set in another process."""
+        return [
+            sampler.state_dict() if isinstance(sampler, Stateful) else _attributes(sampler)
+            for sampler in self._samplers
+        ]
+
     def generators(self) -> list[object]:
         """Return the generators that are attributes of a sampler, and so part of its state."""
         return [

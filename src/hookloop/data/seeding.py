@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple, cast
 
@@ -17,15 +18,23 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from hookloop.data.generators import FILL, fill_all
+from hookloop.data.generators import FILL, access_cached, fill_all
 
 
 class SampleGroup(NamedTuple):
-    """Indices of samples that are loaded together, with the source of their randomness."""
+    """Indices of samples that are loaded together, with the source of their randomness.
+
+    Attributes:
+        indices: The indices.
+        key: The key of the pass.
+        batch: The number of the batch in the pass.
+        offset: How many samples of the batch come before them: those that other ranks load.
+    """
 
     indices: list[object]
     key: int
     batch: int
+    offset: int = 0
 
     def random_words(self) -> list[bytes]:
         """Return random bytes for each sample, with which the generators can be filled."""
@@ -40,8 +49,9 @@ class SampleGroup(NamedTuple):
             "has_uint32": 0,
             "uinteger": 0,
         }
-        numbers = bits.random_raw(MIXING + WORDS_PER_SAMPLE * len(self.indices))
-        data, size = numbers[MIXING:].tobytes(), 8 * WORDS_PER_SAMPLE
+        bits.random_raw(MIXING + WORDS_PER_SAMPLE * self.offset, output=False)
+        numbers = bits.random_raw(WORDS_PER_SAMPLE * len(self.indices))
+        data, size = numbers.tobytes(), 8 * WORDS_PER_SAMPLE
         return [data[start : start + size] for start in range(0, len(data), size)]
 
 
@@ -59,7 +69,7 @@ def _bits() -> np.random.SFC64:
     return np.random.SFC64(0)
 
 
-GroupTuple = tuple[list[object], int, int]
+GroupTuple = tuple[list[object], int, int] | tuple[list[object], int, int, int]
 """A group on its way to a worker: a plain tuple takes a fifth of the time to pickle."""
 
 
@@ -105,6 +115,32 @@ class SeededSamples(Dataset[object]):
 
     def __setattr__(self, name: str, value: object) -> None:
         setattr(self.inner, name, value)
+
+
+class SeededInProcess(SeededSamples):
+    """Does the same in the training process, and sets its generators back afterwards."""
+
+    def __getitem__(self, sent: GroupTuple) -> object:
+        """Load the only sample of a group, for a loader without batches."""
+        with _unchanged():
+            return super().__getitem__(sent)
+
+    def __getitems__(self, sent: GroupTuple) -> list[object]:
+        """Load the samples of a group."""
+        with _unchanged():
+            return super().__getitems__(sent)
+
+
+@contextmanager
+def _unchanged() -> Iterator[None]:
+    """Set the generators of the process back to where they are now."""
+    accesses = access_cached()
+    before = [access.get_state() for access in accesses]
+    try:
+        yield
+    finally:
+        for access, state in zip(accesses, before, strict=True):
+            access.set_state(state)
 
 
 def seed_process(seed: int) -> None:

@@ -3,40 +3,45 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, takewhile
 from typing import cast
 
-import torch
-from torch import Tensor
 from torch.utils.data import DataLoader
 
+from hookloop.data.cut import Cut
 from hookloop.data.indices import PassStart
+from hookloop.data.measures import (
+    Measures,
+    has_another_size,
+    list_changes,
+    measure,
+    samples_of_batches,
+    sizes_of,
+)
 from hookloop.data.randomness import Randomness
-from hookloop.data.reader import make_reader
 from hookloop.data.sample_order import OrderMonitor
-from hookloop.errors import DataError, caused_by
+from hookloop.data.shared_data import SharedData
+from hookloop.errors import caused_by
 
 Batches = Iterable[object]
 
 _log = logging.getLogger("hookloop")
 
 
-class Source:
+class Source(SharedData):
     """One iterable of batches, its name in messages, and the position in it.
 
     Args:
         data: A DataLoader, a list, any iterable. One that can be read only once (a generator) ends
             the training when it ends.
         name: ``train_data``, ``val_data['clean']``, ...
-        seed_samples: Whether the randomness of samples loaded in workers depends on their position.
+        seed_samples: Whether the randomness of samples depends on their position, where they are
+            loaded in workers or the data is shared.
     """
 
     def __init__(self, data: Batches, name: str, *, seed_samples: bool = True) -> None:
-        if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
-            raise DataError(f"{name} is {type(data).__name__}: it must be an iterable of batches.")
-        self.data = data
-        self.name = name
+        super().__init__(data, name, seed_samples=seed_samples)
         self.position = 0
         """Batches taken from the current pass; 0 if there is none."""
         self._samples_before = 0  # Samples that it had given when the batch size changed.
@@ -45,33 +50,9 @@ class Source:
         self.on_replaced: Callable[[], None] = lambda: None
         """Called when the data was replaced, and its generators with it."""
         self._side_passes: list[Source] = []
-        self._passes = 0
-        self._seed_samples = seed_samples
-        self._reader = make_reader(data, seed_samples=seed_samples)
-        self._order = OrderMonitor(data, name)
+        self._monitor = OrderMonitor(data, name)
         self._began: Randomness | None = None
         self._groups: Iterator[list[object]] | None = None
-        if self.num_batches == 0:
-            raise DataError(f"{name} is empty: it has no batch.{_why_empty(data)}")
-
-    @property
-    def inexact(self) -> str | None:
-        """Why a resume in the middle of this data may not be exact, or None if it is."""
-        return self._reader.inexact
-
-    @property
-    def num_batches(self) -> int | None:
-        """How many batches an epoch has, or None if that is unknown without reading them."""
-        return _length(self.data)
-
-    @property
-    def is_one_pass(self) -> bool:
-        """Whether the data can be read only once."""
-        return isinstance(self.data, Iterator)
-
-    def generators(self) -> list[torch.Generator]:
-        """Return the generators that the order depends on, except for the process's own."""
-        return self._reader.generators()
 
     def epoch(self, size: int, iterations: int | None = None) -> Iterator[list[object]]:
         """Return the groups of microbatches of one epoch.
@@ -99,6 +80,9 @@ class Source:
         """
         is_inside = self.position or self._samples_before
         batches = self._continue() if is_inside else self._begin()
+        if self._cut is not None:
+            yield from self._shared_groups(batches, size, self._cut)
+            return
         # The position is counted before each yield: a checkpoint is made while the group is out.
         if size == 1:  # The common case, at half the cost.
             for batch in batches:
@@ -106,6 +90,15 @@ class Source:
                 yield [batch]
         while group := list(islice(batches, size)):
             self.position += len(group)
+            yield group
+        self.finish()
+
+    def _shared_groups(
+        self, batches: Iterator[object], size: int, cut: Cut
+    ) -> Iterator[list[object]]:
+        while group := list(islice(batches, size)):
+            self.position += len(group)
+            self._shares = [cut.shares.popleft() for _ in group]
             yield group
         self.finish()
 
@@ -124,9 +117,8 @@ class Source:
 
     def replace(self, data: Batches) -> None:
         """Read other data from the next pass on, or at once in a training without epochs."""
-        other = Source(data, self.name, seed_samples=self._seed_samples)
-        self.data, self._reader, self._passes = data, other._reader, 0
-        self._order = other._order
+        self._replace_data(data)
+        self._monitor = OrderMonitor(data, self.name)
         if self._groups is not None:
             self._groups = None
             self.finish()
@@ -134,12 +126,16 @@ class Source:
 
     def _begin(self) -> Iterator[object]:
         """Start a pass at its first batch."""
+        return self._begin_now() if self.order is None else self._draw_order(self._begin_now)
+
+    def _begin_now(self) -> Iterator[object]:
         generators = self._reader.generators()
-        self._began = began = Randomness.now(generators)
+        # The states of GPUs are those of one rank.
+        self._began = began = Randomness.now(generators, gpus=self.order is None)
         if self.sets_epoch_per_pass:
             self.set_epoch(self._passes)
         if self._passes:
-            self._order.warn_if_reordered()
+            self._monitor.warn_if_reordered()
         self._passes += 1
         key = began.key(self._passes)
         start = PassStart(0, 0, key, self._passes, lambda: began.restore(generators))
@@ -164,51 +160,47 @@ class Source:
 
     def state_dict(self) -> dict[str, object]:
         """Return the position in the data; the size of the state does not grow with it."""
-        self._order.warn_if_reordered()
+        self._monitor.warn_if_reordered()
+        stream = self._reader.stream_state() if self.position else None
         return {
             **self.reading_state(),
+            **({} if stream is None else {"stream": stream}),
             "position": self.position,
             "samples": self._samples_read(),
             "samples_before": self._samples_before,
             "began": self._began.state if self._began is not None else None,
             "loader": self._reader.state_dict(self.position),
             "measures": self._measures(),
-            "orders": self._order.state_dict(),
+            "orders": self._monitor.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go to a position that `state_dict` returned; warn if the data has changed."""
+        self.load_reading_state(state)
         self.position = cast("int", state["position"])
         self._samples_before = cast("int", state.get("samples_before", 0))
         measures = cast("Mapping[str, object]", state.get("measures") or {})
-        samples = cast("int | None", state.get("samples", _samples_of_batches(state, measures)))
-        if self._has_another_size(measures) and samples is not None and self.position:
+        samples = cast("int | None", state.get("samples", samples_of_batches(state, measures)))
+        is_recounted = self._reader.counts_samples and has_another_size(measures, self._measures())
+        if is_recounted and samples is not None and self.position:
             self.position, self._samples_before = 0, samples
         self._warn_of_changes(measures)
-        self._order.warn_of_changes(cast("Mapping[str, list[object]]", state.get("orders") or {}))
-        self.load_reading_state(state)
+        self._monitor.warn_of_changes(cast("Mapping[str, list[object]]", state.get("orders") or {}))
         began = cast("dict[str, object] | None", state["began"])
         self._began = Randomness(began) if began is not None else None
         if loader := cast("dict[str, object]", state["loader"]):
             self._reader.load_state_dict(loader)
+        if stream := cast("dict[str, object] | None", state.get("stream")):
+            self._reader.load_stream_state(stream)
 
-    def _measures(self) -> dict[str, object]:
-        """Return what the position in the data depends on."""
-        dataset = getattr(self.data, "dataset", None)
-        return {
-            "batches": self.num_batches,
-            "batch_size": getattr(self.data, "batch_size", None),
-            "samples": _length(dataset),
-            # Not the number of workers: samples are seeded in the same way for any number of them.
-            "loaded in workers": bool(getattr(self.data, "num_workers", 0)),
-        }
+    def _measures(self) -> Measures:
+        measures = measure(self.data)
+        if self._is_shard and self._cut is not None:
+            measures["processes"] = self._cut.size
+        return measures
 
     def _warn_of_changes(self, before: Mapping[str, object]) -> None:
-        changes = [
-            f"{name}: {before[name]} -> {value}"
-            for name, value in self._measures().items()
-            if before.get(name, value) != value
-        ]
+        changes = list_changes(before, self._measures())
         if not changes:
             return
         where = f"at batch {self.position} of it"
@@ -217,19 +209,11 @@ class Source:
         what = f"{self.name} has changed: {'; '.join(changes)}. The run continues {where}"
         _log.warning("%s, so it is not what an uninterrupted run would have read.", what)
 
-    def _has_another_size(self, measures: Mapping[str, object]) -> bool:
-        """Return whether batches have another size now, and the pass can continue by samples."""
-        now = self._measures()
-        # With another number of samples the order is another, and no position in it means anything.
-        is_same_data = measures.get("samples") == now["samples"]
-        is_another = measures.get("batch_size", now["batch_size"]) != now["batch_size"]
-        return self._reader.counts_samples and is_same_data and is_another
-
     def _samples_read(self) -> int | None:
         """Count the samples of the current pass that were read; None if only batches count."""
         if not self._reader.counts_samples:
             return None
-        size, length = _sizes(self.data)
+        size, length = sizes_of(self.data)
         return min(self._samples_before + self.position * size, length)
 
     @property
@@ -238,25 +222,19 @@ class Source:
         if not self._samples_before:
             total = self.num_batches
             return None if total is None else max(0, total - self.position)
-        size, length = _sizes(self.data)
+        size, length = sizes_of(self.data)
         left = length - (self._samples_read() or 0)
         return left // size if cast("DataLoader[object]", self.data).drop_last else -(-left // size)
 
-    def reading_state(self) -> dict[str, object]:
-        """Return what the next whole pass depends on, except for the process's generators."""
-        generators = [generator.get_state() for generator in self._reader.generators()]
-        return {"passes": self._passes, "generators": generators}
-
-    def load_reading_state(self, state: Mapping[str, object]) -> None:
-        """Take back what `reading_state` returned."""
-        self._passes = cast("int", state["passes"])
-        saved = cast("list[Tensor]", state["generators"])
-        for generator, generator_state in zip(self._reader.generators(), saved, strict=False):
-            generator.set_state(generator_state)
-
     def read(self) -> Iterator[object]:
         """Read a pass batch by batch, for an evaluation."""
-        return self._begin()
+        batches = self._begin()
+        return batches if self._cut is None else self._read_shared(batches, self._cut)
+
+    def _read_shared(self, batches: Iterator[object], cut: Cut) -> Iterator[object]:
+        for batch in batches:
+            self._shares = [cut.shares.popleft()]
+            yield batch
 
     def __iter__(self) -> Iterator[object]:
         """Read a pass for a hook: it is not counted and does not disturb the current pass."""
@@ -281,37 +259,6 @@ class Source:
             if callable(setter):
                 setter(epoch)
                 return
-
-
-def _why_empty(data: object) -> str:
-    dataset = getattr(data, "dataset", None)
-    if getattr(data, "drop_last", False) and isinstance(dataset, Sized) and len(dataset):
-        return (
-            f" Its {len(dataset)} samples are fewer than one batch of "
-            f"{getattr(data, 'batch_size', '?')}, and drop_last=True drops them."
-        )
-    return ""
-
-
-def _length(data: object) -> int | None:
-    try:
-        return len(data) if isinstance(data, Sized) else None
-    except TypeError:  # A DataLoader over an iterable data set has __len__, but it raises.
-        return None
-
-
-def _sizes(data: object) -> tuple[int, int]:
-    """Return the samples of a batch, and of a pass, of a loader with one of torch's samplers."""
-    loader = cast("DataLoader[object]", data)
-    return cast("int", loader.batch_size), len(cast("Sized", loader.sampler))
-
-
-def _samples_of_batches(state: Mapping[str, object], measures: Mapping[str, object]) -> int | None:
-    """Return the position in samples of a checkpoint that counts batches, as version 0.2 did."""
-    position, size, length = state["position"], measures.get("batch_size"), measures.get("samples")
-    if not (isinstance(position, int) and isinstance(size, int) and isinstance(length, int)):
-        return None
-    return min(position * size, length)
 
 
 def open_streams(

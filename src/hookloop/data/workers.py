@@ -19,6 +19,9 @@ from multiprocessing.util import Finalize
 from typing import Any
 from weakref import WeakSet, ref
 
+import torch
+
+from hookloop.data.seeding import seed_process
 from hookloop.errors import DataError
 from hookloop.parallel.signals import STOP_SIGNALS
 
@@ -47,16 +50,22 @@ class ShieldedInit:
 
     Args:
         init: The loader's own ``worker_init_fn``, called afterwards.
+        rank: Of which rank it is a worker. All ranks draw the same seed for their workers, which
+            is changed so that these do not draw the same numbers; not for rank 0.
     """
 
-    def __init__(self, init: WorkerInit | None) -> None:
+    def __init__(self, init: WorkerInit | None, rank: int = 0) -> None:
         self.init = init
+        self.rank = rank
 
     def __call__(self, worker: int) -> None:
         """Prepare the worker of this number."""
         for name in STOP_SIGNALS:
             signal.signal(signal.Signals[name], signal.SIG_IGN)
         threading.Thread(target=_die_with_parent, name="hookloop-parent", daemon=True).start()
+        if self.rank:
+            # An odd factor of 64 bits: seeds of ranks and of workers never meet.
+            seed_process((torch.initial_seed() + self.rank * 0x9E3779B97F4A7C15) % 2**64)
         if self.init is not None:
             self.init(worker)
 

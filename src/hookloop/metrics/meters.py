@@ -14,6 +14,7 @@ from torch import Tensor
 from hookloop.errors import MetricError
 from hookloop.metrics.series import Series, Value
 from hookloop.metrics.weighted import Weight, WeightedMean
+from hookloop.parallel.ranks import Ranks
 
 MetricFunction = Callable[[Any, Any], Value]
 
@@ -36,11 +37,18 @@ Metric = MetricFunction | Accumulating
 
 
 class Meters:
-    """The metrics of one stream, from its first batch to its last."""
+    """The metrics of one stream, from its first batch to its last.
 
-    def __init__(self, metrics: Mapping[str, Metric]) -> None:
+    Args:
+        metrics: The metrics by name.
+        is_shared: Whether other ranks evaluate other parts of the stream.
+    """
+
+    def __init__(self, metrics: Mapping[str, Metric], *, is_shared: bool = False) -> None:
         self._metrics = metrics
         self._means: dict[str, Series | WeightedMean] = {}
+        # What metrics of the user's own have seen, for the other ranks; None in one process.
+        self._batches: list[tuple[str, object, object]] | None = [] if is_shared else None
         for metric in metrics.values():
             # The user's object may hold batches of an earlier evaluation.
             if isinstance(metric, Accumulating):
@@ -51,6 +59,8 @@ class Meters:
         for name, metric in self._metrics.items():
             if isinstance(metric, Accumulating):
                 metric.update(output, targets)
+                if self._batches is not None and not _syncs_itself(metric):
+                    self._batches.append((name, _on_cpu(output), _on_cpu(targets)))
             else:
                 self.add(name, metric(output, targets), samples)
 
@@ -76,6 +86,30 @@ class Meters:
         else:
             mean.add(value, weight)
 
+    def combine(self, ranks: Ranks) -> None:
+        """Make the means those of all ranks, summed in double precision; nothing to do alone.
+
+        torchmetrics objects combine themselves when they are computed. Any other object gets the
+        batches of all ranks, in the order of the ranks.
+        """
+        if ranks.world.is_alone:
+            return
+        own = {name: mean.sums() for name, mean in self._means.items()}
+        all_sums = ranks.gather((own, self._batches))
+        names = dict.fromkeys(name for sums, _ in all_sums for name in sums)
+        for name in names:
+            combined = self._means[name] = WeightedMean()
+            for sums, _ in all_sums:
+                total, weight = sums.get(name, (0.0, 0.0))
+                combined.add(total / weight if weight else 0.0, weight)
+        for name in dict.fromkeys(name for _, batches in all_sums for name, *_ in batches or ()):
+            metric = cast("Accumulating", self._metrics[name])
+            metric.reset()
+            for _, batches in all_sums:
+                for of, output, targets in batches or ():
+                    if of == name:
+                        metric.update(output, targets)
+
     def compute(self) -> dict[str, Value]:
         """Return every metric of the stream; tensors are not read from their device."""
         results: dict[str, Value] = {name: mean.mean() for name, mean in self._means.items()}
@@ -83,6 +117,22 @@ class Meters:
             if isinstance(metric, Accumulating):
                 results |= _named(name, metric.compute())
         return results
+
+
+def _syncs_itself(metric: object) -> bool:
+    """Return whether a metric is one of torchmetrics, which combine themselves over ranks."""
+    return hasattr(metric, "dist_sync_on_step") or hasattr(metric, "sync_context")
+
+
+def _on_cpu(value: object) -> object:
+    """Return outputs or targets in a form that can be sent to another process."""
+    if isinstance(value, Tensor):
+        return value.detach().cpu()
+    if isinstance(value, Mapping):
+        return {key: _on_cpu(part) for key, part in value.items()}
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return type(value)(_on_cpu(part) for part in value)
+    return value
 
 
 def _named(name: str, result: object) -> dict[str, Value]:

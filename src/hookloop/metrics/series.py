@@ -99,6 +99,11 @@ class Series:
         total, count = self._sums()
         return total / count if count else float("nan")
 
+    def sums(self) -> tuple[float, float]:
+        """Read the weighted sum of the epoch's values, and the sum of their weights."""
+        total, weight = self._sums()
+        return float(total), weight
+
     def smooth(self, window: int = WINDOW) -> float:
         """Read the plain mean of the last ``window`` values, also of earlier epochs."""
         return smooth_all([self], [window])[0]

@@ -47,6 +47,10 @@ class WeightedMean:
         mean = self._sum / (weight if isinstance(weight, Tensor) else weight or 1.0)
         return mean.to(self._dtype) if isinstance(mean, Tensor) and self._dtype else mean
 
+    def sums(self) -> tuple[float, float]:
+        """Read the weighted sum of the values, and the sum of the weights."""
+        return float(self._sum), float(self._weight)
+
 
 def _wide(value: Tensor) -> Tensor:
     # A sum in half precision would soon overflow. MPS has no double precision.

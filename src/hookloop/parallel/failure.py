@@ -9,8 +9,6 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from hookloop.errors import HookloopError
-
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import Store
 
@@ -21,8 +19,24 @@ _HEARD = "hookloop/heard"
 _SEPARATOR = "\n--\n"
 
 
-class PeerFailed(HookloopError):
-    """Another rank of the run failed, so that this one cannot continue."""
+class PeerFailed(SystemExit):
+    """Another rank of the run failed, so that this one cannot continue.
+
+    It is a `SystemExit`: the rank that failed shows its traceback, and those of the others, whose
+    connections broke, would only hide it.
+
+    Attributes:
+        reason: Which rank failed, when, and why.
+        traceback: That of the rank that failed.
+    """
+
+    def __init__(self, reason: str, traceback: str = "") -> None:
+        super().__init__(1)
+        self.reason = reason
+        self.traceback = traceback
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 class LastWord:
@@ -49,8 +63,8 @@ class LastWord:
             self._store.compare_set(_KEY, "", word + _SEPARATOR + trace)
             self._store.add(_HEARD, 1)
 
-    def of_another(self, error: BaseException) -> str | None:
-        """Return what another rank said, if an error here is what its end looks like."""
+    def of_another(self, error: BaseException) -> PeerFailed | None:
+        """Return the failure of another rank, if an error here is what its end looks like."""
         if not _may_come_from_another(error):
             return None
         try:
@@ -60,7 +74,10 @@ class LastWord:
             self._store.add(_HEARD, 1)
         except RuntimeError:  # The store is gone.
             return None
-        return None if word.startswith(f"rank {self._world.rank} ") else word
+        if word.startswith(f"rank {self._world.rank} "):
+            return None
+        reason, _, trace = word.partition(_SEPARATOR)
+        return PeerFailed(reason, trace)
 
     def _has_word(self) -> bool:
         """Wait for the word of another rank."""

@@ -8,19 +8,21 @@ returns at once.
 from __future__ import annotations
 
 import atexit
+import io
 import logging
 import os
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from hookloop.errors import HookloopError
 from hookloop.parallel import slurm
-from hookloop.parallel.failure import LastWord
+from hookloop.parallel.failure import LastWord, PeerFailed
+from hookloop.parallel.settings import TIMEOUT
 from hookloop.parallel.world import World
 
 if TYPE_CHECKING:
@@ -29,9 +31,6 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 Reduction = Literal["sum", "mean", "max", "min"]
-
-TIMEOUT = 300.0
-"""Seconds for which a rank may keep the others waiting."""
 
 _log = logging.getLogger("hookloop")
 
@@ -117,8 +116,8 @@ class Ranks:
         with suppress(RuntimeError):
             self.close()
 
-    def failure_of_another(self, error: BaseException) -> str | None:
-        """Return why another rank failed, if that is the cause of an error here."""
+    def failure_of_another(self, error: BaseException) -> PeerFailed | None:
+        """Return what to raise if an error here is caused by the failure of another rank."""
         return self._last_word.of_another(error) if self._last_word is not None else None
 
     def linger(self) -> None:
@@ -134,9 +133,9 @@ class Ranks:
             return [value]
         import torch.distributed as dist
 
-        values: list[Value | None] = [None] * self.world.size
-        dist.all_gather_object(values, value, group=self._group())
-        return cast("list[Value]", values)
+        sent: list[bytes] = [b""] * self.world.size
+        dist.all_gather_object(sent, _encode(value), group=self._group())
+        return [_decode(one) for one in sent]
 
     def share(self, value: Value) -> Value:
         """Return the value of the first rank on every rank."""
@@ -144,9 +143,9 @@ class Ranks:
             return value
         import torch.distributed as dist
 
-        values = [value]
-        dist.broadcast_object_list(values, src=0, group=self._group())
-        return values[0]
+        sent = [_encode(value) if self.world.is_main else b""]
+        dist.broadcast_object_list(sent, src=0, group=self._group())
+        return cast("Value", _decode(sent[0]))
 
     def largest(self, numbers: Sequence[int]) -> list[int]:
         """Return the largest of each number over all ranks."""
@@ -212,6 +211,20 @@ class Ranks:
                 "run.reduce() from before_run until the end of the run, unless it failed."
             )
         return self._own_group
+
+
+# torch's own functions for objects pickle them, and cannot pickle each kind of tensor, such as the
+# unsigned ones in the state of NumPy's generator. Whatever arrives was sent by a rank of this run.
+
+
+def _encode(value: object) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    return buffer.getvalue()
+
+
+def _decode(sent: bytes) -> Any:  # noqa: ANN401 - whatever was sent
+    return torch.load(io.BytesIO(sent), map_location="cpu", weights_only=False)
 
 
 def _store() -> Store:

@@ -122,11 +122,8 @@ def choose_device(wanted: str | torch.device, world: World | None = None) -> tor
 def _of_rank(device: torch.device, world: World) -> torch.device:
     """Return the GPU of this rank."""
     if world.is_alone:
-        return (
-            device
-            if device.index is not None
-            else torch.device("cuda", torch.cuda.current_device())
-        )
+        is_chosen = ":" in str(device)
+        return device if is_chosen else torch.device("cuda", torch.cuda.current_device())
     if world.local_rank >= torch.cuda.device_count():
         raise HookloopError(
             f"LOCAL_RANK is {world.local_rank}, but there are {torch.cuda.device_count()} GPUs on "

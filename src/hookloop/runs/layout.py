@@ -107,7 +107,11 @@ class RunDir:
     @property
     def log_file(self) -> Path:
         """Warnings, failures and how the run ended, with times."""
-        return self.path / "run.log"
+        return self.log_file_of(0)
+
+    def log_file_of(self, rank: int) -> Path:
+        """Return the log of one rank; the first one's is that of the run."""
+        return self.path / ("run.log" if rank == 0 else f"run_rank{rank}.log")
 
     @property
     def last_checkpoint_file(self) -> Path:

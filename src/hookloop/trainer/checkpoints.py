@@ -23,7 +23,7 @@ from hookloop.checkpoint.store import LAST, CheckpointStore
 from hookloop.core.plan import fire
 from hookloop.runs.layout import write_text
 from hookloop.secret import without_credentials
-from hookloop.trainer.state import current_metrics, gather
+from hookloop.trainer.state import State, current_metrics, gather
 
 if TYPE_CHECKING:
     import torch
@@ -48,6 +48,7 @@ class CheckpointSaver:
         self._snapshot = Snapshot()
         self._stores: dict[str, CheckpointStore] = {}
         self._requests: Requests | None = None
+        self._is_alone = True
         self._current = Current()
         self._held: list[Saved] = []
         self._validations: dict[tuple[str, int], dict[str, float]] = {}
@@ -61,14 +62,18 @@ class CheckpointSaver:
     def save(self, run: Run, saves: Sequence[Save]) -> None:
         """Copy the current state, once, and start writing it; or keep a file that has it."""
         if not run.world.is_main:  # Every rank has the same state; the first writes it.
+            if saves and not run.ranks.is_broken:
+                self._gather(run)
             return
         if saves:
             self._restore()
         # Each call of the Trainer makes new requests, and the writing thread needs the current
         # ones.
-        self._requests = run.requests
+        self._requests, self._is_alone = run.requests, run.world.is_alone
         # Copied at most once, and only if some save needs it: promoting a file does not.
         taken: dict[str, object] | None = None
+        if saves and not run.world.is_alone:
+            taken = self._take(run)  # At once, because the other ranks take part in it.
         asked: set[tuple[object, ...]] = set()
         for save in saves:
             store = self._store(save.location or str(run.dir))
@@ -87,9 +92,18 @@ class CheckpointSaver:
             parts = {key: part for key, part in taken.items() if key not in save.leave_out}
             self._submit(run, save, saved, _writing(store, parts, saved, self._snapshot.nbytes))
 
+    def announce(self, run: Run) -> None:
+        """Put what has become durable among the wishes of this rank, for the other ranks."""
+        if not run.world.is_alone and (finished := self._background.take_finished()):
+            run.wishes.news += finished
+            run.wishes.any = True
+
     def report(self, run: Run) -> None:
         """Tell hooks what has become durable, with the metrics of its own iteration."""
-        news, self._held = [*self._held, *self._background.take_finished()], []
+        new, run.requests.news = run.requests.news, []
+        if run.world.is_alone:
+            new = self._background.take_finished()
+        news, self._held = [*self._held, *new], []
         # The validation of this iteration comes next; its checkpoints are reported with it.
         if run.requests.validate and not run.is_interrupted:
             self._held = [saved for saved in news if saved.iter == run.progress.iter]
@@ -126,7 +140,10 @@ class CheckpointSaver:
         if self._restore() and self._current.iter == run.progress.iter:
             self.save(run, self._current.saves)  # They were deleted after they were written.
             self._background.close()
-        self._tell(run, [*self._held, *self._background.take_finished()])
+        finished = self._background.take_finished()
+        if not run.ranks.is_broken:
+            finished = run.ranks.share(finished)
+        self._tell(run, [*self._held, *finished])
         self._held, self._current, self._validations = [], Current(), {}
 
     def _tell(self, run: Run, news: Sequence[Saved]) -> None:
@@ -176,13 +193,17 @@ class CheckpointSaver:
         """Copy the state in memory."""
         if not self._background.wait_until_free(self._snapshot):
             self._snapshot = Snapshot()  # A slow store is still reading the other one.
+        return self._snapshot.take(self._gather(run))
+
+    def _gather(self, run: Run) -> State:
+        """Collect the state and show it to hooks, on every rank."""
         checkpoint = gather(run, self._scaler)
         # Otherwise the optimizer has used them all, and they would only make the file larger.
         if self.keeps_gradients:
             checkpoint["gradients"] = pending_gradients(run.optimizers)
         # Before the copy, so that what hooks add is copied as well.
         fire(run.plan.before_save_checkpoint, run, checkpoint)
-        return self._snapshot.take(checkpoint)
+        return checkpoint
 
     def _submit(
         self, run: Run, save: Save, saved: Saved, work: Callable[[], Saved], of: str | None = None
@@ -219,8 +240,8 @@ class CheckpointSaver:
     def _announce(self) -> None:
         # This runs in the writing thread. It sets a flag, so that hooks are called by the loop, in
         # the thread that trains.
-        if self._requests is not None:
-            self._requests.any = True
+        if self._requests is not None and self._is_alone:
+            self._requests.any = True  # On many ranks `announce` finds it at the next meeting.
 
 
 @dataclass

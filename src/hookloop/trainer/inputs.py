@@ -26,6 +26,18 @@ def check_model(model: object) -> None:
         raise ModelError(
             f"model= is {type(model).__name__}: it must be a torch.nn.Module.", argument="model"
         )
+    _check_model_is_bare(model)
+
+
+def _check_model_is_bare(model: torch.nn.Module) -> None:
+    """Reject a model that the user has wrapped for many ranks."""
+    kinds = {"DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"}
+    if type(model).__name__ in kinds:
+        raise ModelError(
+            f"model= is wrapped in {type(model).__name__}: give the model itself. hookloop "
+            "averages the gradients of all ranks, as parallel= says.",
+            argument="model",
+        )
 
 
 def place_model(

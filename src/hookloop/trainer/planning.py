@@ -54,7 +54,8 @@ class Planner:
         if self._made is not None and self._made[1] == basis:
             run.plan = self._made[0]
             return
-        run.plan = Plan(self.hooks, self.points, produced)
+        is_first = run.world.is_main
+        run.plan = Plan(self.hooks, self.points, produced, is_first=is_first)
         self._made = run.plan, basis
 
     def use(self) -> None:
@@ -64,7 +65,7 @@ class Planner:
 
 def _declared(hook: Hook) -> tuple[object, ...]:
     """Return what a plan depends on: what a hook declares, and methods that were set on it."""
-    names = ("name", "priority", "reads", "writes", "every", "on_error")
+    names = ("name", "priority", "reads", "writes", "every", "on_error", "ranks")
     drawing = ("takes_part_in_training", "draws_random_numbers")
     # With a default: what is not a hook is rejected by the plan, with an explanation.
     declared = [getattr(hook, name, None) for name in (*names, *drawing)]

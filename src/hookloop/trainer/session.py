@@ -22,11 +22,19 @@ from hookloop.data.randomness import seed_all
 from hookloop.data.workers import check_main_is_guarded
 from hookloop.hooks.stop_on_signal import restore_signal_handlers
 from hookloop.hooks.write_metrics import record_disabled
+from hookloop.parallel.failure import PeerFailed
+from hookloop.parallel.settings import Parallel
 from hookloop.runs.layout import RunDir
 from hookloop.runs.run_log import RunLog
 from hookloop.secret import redact
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.ending import do_at_end, fire_after_run
+from hookloop.trainer.several_ranks import (
+    agree_on_order,
+    check_alike,
+    share_updates,
+    tensors_of,
+)
 from hookloop.trainer.start import Start
 from hookloop.trainer.state import restore
 
@@ -47,6 +55,7 @@ class Session:
         start: Where the run begins: its directory, and what is loaded.
         saver: Makes the checkpoints.
         scaler: The loss scaler of half precision, if there is one.
+        parallel: How several ranks work together.
     """
 
     def __init__(
@@ -56,7 +65,9 @@ class Session:
         start: Start,
         saver: CheckpointSaver,
         scaler: torch.amp.GradScaler | None,
+        parallel: Parallel | None = None,
     ) -> None:
+        self._parallel = parallel or Parallel()
         self.run = run
         self.start = start
         self._loop = loop
@@ -80,12 +91,15 @@ class Session:
             # last call.
             if run.seed is not None and run.progress.iter == 0:
                 seed_all(run.seed)
+            agree_on_order(run, is_new=run.progress.iter == 0 and self._loop.randomness is None)
+            share_updates(self._loop, self._parallel)
             yield
 
     def is_over(self) -> bool:
         """Return whether the run to continue has completed already; it is loaded, not trained."""
         run = self.run
-        summary = self.start.ended(run.progress)
+        run.ranks.open(run.device)
+        summary = run.ranks.share(self.start.ended(run.progress))
         if summary is None:
             return False
         # An empty session loads the checkpoint, so that the script finds the trained weights in the
@@ -121,34 +135,25 @@ class Session:
         # A validation that a signal cut short stays due in the next call. A request to stop does
         # not.
         run.requests = Requests(validate=run.requests.validate, any=run.requests.validate)
+        run.wishes = Requests()
         run.outcome = Outcome("running")
-        if run.hooks or self.start.is_given:  # A run without hooks leaves nothing on disk.
-            self._open(log, trains=trains)
+        with self._breaking_off():
+            run.ranks.open(run.device)
+            if run.hooks or self.start.is_given:  # A run without hooks leaves nothing on disk.
+                self._open(log, trains=trains)
         failure: BaseException | None = None
         self._protect_randomness()
         try:
-            fire(run.plan.before_run, run)
-            self._load(trains=trains)
-            yield
-            self._saver.close(run)
+            with self._explaining():
+                self._prepare(trains=trains)
+                yield
+                self._saver.close(run)
             run.outcome = self._outcome()
         except BaseException as error:
             if os.getpid() != process:  # A child that a hook forked: the run is the parent's.
                 raise
             failure = error
-            run.outcome = self._outcome(error)
-            if isinstance(error, Exception):
-                log.note("".join(traceback.format_exception(error)).rstrip())
-            if run.phase != "train" and isinstance(error, Exception):
-                stream = "" if run.stream == run.phase else f"['{run.stream}']"
-                number = self._loop.evaluation.batch_number
-                error.add_note(f"while evaluating {run.phase}_data{stream}, batch {number}")
-            # First the hooks, because they may request a checkpoint of the failed run, then the
-            # saving.
-            do_at_end(error, fire, run.plan.on_exception, run, error)
-            do_at_end(error, self._loop.save_requested)
-            # Again, since that last checkpoint may have failed too.
-            run.outcome = replace(run.outcome, problem=self._saver.problem)
+            self._fail(error, log)
             raise
         finally:
             if os.getpid() == process:
@@ -157,6 +162,7 @@ class Session:
                     # The lock last: another process may start to train here as soon as it is
                     # released.
                     last.callback(self.start.leave)
+                    last.callback(self._linger)
                     # After the writers are closed. A second signal, such as the SIGTERM that
                     # follows a warning, would otherwise kill the process while trackers are being
                     # closed.
@@ -167,17 +173,51 @@ class Session:
                     last.callback(self._close_writers)
                     do_at_end(failure, fire_after_run, run)
 
-    def _open(self, log: RunLog, *, trains: bool) -> None:
-        """Open the run's directory, and the log in it."""
+    def _fail(self, error: BaseException, log: RunLog) -> None:
+        """Do what a failure asks for: tell the other ranks, note it, let hooks act, save."""
         run = self.run
-        run.dir = self.start.open(run.config, trains=trains)
+        self._break_off(error)
+        run.outcome = self._outcome(error)
+        if isinstance(error, Exception):
+            log.note("".join(traceback.format_exception(error)).rstrip())
+        if isinstance(error, PeerFailed):
+            log.note(error.traceback.rstrip())
+        if run.phase != "train" and isinstance(error, Exception):
+            stream = "" if run.stream == run.phase else f"['{run.stream}']"
+            number = self._loop.evaluation.batch_number
+            error.add_note(f"while evaluating {run.phase}_data{stream}, batch {number}")
+        # First the hooks, because they may request a checkpoint of the failed run, then the
+        # saving.
+        do_at_end(error, fire, run.plan.on_exception, run, error)
+        do_at_end(error, self._loop.save_requested)
+        # Again, since that last checkpoint may have failed too.
+        run.outcome = replace(run.outcome, problem=self._saver.problem)
+
+    def _prepare(self, *, trains: bool) -> None:
+        """Do what comes before the work: the same weights on all ranks, or those of a run."""
+        run = self.run
+        if not run.world.is_alone:
+            check_alike(run)
+            run.ranks.copy_from_first(tensors_of(run.model))
+        fire(run.plan.before_run, run)
+        self._load(trains=trains)
+        if not trains:
+            agree_on_order(run, is_new=False)
+
+    def _open(self, log: RunLog, *, trains: bool) -> None:
+        """Open the run's directory, and the log in it; the first rank does it for all."""
+        run, ranks = self.run, self.run.ranks
         if run.world.is_main:
-            try:
-                log.keep(RunDir(run.dir).log_file)
-            # The caller's cleanup is not set up yet at this point, so the lock would stay.
-            except BaseException:
-                self.start.leave()
-                raise
+            run.dir = self.start.open(run.config, trains=trains)
+        run.dir = ranks.share(run.dir)
+        if not run.world.is_main:
+            self.start.join(run.dir)
+        try:
+            log.keep(RunDir(run.dir).log_file_of(run.world.rank))
+        # The caller's cleanup is not set up yet at this point, so the lock would stay.
+        except BaseException:
+            self.start.leave()
+            raise
 
     def _load(self, *, trains: bool) -> None:
         """Load the weights to start from, or the run to continue, if there are any."""
@@ -187,7 +227,7 @@ class Session:
             # Once: a second train() continues with the trained weights.
             start.weights = None
         stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
-        if (found := start.take_checkpoint(stores)) is not None:
+        if (found := self._find_checkpoint(stores)) is not None:
             label, checkpoint = found
             # Before anything is restored, so that hooks can still change the entries.
             fire(run.plan.after_load_checkpoint, run, checkpoint)
@@ -199,6 +239,49 @@ class Session:
                 self._saver.resumed(run, label)
             else:  # What the checkpoint had not written yet is the training's to write.
                 run.metrics.mark_all_read()
+
+    def _find_checkpoint(self, stores: list[str]) -> tuple[str, dict[str, object]] | None:
+        """Load the checkpoint to continue from; the first rank decides which one that is."""
+        run = self.run
+        if run.world.is_alone:
+            return self.start.take_checkpoint(stores)
+        found = self.start.take_checkpoint(stores) if run.world.is_main else None
+        label = run.ranks.share(found[0] if found is not None else None)
+        return found if run.world.is_main else self.start.take_named(label)
+
+    # --- failures of other ranks ------------------------------------------------------------
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Raise `PeerFailed` where a connection broke because another rank failed."""
+        try:
+            yield
+        except RuntimeError as error:
+            failed = self.run.ranks.failure_of_another(error)
+            if failed is None:
+                raise
+            _log.error("%s: rank %d ends with it.", failed, self.run.world.rank)
+            raise failed from error
+
+    @contextmanager
+    def _breaking_off(self) -> Iterator[None]:
+        """Let the other ranks know of a failure before anything is set up."""
+        try:
+            with self._explaining():
+                yield
+        except BaseException as error:
+            self._break_off(error)
+            self._linger()
+            raise
+
+    def _break_off(self, error: BaseException) -> None:
+        run = self.run
+        if not isinstance(error, SystemExit) or error.code:
+            run.ranks.break_off(error, run.progress.iter)
+
+    def _linger(self) -> None:
+        if self.run.ranks.is_broken:
+            self.run.ranks.linger()
 
     def _close_writers(self) -> None:
         """Write what hooks put until the last moment, and add it to the outcome."""

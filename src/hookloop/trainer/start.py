@@ -129,6 +129,18 @@ class Start:
         self._dir, self._continues = directory.path, True
         return directory.path
 
+    def join(self, directory: Path) -> None:
+        """Use the directory that another rank has opened; it holds the lock for all ranks."""
+        self._dir, self._continues = directory, True
+
+    def take_named(self, label: str | None) -> tuple[str, dict[str, object]] | None:
+        """Load the checkpoint that the first rank has found."""
+        self._resume = None
+        if label is None:
+            return None
+        place, _, name = label.rpartition("/")
+        return label, CheckpointStore(place or ".").load(name)
+
     def restore(self) -> bool:
         """Create the directory again if it was deleted; return whether it was."""
         if self._dir is None or self._lock is None or not self._lock.is_lost():
@@ -157,7 +169,7 @@ class Start:
     def keep_config(self, config: Mapping[str, object]) -> None:
         """Write the config that the run continues with, which the next resume needs."""
         self._config = config
-        if config and self._dir is not None:
+        if config and self._dir is not None and self._lock is not None:
             RunDir(self._dir).write_config(config)
 
     def take_checkpoint(self, stores: Sequence[str] = ()) -> tuple[str, dict[str, object]] | None:

@@ -12,6 +12,8 @@ metrics      those of this very iteration; its validation, which comes later, is
 metric_store every series, as it stands
 hooks        the state of each, by name
 rng          the random number generators of each rank
+buffers      of each rank, where they differ: batch norm sees another part of each batch
+world        on how many ranks it was made
 kinds        what the parts are, to notice when a resume is given others
 config       the effective config, with references to the environment
 environment  checksums of the numbers among these, to notice when they have changed
@@ -28,7 +30,7 @@ import torch
 
 from hookloop.checkpoint.shape import has_same_form
 from hookloop.core.lr_schedule import Schedule
-from hookloop.data.randomness import Randomness
+from hookloop.data.randomness import Randomness, seed_rank
 from hookloop.errors import CheckpointError
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints
@@ -48,7 +50,7 @@ _log = logging.getLogger("hookloop")
 
 
 def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
-    """Collect the state of everything that has one."""
+    """Collect the state of everything that has one; on many ranks all of them take part."""
     return {
         "model": run.model.state_dict(),
         "optimizers": {name: one.state_dict() for name, one in run.optimizers.items()},
@@ -60,12 +62,33 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "metrics": current_metrics(run),
         "metric_store": run.metrics.state_dict(),
         "hooks": {hook.name: hook.state_dict() for hook in run.hooks},
-        "rng": [Randomness.now().state],  # One entry for each rank.
+        **_of_each_rank(run),
         "side_randomness": run.side_randomness.state_dict(),
         "kinds": kinds_of(run),
         "config": plain(run.config),  # A file that is read back holds plain types only.
         "environment": fingerprints(run.config),
         "versions": {"hookloop": VERSION, "torch": str(torch.__version__)},
+    }
+
+
+def _of_each_rank(run: Run) -> State:
+    """Collect what differs from rank to rank."""
+    own = Randomness.now().state
+    if run.world.is_alone or run.ranks.is_broken:  # A rank that failed speaks for itself alone.
+        return {"rng": [own]}
+    of_ranks = run.ranks.gather((own, own_buffers(run.model)))
+    parts: State = {"rng": [rng for rng, _ in of_ranks], "world": {"size": run.world.size}}
+    if own_buffers(run.model):
+        parts["buffers"] = [buffers for _, buffers in of_ranks]
+    return parts
+
+
+def own_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Return the buffers that each rank computes from its part of a batch."""
+    return {
+        name: buffer.detach().cpu()
+        for name, buffer in model.named_buffers()
+        if buffer.is_floating_point()
     }
 
 
@@ -96,14 +119,9 @@ def restore(
     run.progress.load_state_dict(progress)
     # The resumed run may have been given no validation data.
     if progress["validation_due"] and run.val_data:
-        run.validate()
+        run.validate(everywhere=True)
     with restoring("position in the data", label):
-        if run.train_data is not None:
-            run.train_data.load_state_dict(_part(checkpoint, "data", label))
-        # Streams may come and go between the runs: a new one starts from its beginning.
-        for name, state in _part(checkpoint, "val_data", label).items():
-            if name in run.val_data:
-                run.val_data[name].load_reading_state(cast("Mapping[str, object]", state))
+        _restore_data(run, checkpoint, label)
     with restoring("metrics", label):
         run.metrics.load_state_dict(_part(checkpoint, "metric_store", label))
     # What hooks put before the next iteration begins belongs to that of the checkpoint.
@@ -112,7 +130,22 @@ def restore(
     if "side_randomness" in checkpoint:  # Versions before 0.2 did not know of any.
         with restoring("random numbers of hooks", label):
             run.side_randomness.load_state_dict(_part(checkpoint, "side_randomness", label))
-    return _randomness(checkpoint, label, run.world.rank)
+    _restore_buffers(run, checkpoint, label)
+    return _randomness(run, checkpoint, label)
+
+
+def _restore_data(run: Run, checkpoint: Mapping[str, object], label: str) -> None:
+    if run.train_data is not None:
+        data = _part(checkpoint, "data", label)
+        run.train_data.load_state_dict(data)
+        if "order" not in data and not run.world.is_alone:
+            # Of a run in one process: its orders continue from the numbers of that process.
+            rng = cast("list[dict[str, object]]", checkpoint["rng"])
+            run.train_data.order = Randomness(rng[0])
+    # Streams may come and go between the runs: a new one starts from its beginning.
+    for name, state in _part(checkpoint, "val_data", label).items():
+        if name in run.val_data:
+            run.val_data[name].load_reading_state(cast("Mapping[str, object]", state))
 
 
 def _of_today(checkpoint: Mapping[str, object]) -> Mapping[str, object]:
@@ -132,17 +165,50 @@ def _settled(series: Mapping[str, object]) -> dict[str, object]:
     return {**series, "marks": {}, "start": came}
 
 
-def _randomness(checkpoint: Mapping[str, object], label: str, rank: int) -> Randomness:
+def _restore_buffers(run: Run, checkpoint: Mapping[str, object], label: str) -> None:
+    """Give each rank its own buffers back; on another number of ranks, their mean."""
+    saved = cast("list[dict[str, torch.Tensor]]", checkpoint.get("buffers") or [])
+    if not saved:
+        return
+    with restoring("buffers", label), torch.no_grad():
+        for name, buffer in run.model.named_buffers():
+            if name in saved[0]:
+                of_ranks = [buffers[name] for buffers in saved]
+                if len(saved) == run.world.size:
+                    buffer.copy_(of_ranks[run.world.rank])
+                else:
+                    buffer.copy_(torch.stack(of_ranks).double().mean(0))
+
+
+def _randomness(run: Run, checkpoint: Mapping[str, object], label: str) -> Randomness:
     """Return the random numbers of a rank, after checking that they can be restored."""
     # A generator checks its state only when it is set. So each is set for a trial, and set back.
     now = Randomness.now()
+    rank, size = run.world.rank, run.world.size
     with restoring("random numbers", label):
-        found = Randomness(cast("list[dict[str, object]]", checkpoint["rng"])[rank])
+        saved = cast("list[dict[str, object]]", checkpoint["rng"])
+        is_same = len(saved) == size
+        found = Randomness(saved[rank if is_same else 0])
         try:
             found.restore()
+            if not is_same and rank:  # Each rank draws other numbers than all ranks before.
+                seed_rank(rank)
+                found = Randomness.now()
         finally:
             now.restore()
+    if not is_same:
+        _log.warning(
+            "'%s' was made on %s and continues on %s: the global batches stay the same; random "
+            "numbers that each rank draws for itself, such as those of dropout, do not.",
+            label,
+            _ranks(len(saved)),
+            _ranks(size),
+        )
     return found
+
+
+def _ranks(count: int) -> str:
+    return "1 rank" if count == 1 else f"{count} ranks"
 
 
 def current_metrics(run: Run) -> dict[str, float]:

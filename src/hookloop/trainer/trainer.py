@@ -29,6 +29,8 @@ from hookloop.every import Every
 from hookloop.metrics.meters import Metric
 from hookloop.metrics.results import Results
 from hookloop.metrics.store import MetricStore
+from hookloop.parallel.ranks import Ranks
+from hookloop.parallel.settings import Parallel
 from hookloop.parallel.world import World, choose_device
 from hookloop.runs.run_log import logged
 from hookloop.secret import show_references
@@ -51,6 +53,7 @@ from hookloop.trainer.inputs import (
 )
 from hookloop.trainer.planning import Planner
 from hookloop.trainer.session import Session
+from hookloop.trainer.several_ranks import share_sources
 from hookloop.trainer.start import Start
 from hookloop.trainer.timetable import Row, timetable_of
 from hookloop.trainer.updates import Loss, Precision, autocast, make_scaler, make_updates
@@ -101,6 +104,7 @@ class Trainer(Guarded):
         load_from: A checkpoint whose weights to begin with, or a `Pretrained` that says which.
         seed_samples: Whether random numbers drawn in the workers of a DataLoader follow from the
             sample's place, so that a resume repeats them; False leaves them to torch.
+        parallel: How several ranks work together: ``"replicated"``, or a mapping of settings.
         config: The effective config, kept in the run directory and in checkpoints.
 
     Example:
@@ -150,12 +154,14 @@ class Trainer(Guarded):
         resume: bool | str | Path | None = None,
         load_from: Pretrained | str | Path | None = None,
         seed_samples: bool = True,
+        parallel: Parallel | Mapping[str, object] | str | None = None,
         config: Mapping[str, object] | None = None,
     ) -> None:
         all_hooks = [*build_default_hooks(default_hooks), *own_hooks(hooks)]
         self._planner = Planner(all_hooks, PointTable(points))
         start = Start(run_dir, resume, load_from)
-        where = choose_device(device)
+        world, together = World.from_environment(), Parallel.parse(parallel)
+        where = choose_device(device, world)
         self._compilation = place_model(model, where, compile)
         source = None
         if train_data is not None:
@@ -172,11 +178,13 @@ class Trainer(Guarded):
             plan=Plan([], self._planner.points),  # Made later: `on` may still add hooks.
             dir=Path(run_dir or "runs"),  # Until the session opens the real one.
             config=show_references(config or {}),  # Hooks, files and trackers see no secret.
-            world=World.from_environment(),
+            world=world,
+            ranks=Ranks(world, together.timeout),
             device=where,
             seed=None if seed is None else whole("seed", seed),
             progress=make_progress(source, max_epochs, max_iters, epoch_iters, accumulate),
         )
+        share_sources(self.run)
         scaler = make_scaler(precision, where)
         saver = CheckpointSaver(scaler, start.restore)
         self._loop = Loop(
@@ -197,7 +205,7 @@ class Trainer(Guarded):
             epoch_iters=epoch_iters,
             saver=saver,
         )
-        self._session = Session(self.run, self._loop, start, saver, scaler)
+        self._session = Session(self.run, self._loop, start, saver, scaler, together)
 
     def train(self, *, max_epochs: int | None = None, max_iters: int | None = None) -> Outcome:
         """Train until a limit, a request to stop, or a signal.

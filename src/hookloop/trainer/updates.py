@@ -80,6 +80,7 @@ def make_updates(
             # which is not a mistake.
             optimizer._opt_called = True  # type: ignore[attr-defined]
     for update in (updates := _choose(loss, step, optimizers)):
+        update.may_skip = step is not None
         if update is not step:  # An update of the user's own clips and scales by itself.
             update.clip_norm, update.scaler = clip_norm, scaler
         update.compute_within(context)

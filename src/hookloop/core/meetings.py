@@ -1,0 +1,144 @@
+"""Meetings: iterations at which ranks tell each other what only one of them knows.
+
+Most decisions need no talk, because they follow from counters and metrics that are equal on all
+ranks. The others do: a signal, a clock, a request that a hook makes on one rank, a checkpoint that
+has become durable. They wait for the next meeting, and are then obeyed by all ranks in the same
+iteration. In an iteration without a meeting nothing is exchanged.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from time import monotonic
+from types import CodeType
+from typing import TYPE_CHECKING
+
+from hookloop.core.run import Requests
+from hookloop.errors import HookError
+
+if TYPE_CHECKING:
+    from hookloop.core.hook import Hook
+    from hookloop.core.plan import Plan
+    from hookloop.core.run import Run
+
+NEVER = sys.maxsize
+
+PERIOD = 0.5
+"""Seconds between two meetings: a signal to one rank is obeyed within that time."""
+
+SHORTEST, LONGEST = 2, 1000
+"""Iterations between two meetings, whatever their duration."""
+
+_REQUESTING = frozenset({"stop", "save", "validate"})
+
+
+class Meetings:
+    """When the ranks of a run meet, and what they agree on there.
+
+    Args:
+        run: The run.
+
+    Attributes:
+        next: The iteration after which they meet; a number that is never reached in one process.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._is_alone = run.world.is_alone
+        self._is_frequent = False
+        self._last = (0, 0.0)
+        self.next = NEVER
+
+    def begin(self, at: int) -> None:
+        """Set the first meeting, after the first iterations or batches counted from ``at``."""
+        if self._is_alone:
+            return
+        self._last = at, monotonic()
+        self._is_frequent = any(may_request(hook) for hook in _acting_in_iterations(self._run.plan))
+        self.next = at + (1 if self._is_frequent else SHORTEST)
+
+    def hold(self, at: int) -> bool:
+        """Return whether anything was requested, in one process; meet to find out on many ranks.
+
+        Afterwards `Run.requests` has the requests of all ranks, in the order of the ranks.
+        """
+        run = self._run
+        if self._is_alone:
+            return run.requests.any
+        wishes, run.wishes = run.wishes, Requests()
+        shared = int(run.requests.any)
+        has_wish, is_shared, is_missing, distance = run.ranks.largest(
+            [int(wishes.any), shared, 1 - shared, self._distance(at)]
+        )
+        self._last, self.next = (at, monotonic()), at + distance
+        if is_shared and is_missing:
+            self._reject_lonely(shared)
+        if has_wish:
+            own = run.world.rank
+            for rank, wish in enumerate(run.ranks.gather(_sendable(wishes))):
+                _add(run.requests, wishes if rank == own else wish)
+        return run.requests.any
+
+    def _distance(self, at: int) -> int:
+        """Return how many iterations from now this rank wants to meet again."""
+        if self._is_frequent:
+            return 1
+        last, since = self._last
+        seconds = (monotonic() - since) / max(at - last, 1)
+        return max(SHORTEST, min(LONGEST, int(PERIOD / max(seconds, 1e-9))))
+
+    def _reject_lonely(self, shared: int) -> None:
+        asked = [rank for rank, has in enumerate(self._run.ranks.gather(shared)) if has]
+        raise HookError(
+            f"After iteration {self._run.progress.iter} only the ranks {asked} made a request "
+            "with everywhere=True, which all ranks have to make in the same iteration. Leave it "
+            "out: the request is then obeyed at the next meeting of the ranks."
+        )
+
+
+def _sendable(wishes: Requests) -> Requests:
+    """Return wishes without what only this process can call."""
+    return replace(wishes, saves=[replace(save, on_lost=None) for save in wishes.saves])
+
+
+def _add(requests: Requests, wish: Requests) -> None:
+    """Add what one rank wishes to what all ranks do."""
+    requests.stop = requests.stop or wish.stop  # The first reason counts.
+    requests.validate = requests.validate or wish.validate
+    requests.saves += [save for save in wish.saves if save not in requests.saves]
+    requests.news += wish.news
+    requests.any = requests.any or wish.any
+
+
+# --- hooks that may request something in any iteration ------------------------------------------
+
+
+def may_request(hook: Hook) -> bool:
+    """Return whether the code of a hook names a request: stop, save or validate.
+
+    If it does, ranks meet after each iteration, so that what it requests is done in the same
+    iteration as in one process. A request that is well hidden waits for the next meeting. Hooks of
+    hookloop's own say themselves when a request is the same on all ranks.
+    """
+    own = [vars(hook), *(vars(kind) for kind in type(hook).__mro__)]
+    functions = (value for members in own for value in members.values() if callable(value))
+    return any(
+        _names_request(getattr(function, "__code__", None))
+        for function in functions
+        if not str(getattr(function, "__module__", "")).startswith("hookloop.")
+    )
+
+
+def _names_request(code: CodeType | None) -> bool:
+    if code is None:
+        return False
+    inner = (one for one in code.co_consts if isinstance(one, CodeType))
+    return not _REQUESTING.isdisjoint(code.co_names) or any(map(_names_request, inner))
+
+
+def _acting_in_iterations(plan: Plan) -> Iterator[Hook]:
+    for point in plan.points.values():
+        if point.is_busy and "val" not in point.name and "test" not in point.name:
+            yield from plan.calls(point.name).hooks

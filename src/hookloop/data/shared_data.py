@@ -1,0 +1,163 @@
+"""Data that one process reads, or that several ranks share.
+
+Ranks that share data draw the same orders, and each takes its part of each global batch. Orders are
+drawn from a state of the generators that is equal on all ranks, because only orders advance it:
+what a model draws, such as dropout, differs from rank to rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from hookloop.data.cut import Cut, Share
+from hookloop.data.measures import length_of
+from hookloop.data.randomness import Randomness
+from hookloop.data.reader import make_reader
+from hookloop.data.samplers import State
+from hookloop.data.shards import check_shareable, take_shard
+from hookloop.errors import DataError
+
+
+class SharedData:
+    """An iterable of batches, and from where the order of its passes is drawn.
+
+    Args:
+        data: A DataLoader, a list, any iterable.
+        name: ``train_data``, ``val_data['clean']``, ...
+        seed_samples: Whether the randomness of samples depends on their position, where they are
+            loaded in workers or the data is shared.
+    """
+
+    def __init__(self, data: Iterable[object], name: str, *, seed_samples: bool) -> None:
+        if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
+            raise DataError(f"{name} is {type(data).__name__}: it must be an iterable of batches.")
+        self.data = data
+        self.name = name
+        self._passes = 0
+        self._seed_samples = seed_samples
+        self.order: Randomness | None = None
+        """From where the order of the next pass is drawn; None for the process's generators."""
+        self._cut: Cut | None = None
+        self._is_shard = False
+        self._shares: list[Share] = []
+        self._reader = make_reader(data, seed_samples=seed_samples)
+        if self.num_batches == 0:
+            raise DataError(f"{name} is empty: it has no batch.{_why_empty(data)}")
+
+    @property
+    def inexact(self) -> str | None:
+        """Why a resume in the middle of this data may not be exact, or None if it is."""
+        return self._reader.inexact
+
+    @property
+    def num_batches(self) -> int | None:
+        """How many batches an epoch has, or None if that is unknown without reading them."""
+        return length_of(self.data)
+
+    @property
+    def is_one_pass(self) -> bool:
+        """Whether the data can be read only once."""
+        return isinstance(self.data, Iterator)
+
+    def generators(self) -> list[torch.Generator]:
+        """Return the generators that the order depends on, except for the process's own."""
+        return self._reader.generators()
+
+    def reading_state(self) -> dict[str, object]:
+        """Return what the next whole pass depends on, except for the process's generators."""
+        generators = [generator.get_state() for generator in self._reader.generators()]
+        state: dict[str, object] = {"passes": self._passes, "generators": generators}
+        if self.order is not None:
+            state["order"] = self.order.state
+        return state
+
+    def load_reading_state(self, state: Mapping[str, object]) -> None:
+        """Take back what `reading_state` returned."""
+        self._passes = cast("int", state["passes"])
+        if "order" in state:
+            order = Randomness(cast("dict[str, object]", state["order"]))
+            if self._cut is None:
+                self.share_among(0, 1, order)
+            self.order = order
+        self._load_generators(state)
+
+    def _load_generators(self, state: Mapping[str, object]) -> None:
+        saved = cast("list[Tensor]", state["generators"])
+        for generator, generator_state in zip(self._reader.generators(), saved, strict=False):
+            generator.set_state(generator_state)
+
+    def share_among(
+        self, rank: int, size: int, order: Randomness | None = None, *, is_training: bool = True
+    ) -> None:
+        """Read one rank's part of the data from now on; call it before anything is read.
+
+        Args:
+            rank: The number of the rank, from 0.
+            size: How many ranks there are.
+            order: From where all ranks draw the order of passes; by default from the generators as
+                they are now, which must then be equal on all ranks.
+            is_training: Whether each rank needs at least one sample of a full batch.
+        """
+        shard = take_shard(self.data, rank, size, self.name)
+        if size > 1:
+            check_shareable(self.data, self.name, size, is_training=is_training and shard is None)
+        if shard is not None and shard is not self.data:
+            self.data = shard
+            self._reader = make_reader(shard, seed_samples=self._seed_samples)
+        self._is_shard = shard is not None
+        self._cut = Cut(rank, size, self.name)
+        self._reader.share(self._cut, is_shard=self._is_shard)
+        self.order = order or self.order or Randomness.now(gpus=False)
+
+    def shares(self) -> list[Share] | None:
+        """Return the shares of the last group, or of the last batch of an evaluation.
+
+        None if the data is not shared.
+        """
+        return None if self._cut is None else self._shares
+
+    def order_state(self) -> dict[str, object]:
+        """Return all that orders are drawn from, so that the other ranks can draw the same."""
+        order = self.order or Randomness.now(gpus=False)
+        generators = [generator.get_state() for generator in self._reader.generators()]
+        samplers = self._reader.sampler_states()
+        return {"order": order.state, "generators": generators, "samplers": samplers}
+
+    def load_order_state(self, state: Mapping[str, object]) -> None:
+        """Take over what `order_state` returned on another rank."""
+        self.order = Randomness(cast("dict[str, object]", state["order"]))
+        self._load_generators(state)
+        self._reader.load_sampler_states(cast("State", state["samplers"]))
+
+    def _draw_order(self, begin: Callable[[], Iterator[object]]) -> Iterator[object]:
+        """Start a pass from the shared order, and keep the process's own generators."""
+        own = Randomness.now(gpus=False)
+        cast("Randomness", self.order).restore(gpus=False)
+        try:
+            batches = begin()
+            self.order = Randomness.now(gpus=False)
+        finally:
+            own.restore()
+        return batches
+
+    def _replace_data(self, data: Iterable[object]) -> None:
+        """Read other data, shared in the same way."""
+        other = SharedData(data, self.name, seed_samples=self._seed_samples)
+        if self._cut is not None:
+            other.share_among(self._cut.rank, self._cut.size, self.order)
+            self._cut, self._is_shard = other._cut, other._is_shard
+        self.data, self._reader, self._passes = other.data, other._reader, 0
+
+
+def _why_empty(data: object) -> str:
+    dataset = getattr(data, "dataset", None)
+    if getattr(data, "drop_last", False) and isinstance(dataset, Sized) and len(dataset):
+        return (
+            f" Its {len(dataset)} samples are fewer than one batch of "
+            f"{getattr(data, 'batch_size', '?')}, and drop_last=True drops them."
+        )
+    return ""

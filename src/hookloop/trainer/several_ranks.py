@@ -1,0 +1,119 @@
+"""What makes a run on many ranks one run: equal weights, one order of the data, shared updates."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from hookloop.core.shared_update import SharedUpdate
+from hookloop.core.update import Update
+from hookloop.data.randomness import Randomness, seed_rank
+from hookloop.errors import HookloopError
+from hookloop.parallel.replicated import Replica
+from hookloop.runs.records import plain
+from hookloop.version import VERSION
+
+if TYPE_CHECKING:
+    from hookloop.core.loop import Loop
+    from hookloop.core.run import Run
+    from hookloop.data.source import Source
+    from hookloop.parallel.settings import Parallel
+
+
+def share_sources(run: Run) -> None:
+    """Let this rank read its part of each global batch."""
+    if run.world.is_alone:
+        return
+    for source, is_training in _sources(run):
+        source.share_among(run.world.rank, run.world.size, is_training=is_training)
+
+
+def agree_on_order(run: Run, *, is_new: bool) -> None:
+    """Give all ranks the order of the data that the first one has, and random numbers of their own.
+
+    Args:
+        run: The run.
+        is_new: Whether its training begins now. Otherwise the random numbers are those with which
+            it continues.
+    """
+    if run.world.is_alone:
+        return
+    start = run.ranks.share(Randomness.now(gpus=False).state)
+    for source, is_training in _sources(run):
+        if is_new and is_training:
+            source.order = Randomness(start)
+        source.load_order_state(run.ranks.share(source.order_state()))
+    if is_new:
+        Randomness(start).restore()
+        seed_rank(run.world.rank)
+
+
+def share_updates(loop: Loop, settings: Parallel) -> None:
+    """Let updates average their gradients over all ranks, from now on."""
+    run = loop.run
+    if run.world.is_alone or loop.is_shared:
+        return
+    loop.is_shared = True
+    for update in loop.updates:
+        replica = Replica(
+            run.model, update.parameters(), finds_unused=_finds_unused(loop, update, settings)
+        )
+        shared = SharedUpdate(update, replica, run.world.size)
+        if type(update).make is Update.make:
+            loop.makes[loop.updates.index(update)] = shared.make
+        else:  # It makes the update its own way, from what it computes.
+            update.compute = shared.compute
+
+
+def _finds_unused(loop: Loop, update: Update, settings: Parallel) -> bool:
+    if settings.unused_parameters is not None:
+        return settings.unused_parameters
+    is_frozen = not all(parameter.requires_grad for parameter in update.parameters())
+    thaws = any(hook.changes_what_trains for hook in loop.run.hooks)
+    return len(loop.updates) > 1 or update.may_skip or is_frozen or thaws
+
+
+def check_alike(run: Run) -> None:
+    """Reject ranks that were started with different things; name the rank that differs."""
+    facts = {
+        "version of hookloop": VERSION,
+        "version of torch": str(torch.__version__),
+        "model": {name: tuple(one.shape) for name, one in run.model.state_dict().items()},
+        "config": plain(run.config),
+        "hooks": [hook.name for hook in run.hooks],
+        "length of the data": [source.num_batches for source, _ in _sources(run)],
+        "limits": [run.progress.max_epochs, run.progress.max_iters],
+        "seed": run.seed,
+    }
+    own = {name: _digest(fact) for name, fact in facts.items()}
+    of_ranks = run.ranks.gather(own)
+    for rank, theirs in enumerate(of_ranks):
+        differing = [name for name in facts if theirs[name] != of_ranks[0][name]]
+        if differing:
+            raise HookloopError(
+                f"Rank {rank} was started with another {' and '.join(differing)} than rank 0: all "
+                "ranks have to run the same script with the same arguments and files."
+            )
+
+
+def _digest(fact: object) -> str:
+    text = json.dumps(fact, sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def tensors_of(model: torch.nn.Module) -> list[Tensor]:
+    """Return the parameters and buffers of a model."""
+    return [*model.parameters(), *model.buffers()]
+
+
+def _sources(run: Run) -> Iterator[tuple[Source, bool]]:
+    """Yield the data of a run, each with whether it is trained on."""
+    if run.train_data is not None:
+        yield run.train_data, True
+    for source in (*run.val_data.values(), *run.test_data.values()):
+        yield source, False
