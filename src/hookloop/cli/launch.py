@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from hookloop.parallel.launch import Ended, Layout
     from hookloop.parallel.verdict import Cause
 
-THREADS = "OMP_NUM_THREADS"
-
 ranks_option = click.option(
     "--ranks",
     type=click.IntRange(min=1),
@@ -121,6 +119,8 @@ class Launch:
 
     def run(self, verb: Sequence[str]) -> int:
         """Run a verb of the command line on the ranks, and return the exit code."""
+        from hookloop.parallel.launch import THREADS
+
         layout = self.layout()
         names = click.get_current_context().meta.get(ALIASES, ())
         aliases = [part for name in names for part in ("--alias", name)]

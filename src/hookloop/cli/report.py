@@ -16,6 +16,7 @@ from typing import ParamSpec
 import click
 
 from hookloop.errors import ConfigError, HookloopError
+from hookloop.parallel.failure import PeerFailed
 from hookloop.parallel.launched import report_end, report_failure
 from hookloop.runs.run_log import RunLog
 from hookloop.runs.shown import make_safe
@@ -50,6 +51,10 @@ def reporting(function: Callable[P, int]) -> Callable[..., None]:
             code = FAILED
             if not report_failure(error, code):
                 _report_failure(error, show_all=show_all)
+        # Another rank failed, and shows why. The launcher wants to know all the same.
+        except PeerFailed as failure:
+            code = FAILED
+            report_failure(failure, code)
         # An interrupted run ends with a SystemExit that has its exit code.
         except SystemExit as end:
             if not isinstance(end.code, int) or end.code < SIGNALLED:

@@ -90,7 +90,7 @@ def train(
             _show_outcome(interruption.outcome)
             print_text(f"hookloop resume {interruption.outcome.run_dir} continues it.")
         return interruption.outcome.exit_code
-    except Exception:
+    except BaseException:
         report_iteration(trainer.run.progress.iter)
         raise
     metrics = dict(outcome.metrics)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 INSISTENT = ("SIGINT", "SIGTERM", "SIGQUIT")
 """Signals that kill the ranks when they come a second time."""
 
+THREADS = "OMP_NUM_THREADS"
+"""The variable that says how many threads a process computes with."""
+
 LOOK_EVERY = 0.1
 """Seconds between two looks at the ranks."""
 
@@ -94,6 +97,9 @@ class Attempt:
     def run(self) -> Ended:
         """Start the ranks, and wait until all have ended."""
         own = {LAUNCH: f"{os.getpid()}:{self._folder}", RESTART: str(self._number)}
+        if self._layout.ranks > 1:
+            # As torchrun does: ranks with a thread for each core would compete for all of them.
+            own[THREADS] = os.environ.get(THREADS, "1")
         # Not in the main thread, in which Python handles signals: torch waits there in C++.
         agent = threading.Thread(target=self._run_agent, daemon=True)
         with _variables(own), _handled(self._receive):

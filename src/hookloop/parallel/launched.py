@@ -119,14 +119,16 @@ def report_failure(error: BaseException, code: int) -> bool:
     path, report = _own
     problems = error.problems if isinstance(error, ConfigError) else (error,)
     only = "".join(traceback.format_exception_only(error)).strip()
-    shown = [str(one) for one in problems] if isinstance(error, HookloopError) else [only]
+    is_worded = isinstance(error, HookloopError | PeerFailed)
+    shown = [str(one) for one in problems] if is_worded else [only]
+    told = error.traceback if isinstance(error, PeerFailed) else None
     failed = replace(
         report,
         exit_code=code,
         blame=_blame(error),
         error=only.partition(":")[0].strip(),
         messages=tuple(shown),
-        traceback="".join(traceback.format_exception(error))[-LONGEST:],
+        traceback=(told or "".join(traceback.format_exception(error)))[-LONGEST:],
         moment=time.time(),
     )
     _write(path, failed)

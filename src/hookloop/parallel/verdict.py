@@ -96,6 +96,8 @@ def _of_another(report: Report) -> Cause:
         # As the launcher of that rank decides, which knows the exception itself.
         is_ours = told[3].startswith("hookloop.")
         repeats = (told[3], int(told[2]))
-        return Cause(report.messages, may_pass=not is_ours, repeats=repeats)
+        return Cause(
+            report.messages, may_pass=not is_ours, repeats=repeats, traceback=report.traceback
+        )
     message = f"rank {report.rank} lost the connection to another rank: {report.messages[0]}"
-    return Cause((message,), traceback="")
+    return Cause((message,))

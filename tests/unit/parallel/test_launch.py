@@ -81,15 +81,17 @@ def is_running(pid):
         return False
 
 
-def test_ranks_know_their_place_and_leave_their_exit_code(attempt, capfd):
+def test_ranks_know_their_place_and_leave_their_exit_code(attempt, capfd, monkeypatch):
     body = """
 assert sys.argv[1] == "a=${x} $$", sys.argv
 assert launched.restarts_so_far() == 2
 assert launched.LAUNCH not in os.environ
+assert os.environ["OMP_NUM_THREADS"] == "1"
 print("out", rank, flush=True)
 print("err", rank, file=sys.stderr)
 sys.exit(launched.report_end(3 if rank == 1 else 0))
 """
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = dict(os.environ)
     ended = attempt(body, "a=${x} $$", number=2)
     assert ended.codes == {}
