@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import pickle
 import re
+from pathlib import Path
 
 import torch
 
 from hookloop.checkpoint.checksum import find_damage
 from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.limits import check_archive, check_contents
-from hookloop.checkpoint.storage import Storage
+from hookloop.checkpoint.shard_reading import Shards
+from hookloop.checkpoint.storage import LocalStorage, Storage, is_checkpoint_directory
 from hookloop.errors import CheckpointError
 
 
-def read_checkpoint(storage: Storage, name: str, listed: Saved | None) -> dict[str, object]:
+def read_checkpoint(
+    storage: Storage, name: str, listed: Saved | None, *, whole: bool = True
+) -> dict[str, object]:
     """Read a checkpoint; only tensors and plain containers are accepted, so no code can run.
 
     Args:
         storage: Where the file is.
         name: Its name.
         listed: Its entry in the index, if it has one.
+        whole: If it is a directory, whether to read its tensors; otherwise only verify them.
 
     Raises:
         CheckpointError: If it is missing, damaged, or not a checkpoint at all.
@@ -29,6 +34,8 @@ def read_checkpoint(storage: Storage, name: str, listed: Saved | None) -> dict[s
     try:
         if name not in storage.names():
             raise CheckpointError(f"'{label}' is missing.")
+        if isinstance(storage, LocalStorage) and is_checkpoint_directory(storage.directory / name):
+            return _read_directory(storage.directory / name, listed, whole=whole)
         # Before torch opens it: a crafted archive could fill the memory while it is unpacked.
         _verify(storage, name, listed)
         with storage.open(name) as file:
@@ -41,6 +48,14 @@ def read_checkpoint(storage: Storage, name: str, listed: Saved | None) -> dict[s
     if not isinstance(checkpoint, dict):
         raise CheckpointError(f"'{label}' holds a {type(checkpoint).__name__}, not a checkpoint.")
     return checkpoint
+
+
+def _read_directory(path: Path, listed: Saved | None, *, whole: bool) -> dict[str, object]:
+    shards = Shards.open(path)
+    manifest = shards.manifest
+    if listed is not None and (listed.size, listed.crc32) != (manifest.size, manifest.crc32):
+        raise CheckpointError(f"'{path}' is damaged: it is not the directory that was saved.")
+    return shards.read_all() if whole else shards.state
 
 
 def _verify(storage: Storage, name: str, listed: Saved | None) -> None:

@@ -16,17 +16,20 @@ from hookloop.secret import without_credentials
 _log = logging.getLogger("hookloop")
 
 
-def load_newest(run_dir: str, stores: Sequence[str] = ()) -> tuple[str, dict[str, object]] | None:
+def load_newest(
+    run_dir: str, stores: Sequence[str] = (), *, whole: bool = True
+) -> tuple[str, dict[str, object]] | None:
     """Load a run's newest checkpoint: from where it was last saved, or else from another store.
 
     Args:
         run_dir: The run's directory, or the URL of a store.
         stores: The other locations in which the run keeps checkpoints, as the user named them.
+        whole: Whether to read the tensors of a directory; otherwise they are verified only.
     """
     problems: list[str] = []
     for location, last in search_locations(run_dir, stores):
         try:
-            found = CheckpointStore(location).newest(last)
+            found = CheckpointStore(location).newest(last, whole=whole)
         except CheckpointError as error:
             problems.append(str(error))
             continue

@@ -9,6 +9,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from hookloop.checkpoint.dtensors import is_sharded, local_part
 from hookloop.checkpoint.limits import DEEPEST
 from hookloop.errors import CheckpointError
 from hookloop.secret import redact
@@ -45,7 +46,7 @@ class Snapshot:
         # Nothing is overwritten before the walk has accepted everything.
         copying.copy()
         self._buffers = copying.used  # Buffers of tensors that are gone are released.
-        self.nbytes = sum(buffer.nbytes for buffer in self._buffers.values())
+        self.nbytes = sum(local_part(buffer).nbytes for buffer in self._buffers.values())
         return copied
 
 
@@ -83,7 +84,7 @@ class _Copying:
         """Fill the buffers."""
         with torch.no_grad():
             for buffer, source in self._pairs:
-                buffer.copy_(source, non_blocking=True)
+                local_part(buffer).copy_(local_part(source), non_blocking=True)
         # One wait for all copies from a GPU, instead of one for each.
         if any(source.is_cuda for _, source in self._pairs):
             torch.cuda.synchronize()
@@ -105,9 +106,10 @@ class _Copying:
         if value.layout is not torch.strided or value.is_quantized:
             return value.to("cpu", copy=True)
         # Tied weights share memory, and must share it in the file as well. Empty tensors all have
-        # the address 0, so they say nothing about sharing.
-        identity = (value.data_ptr(), value.dtype, value.shape, value.stride())
-        if value.numel() and identity in self._seen:
+        # the address 0, so they say nothing about sharing. So has a DTensor: its part has another.
+        local = local_part(value)
+        identity = (local.data_ptr(), local.shape, local.stride(), *_form(value))
+        if local.numel() and identity in self._seen:
             return self._seen[identity]
         buffer = self._buffer(value, path)
         self.used[path] = self._seen[identity] = buffer
@@ -122,8 +124,16 @@ class _Copying:
         return torch.empty_like(like, device="cpu", pin_memory=pinned)
 
 
+def _form(value: Tensor) -> tuple[object, ...]:
+    """Describe a tensor without its numbers, for a DTensor with the way it is sharded."""
+    form = (value.dtype, value.shape, value.stride())
+    if not is_sharded(value):
+        return form
+    return (*form, value.device_mesh, value.placements)  # type: ignore[attr-defined]
+
+
 def _fits(kept: Tensor, like: Tensor) -> bool:
-    return kept.shape == like.shape and kept.dtype == like.dtype and kept.stride() == like.stride()
+    return _form(kept) == _form(like)
 
 
 def _base_of(value: int | float | complex) -> type[int] | type[float] | type[complex]:

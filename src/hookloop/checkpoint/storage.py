@@ -27,8 +27,18 @@ versions of fsspec run code that such a URL contains.
 """
 
 
+MANIFEST = "manifest.json"
+"""The list of files in a checkpoint that is a directory."""
+
+METADATA = ".metadata"
+"""torch's description of the shards in such a directory."""
+
+REPLACED = ".replaced"
+"""Ending of a directory's hidden name while a new one takes its place."""
+
+
 class Storage(Protocol):
-    """Files by name; a file that is listed is whole."""
+    """Files by name; a file that is listed is whole. A local one may be a checkpoint directory."""
 
     url: str
 
@@ -80,6 +90,12 @@ def is_file_name(name: str) -> bool:
     return bool(name) and name[0] != "." and not set(name) & set("/\\\0")
 
 
+def is_checkpoint_directory(path: Path) -> bool:
+    """Return whether a path is a directory with a checkpoint, as far as its names tell."""
+    # Not a link: what it leads to may be anywhere.
+    return not path.is_symlink() and (path / MANIFEST).is_file() and (path / METADATA).is_file()
+
+
 def write_all(file: BinaryIO, data: bytes | bytearray | memoryview) -> None:
     """Write all of the data, however many calls that takes."""
     rest = memoryview(data)
@@ -115,13 +131,13 @@ class LocalStorage:
             write(staged)
             # The contents must reach the disk before the name does: after a crash of the machine
             # the name could otherwise lead to an empty file.
-            _sync(staged)
+            sync_to_disk(staged)
             os.replace(staged, self.directory / name)
         except BaseException:
             staged.unlink(missing_ok=True)
             raise
         # The rename itself is durable only once the directory is flushed.
-        _sync(self.directory)
+        sync_to_disk(self.directory)
 
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
@@ -132,7 +148,11 @@ class LocalStorage:
         source, staged = self.directory / name, self._staged(new_name)
         if name == new_name:
             return
-        staged.unlink(missing_ok=True)
+        _remove(staged)
+        if is_checkpoint_directory(source):
+            _copy_directory(source, staged)
+            put_in_place(staged, self.directory / new_name)
+            return
         try:
             os.link(source, staged)
         except FileNotFoundError:
@@ -144,21 +164,25 @@ class LocalStorage:
         # Linked under a hidden name first, because os.link does not replace an existing file.
         os.replace(staged, self.directory / new_name)
         staged.unlink(missing_ok=True)  # If both are already the same file, rename does nothing.
-        _sync(self.directory)
+        sync_to_disk(self.directory)
 
     def remove(self, name: str) -> None:
-        """Delete a file."""
-        (self.directory / name).unlink(missing_ok=True)
+        """Delete a file, or a checkpoint that is a directory."""
+        _remove(self.directory / name)
 
     def names(self) -> list[str]:
         """List the files that are whole."""
         if not self.directory.is_dir():
             return []
-        return sorted(p.name for p in self.directory.iterdir() if p.is_file() and p.name[0] != ".")
+        visible = [path for path in self.directory.iterdir() if path.name[0] != "."]
+        return sorted(p.name for p in visible if p.is_file() or is_checkpoint_directory(p))
 
     def size(self, name: str) -> int:
-        """Return the size of a file."""
-        return (self.directory / name).stat().st_size
+        """Return the size of a file, or of all files of a directory but their list."""
+        path = self.directory / name
+        if not path.is_dir():
+            return path.stat().st_size
+        return sum(one.stat().st_size for one in path.iterdir() if one.name != MANIFEST)
 
     def free_bytes(self) -> int | None:
         """Return the free space on the disk."""
@@ -167,25 +191,81 @@ class LocalStorage:
 
     def frees(self, name: str) -> bool:
         """Return whether deleting a file frees space: not if it has a second name."""
-        return (self.directory / name).stat().st_nlink == 1
+        path = self.directory / name
+        files = path.iterdir() if path.is_dir() else [path]
+        return any(file.stat().st_nlink == 1 for file in files)
 
     def clean(self) -> list[str]:
         """Delete what a killed process left half written."""
         hidden = sorted(self.directory.glob(".*")) if self.directory.is_dir() else []
+        for path in hidden:
+            if path.suffix == REPLACED:
+                _undo_replacement(path)
         left = [path for path in hidden if {".staged", ".tmp"} & set(path.suffixes)]
         for path in left:
-            path.unlink(missing_ok=True)
+            _remove(path)
         return [path.name for path in left]
 
     def _staged(self, name: str) -> Path:
         return self.directory / f".{name}.staged"
 
 
+def _copy_directory(source: Path, target: Path) -> None:
+    """Link the files of a checkpoint into a new directory; copy them where links fail."""
+    target.mkdir()
+    for path in source.iterdir():
+        if path.is_symlink() or not path.is_file():
+            raise CheckpointError(f"'{path}' is not a plain file.")
+        try:
+            os.link(path, target / path.name)
+        except FileNotFoundError:
+            raise
+        except OSError:
+            shutil.copyfile(path, target / path.name)
+            sync_to_disk(target / path.name)
+    sync_to_disk(target)
+
+
+def _remove(path: Path) -> None:
+    """Delete a file, or a directory with all that is in it."""
+    if path.is_dir() and not path.is_symlink():
+        # Out of sight first: half deleted, it must not look like a checkpoint.
+        if path.name[0] != ".":
+            path = path.rename(path.with_name(f".{path.name}.deleted.staged"))
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _undo_replacement(aside: Path) -> None:
+    """Give a directory its name back, unless the new one got it."""
+    name = aside.name.removeprefix(".").removesuffix(REPLACED)
+    if (aside.parent / name).exists():
+        _remove(aside)
+    else:
+        os.rename(aside, aside.parent / name)
+
+
+def put_in_place(staged: Path, path: Path) -> None:
+    """Give a directory that is complete its name; an older one of that name makes way.
+
+    A rename cannot replace a directory, so the old one is renamed first. If the process dies in
+    between, `LocalStorage.clean` gives the old one its name back.
+    """
+    aside = path.with_name(f".{path.name}{REPLACED}")
+    if path.exists():
+        shutil.rmtree(aside, ignore_errors=True)
+        os.rename(path, aside)
+    os.rename(staged, path)
+    sync_to_disk(path.parent)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
 NOT_FOR_DIRECTORIES = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EACCES)
 """Errors of systems and network drives that cannot flush a directory."""
 
 
-def _sync(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Flush a file, or the names in a directory, to the disk."""
     is_directory = path.is_dir()
     try:

@@ -10,17 +10,27 @@ import errno
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 from hookloop.checkpoint.checksum import find_damage
 from hookloop.checkpoint.index import Index, Kind, Saved
+from hookloop.checkpoint.manifest import verify
 from hookloop.checkpoint.reading import read_checkpoint
 from hookloop.checkpoint.shape import find_mismatch, is_count, is_mapping
-from hookloop.checkpoint.storage import LocalStorage, Storage, is_url, open_storage, write_all
-from hookloop.checkpoint.writing import write_checkpoint
+from hookloop.checkpoint.shards import TIMEOUT, Staged
+from hookloop.checkpoint.shards import write as write_shards
+from hookloop.checkpoint.storage import (
+    LocalStorage,
+    Storage,
+    is_checkpoint_directory,
+    is_url,
+    open_storage,
+    write_all,
+)
+from hookloop.checkpoint.writing import WrittenFile, write_checkpoint
 from hookloop.errors import CheckpointError
 from hookloop.runs.layout import LONGEST_POINTER
 
@@ -52,12 +62,50 @@ class CheckpointStore:
 
         If the disk is too small for one more, older ones of the same hook are deleted for it.
         """
+        return self._add(
+            saved, nbytes, lambda: write_checkpoint(self.storage, saved.name, dict(checkpoint))
+        )
+
+    def write_shards(
+        self,
+        staged: Staged,
+        saved: Saved,
+        timeout: float = TIMEOUT,
+        failed: Callable[[], str | None] = lambda: None,
+    ) -> Saved | None:
+        """Write this rank's part of a directory; the first rank lists it when it is whole.
+
+        Args:
+            staged: The checkpoint.
+            saved: What the index lists.
+            timeout: Seconds that the first rank waits for the others.
+            failed: Asked while it waits; a text ends the wait with this reason.
+
+        Returns:
+            The entry of the index on the first rank, None on the others.
+        """
+        if not isinstance(self.storage, LocalStorage):
+            raise CheckpointError(
+                f"'{self.location}' cannot hold shards: all ranks write into one directory. Give a "
+                "directory that they share."
+            )
+        path = self.storage.directory / saved.name
+        if staged.rank > 0:
+            write_shards(staged, path)
+            return None
+
+        def written() -> WrittenFile:
+            return cast("WrittenFile", write_shards(staged, path, timeout, failed))
+
+        return self._add(saved, staged.nbytes, written)
+
+    def _add(self, saved: Saved, nbytes: int, write: Callable[[], WrittenFile]) -> Saved:
         while True:
             try:
                 # The free space may shrink while the file is written, so the error of the disk
                 # itself is handled in the same way as the check.
                 self._check_space(nbytes)
-                written = write_checkpoint(self.storage, saved.name, dict(checkpoint))
+                written = write()
                 break
             except OSError as error:
                 if error.errno not in DISK_FULL or not self._delete_oldest_for(saved):
@@ -130,11 +178,14 @@ class CheckpointStore:
             self.index.update(without_owner)
         return deleted
 
-    def newest(self, last: str | None = None) -> tuple[str, dict[str, object]] | None:
+    def newest(
+        self, last: str | None = None, *, whole: bool = True
+    ) -> tuple[str, dict[str, object]] | None:
         """Load the newest checkpoint that is whole; warn about those that were skipped.
 
         Args:
             last: The one to try first, if not the store's own ``last_checkpoint``.
+            whole: Whether to read the tensors of a directory; otherwise they are verified only.
 
         Raises:
             CheckpointError: If there are checkpoints and none can be used: starting from zero
@@ -142,7 +193,8 @@ class CheckpointStore:
         """
         skipped: list[str] = []
         listed = self._listed(last)
-        found = self._first_good(listed, skipped) or self._best_unlisted(listed, skipped)
+        found = self._first_good(listed, skipped, whole=whole)
+        found = found or self._best_unlisted(listed, skipped, whole=whole)
         if found is not None:
             if skipped:
                 _log.warning("%s Resuming from '%s' instead.", " ".join(skipped), found[0])
@@ -153,9 +205,9 @@ class CheckpointStore:
             )
         return None
 
-    def load(self, name: str) -> dict[str, object]:
+    def load(self, name: str, *, whole: bool = True) -> dict[str, object]:
         """Read a checkpoint of a run; reject a damaged file, and one that is something else."""
-        checkpoint = self.read(name)
+        checkpoint = self.read(name, whole=whole)
         if find_mismatch(checkpoint, REQUIRED_PARTS, ""):
             raise CheckpointError(
                 f"'{self.location}/{name}' is not a checkpoint of a run and cannot be resumed; to "
@@ -163,9 +215,9 @@ class CheckpointStore:
             )
         return checkpoint
 
-    def read(self, name: str) -> dict[str, object]:
+    def read(self, name: str, *, whole: bool = True) -> dict[str, object]:
         """Read any file of tensors in plain containers; reject a damaged one."""
-        return read_checkpoint(self.storage, name, self.index.entries.get(name))
+        return read_checkpoint(self.storage, name, self.index.entries.get(name), whole=whole)
 
     def clean(self) -> None:
         """Delete what a killed process left half written."""
@@ -181,17 +233,17 @@ class CheckpointStore:
         return list(dict.fromkeys([*([last] if last else []), *newest]))
 
     def _first_good(
-        self, names: list[str], skipped: list[str]
+        self, names: list[str], skipped: list[str], *, whole: bool
     ) -> tuple[str, dict[str, object]] | None:
         for name in names:
             try:
-                return name, self.load(name)
+                return name, self.load(name, whole=whole)
             except CheckpointError as error:
                 skipped.append(str(error))
         return None
 
     def _best_unlisted(
-        self, listed: list[str], skipped: list[str]
+        self, listed: list[str], skipped: list[str], *, whole: bool
     ) -> tuple[str, dict[str, object]] | None:
         """Return the checkpoint with the most iterations among files that the index does not list.
 
@@ -200,9 +252,10 @@ class CheckpointStore:
         indexed = {*listed, *self.index.entries}
         best: tuple[int, str, dict[str, object]] | None = None
         for name in self.storage.names():
-            if name in indexed or not name.endswith(".pth") or name.startswith("exception_"):
+            is_checkpoint = name.endswith(".pth") or self._is_directory(name)
+            if name in indexed or not is_checkpoint or name.startswith("exception_"):
                 continue
-            found = self._first_good([name], skipped)
+            found = self._first_good([name], skipped, whole=whole)
             if found is not None:
                 done = cast("dict[str, int]", found[1]["progress"]).get("iter", 0)
                 best = max(best or (done, *found), (done, *found), key=lambda file: file[0])
@@ -238,8 +291,20 @@ class CheckpointStore:
         """Return whether a run can be resumed from a checkpoint; the whole file is read."""
         if not entry.is_resumable or entry.name not in names:
             return False
+        if self._is_directory(entry.name):
+            try:
+                return verify(f"{self.location}/{entry.name}").crc32 == entry.crc32
+            except CheckpointError:
+                return False
         with self.storage.open(entry.name) as file:
             return find_damage(file, entry.crc32) is None
+
+    def _is_directory(self, name: str) -> bool:
+        """Return whether a checkpoint is a directory, which only a local store has."""
+        storage = self.storage
+        return isinstance(storage, LocalStorage) and is_checkpoint_directory(
+            storage.directory / name
+        )
 
     def _check_space(self, nbytes: int) -> None:
         free = self.storage.free_bytes()
@@ -254,7 +319,7 @@ class CheckpointStore:
 
 def load(path: str | Path) -> dict[str, object]:
     """Read a checkpoint file by its path or URL."""
-    location, _, name = str(path).rpartition("/")
+    location, _, name = str(path).rstrip("/").rpartition("/")
     root = "/" if str(path).startswith("/") else "."
     store = CheckpointStore(location or root)
     if name not in store.storage.names():

@@ -12,6 +12,9 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from hookloop.checkpoint.dtensors import spread
+from hookloop.checkpoint.shard_reading import Shards
+from hookloop.checkpoint.storage import is_checkpoint_directory, is_url
 from hookloop.checkpoint.store import load
 from hookloop.errors import CheckpointError
 
@@ -42,8 +45,8 @@ class Pretrained:
     r"""Weights to start from.
 
     Args:
-        path: A checkpoint (ours, a plain state dict, one with ``state_dict`` or ``model``), or a
-            safetensors file.
+        path: A checkpoint (ours, a plain state dict, one with ``state_dict`` or ``model``), a
+            directory of shards, or a safetensors file.
         rename: Regular expressions and their replacements, applied to the names in the file.
         strip_prefix: Prefixes to remove, for example ``module.``.
         partial: Whether names may be missing, unexpected or of another shape; they are reported.
@@ -91,7 +94,7 @@ class Pretrained:
                 f"load_from '{self.path}' does not fit the model: {report}. Rename with rename=, "
                 "or allow it with Pretrained(..., partial=True)."
             )
-        model.load_state_dict(fitting, strict=False)
+        model.load_state_dict({n: spread(v, own[n]) for n, v in fitting.items()}, strict=False)
         if self.partial:
             _log.warning("load_from '%s': %s", self.path, report)
         return report
@@ -104,8 +107,11 @@ class Pretrained:
                 return load_file(self.path)
             except Exception as error:
                 raise CheckpointError(f"'{self.path}' cannot be loaded: {error}") from error
-        checkpoint = load(self.path)
         keys = ("averaged",) if self.averaged else ("model", "state_dict")
+        if not is_url(self.path) and is_checkpoint_directory(Path(self.path)):
+            checkpoint = Shards.open(self.path).read_all(part=keys[0])
+        else:
+            checkpoint = load(self.path)
         for key in keys:
             if isinstance(checkpoint.get(key), Mapping):
                 return self._named(cast("Mapping[object, Tensor]", checkpoint[key]))

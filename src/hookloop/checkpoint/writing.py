@@ -35,7 +35,7 @@ def write_checkpoint(storage: Storage, name: str, checkpoint: dict[str, object])
     if isinstance(storage, LocalStorage):
         storage.write_path(name, lambda path: written.append(_write_local(path, checkpoint)))
     else:
-        storage.write(name, lambda file: written.append(_SummingFile(file).save(checkpoint)))
+        storage.write(name, lambda file: written.append(SummingFile(file).save(checkpoint)))
     return written[0]
 
 
@@ -84,24 +84,29 @@ def _flushing(path: Path) -> Iterator[None]:
         flusher.join()
 
 
-class _SummingFile:
+class SummingFile:
     """A file that counts the bytes written to it and computes their checksum."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._error: Exception | None = None
-        self._written = WrittenFile(0, 0)
+        self.written = WrittenFile(0, 0)
 
     def save(self, checkpoint: dict[str, object]) -> WrittenFile:
         """Write a checkpoint to the file."""
-        try:
+        with self.raising_own_errors():
             torch.save(checkpoint, cast("BinaryIO", self))
+        return self.written
+
+    @contextmanager
+    def raising_own_errors(self) -> Iterator[None]:
+        """Raise the error of the store, which torch replaces by one of its own."""
+        try:
+            yield
         except RuntimeError:
-            # torch replaces the error of the store by one of its own here, too.
             if self._error is not None:
                 raise self._error  # noqa: B904 - it has its own cause
             raise
-        return self._written
 
     def write(self, data: bytes) -> int:
         """Pass data on to the file."""
@@ -110,10 +115,23 @@ class _SummingFile:
         except Exception as error:
             self._error = error
             raise
-        before = self._written
-        self._written = WrittenFile(before.size + len(data), zlib.crc32(data, before.crc32))
+        before = self.written
+        self.written = WrittenFile(before.size + len(data), zlib.crc32(data, before.crc32))
         return len(data)
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        return self.written.size
 
     def flush(self) -> None:
         """Flush the file."""
         self._file.flush()
+
+    def fileno(self) -> int:
+        """Return the number of the file, which is flushed because the number is for fsync."""
+        self._file.flush()
+        return self._file.fileno()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

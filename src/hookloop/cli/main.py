@@ -14,7 +14,7 @@ from hookloop.version import VERSION
 
 VERBS = (
     "train", "resume", "run", "validate", "test", "check", "verify-resume", "verify-hooks", "plan",
-    "points", "hooks", "runs",
+    "points", "hooks", "runs", "join",
 )  # fmt: skip
 
 COMMANDS = {
@@ -24,6 +24,7 @@ COMMANDS = {
     "test": "predict infer",
     "check": "lint doctor verify config dry-run show",
     "runs": "list ls status experiments",
+    "join": "merge consolidate convert export",
     "plan": "timetable schedule order",
 }
 """Verbs, with the names that other command lines use."""

@@ -45,10 +45,12 @@ def command(
     directory of somebody else, give --config. Values can be changed: max_epochs=40 makes the run
     longer, and schedules with it. RUN can also be a single checkpoint in the directory of a run.
     """
+    from hookloop.checkpoint.storage import is_checkpoint_directory
     from hookloop.config.load import load
     from hookloop.runs.layout import RunDir
 
-    home = run.parent if run.suffix == ".pth" and run.is_file() else run
+    is_file = run.suffix == ".pth" and run.is_file()
+    home = run.parent if is_file or is_checkpoint_directory(run) else run
     if config is None and not RunDir(home).config_file.is_file():
         raise CheckpointError(
             f"'{run}' is not a run to resume: give the directory of a run, with its config.yaml. "

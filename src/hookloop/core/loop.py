@@ -98,7 +98,7 @@ class Loop:
         run, plan, progress = self.run, self.run.plan, self.run.progress
         is_continued = self.randomness is not None
         if self.randomness is not None:
-            self.randomness.restore()
+            self._restore(self.randomness)
             self.randomness = None
         self.meetings.begin(progress.iter)
         with self._repeating(is_continued):
@@ -234,10 +234,10 @@ class Loop:
 
     def validate(self) -> Results:
         """Run every validation stream once; a validation that a signal cuts short is due again."""
-        run, before = self.run, Randomness.now()
+        run, before = self.run, self._moment()
         results = self.evaluation.validate()
         if run.is_interrupted:
-            before.restore()  # The run that resumes makes the whole validation again.
+            self._restore(before)  # The run that resumes makes the whole validation again.
             run.requests.validate = True
         else:
             run.requests.validate = False
@@ -255,10 +255,10 @@ class Loop:
         if not is_repeated:
             yield
             return
-        before = Randomness.now()
+        before = self._moment()
         with self.run.metrics.keep_existing():
             yield
-        before.restore()
+        self._restore(before)
 
     def _keep_randomness(self) -> None:
         """Remember where the random numbers stand, for a training that is continued later.
@@ -266,7 +266,18 @@ class Loop:
         A validation that takes place only because the run ends must not change how a longer run
         would continue.
         """
-        self.randomness = self.randomness or Randomness.now()
+        self.randomness = self.randomness or self._moment()
+
+    def _moment(self) -> Randomness:
+        """Return where random numbers stand now, with those that the orders of data come from."""
+        now, source = Randomness.now(), self.run.train_data
+        now.order = source.order if source is not None else None
+        return now
+
+    def _restore(self, moment: Randomness) -> None:
+        moment.restore()
+        if moment.order is not None and self.run.train_data is not None:
+            self.run.train_data.order = moment.order
 
     def _groups(self) -> Iterator[list[object]]:
         """Read an epoch in groups of microbatches, on the device."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sized
 from typing import cast
 
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader
 
 Measures = dict[str, object]
 
@@ -14,7 +14,7 @@ def measure(data: object) -> Measures:
     """Return what the position in some data depends on."""
     return {
         "batches": length_of(data),
-        "batch_size": getattr(data, "batch_size", None),
+        "batch_size": batch_size_of(data),
         "samples": length_of(getattr(data, "dataset", None)),
         # Not the number of workers: samples are seeded in the same way for any number of them.
         "loaded in workers": bool(getattr(data, "num_workers", 0)),
@@ -49,10 +49,17 @@ def length_of(data: object) -> int | None:
         return None
 
 
+def batch_size_of(data: object) -> int | None:
+    """Return the batch size of a loader, or of its batch sampler if that is torch's own."""
+    batches = getattr(data, "batch_sampler", None)
+    size = batches.batch_size if type(batches) is BatchSampler else None
+    return size or getattr(data, "batch_size", None)
+
+
 def sizes_of(data: object) -> tuple[int, int]:
     """Return the samples of a batch, and of a pass, of a loader with one of torch's samplers."""
-    loader = cast("DataLoader[object]", data)
-    return cast("int", loader.batch_size), len(cast("Sized", loader.sampler))
+    batches = cast("BatchSampler", cast("DataLoader[object]", data).batch_sampler)
+    return batches.batch_size, len(cast("Sized", batches.sampler))
 
 
 def samples_of_batches(state: Mapping[str, object], measures: Mapping[str, object]) -> int | None:

@@ -42,6 +42,8 @@ class Randomness:
 
     def __init__(self, state: Mapping[str, object]) -> None:
         self.state = dict(state)
+        self.order: Randomness | None = None
+        """From where the orders of data are drawn, where ranks share it."""
 
     @classmethod
     def now(cls, generators: Sequence[torch.Generator] = (), *, gpus: bool = True) -> Self:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from torch.utils.data import DataLoader, IterableDataset
 
+from hookloop.data.measures import batch_size_of
 from hookloop.errors import DataError
 
 
@@ -65,8 +66,7 @@ def check_shareable(data: object, name: str, size: int, *, is_training: bool) ->
                 "shuffle=True.",
                 argument=argument,
             )
-    batch_sampler = getattr(data, "batch_sampler", None)
-    samples = getattr(data, "batch_size", None) or getattr(batch_sampler, "batch_size", None)
+    samples = batch_size_of(data)
     if is_training and isinstance(samples, int) and samples < size:
         raise DataError(
             f"{name} has batches of {samples} samples for {size} processes: batch_size counts the "

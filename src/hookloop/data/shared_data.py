@@ -22,6 +22,13 @@ from hookloop.data.shards import check_shareable, take_shard
 from hookloop.errors import DataError
 
 
+class SharedOrder:
+    """From where the orders of passes are drawn: the same for all data of a run, on all ranks."""
+
+    def __init__(self, now: Randomness) -> None:
+        self.now = now
+
+
 class SharedData:
     """An iterable of batches, and from where the order of its passes is drawn.
 
@@ -39,8 +46,7 @@ class SharedData:
         self.name = name
         self._passes = 0
         self._seed_samples = seed_samples
-        self.order: Randomness | None = None
-        """From where the order of the next pass is drawn; None for the process's generators."""
+        self.shared_order: SharedOrder | None = None
         self._cut: Cut | None = None
         self._is_shard = False
         self._shares: list[Share] = []
@@ -62,6 +68,17 @@ class SharedData:
     def is_one_pass(self) -> bool:
         """Whether the data can be read only once."""
         return isinstance(self.data, Iterator)
+
+    @property
+    def order(self) -> Randomness | None:
+        """From where the order of the next pass is drawn; None for the process's generators."""
+        return self.shared_order.now if self.shared_order is not None else None
+
+    @order.setter
+    def order(self, now: Randomness) -> None:
+        if self.shared_order is None:
+            self.shared_order = SharedOrder(now)
+        self.shared_order.now = now
 
     def generators(self) -> list[torch.Generator]:
         """Return the generators that the order depends on, except for the process's own."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, takewhile
 from typing import cast
 
-from torch.utils.data import DataLoader
+from torch.utils.data import BatchSampler, DataLoader
 
 from hookloop.data.cut import Cut
 from hookloop.data.indices import PassStart
@@ -224,7 +224,8 @@ class Source(SharedData):
             return None if total is None else max(0, total - self.position)
         size, length = sizes_of(self.data)
         left = length - (self._samples_read() or 0)
-        return left // size if cast("DataLoader[object]", self.data).drop_last else -(-left // size)
+        batches = cast("BatchSampler", cast("DataLoader[object]", self.data).batch_sampler)
+        return left // size if batches.drop_last else -(-left // size)
 
     def read(self) -> Iterator[object]:
         """Read a pass batch by batch, for an evaluation."""

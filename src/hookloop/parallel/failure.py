@@ -52,31 +52,39 @@ class LastWord:
         self._world = world
         self._store = store
         self._patience = timedelta(seconds=patience)
+        self._is_cut_off = False
 
     def say(self, error: BaseException, iteration: int) -> None:
         """Leave the reason, unless another rank has failed before."""
         what = "".join(traceback.format_exception_only(error)).strip()
         word = f"rank {self._world.rank} failed in iteration {iteration}: {what}"
         trace = "".join(traceback.format_exception(error))
+        if self._is_cut_off or isinstance(error, PeerFailed):
+            return  # What happened is known, or nobody can be told.
         # Otherwise the store is gone, with whoever kept it, and nobody can be told.
         with suppress(RuntimeError):
             self._store.compare_set(_KEY, "", word + _SEPARATOR + trace)
             self._store.add(_HEARD, 1)
 
-    def of_another(self, error: BaseException) -> PeerFailed | None:
+    def of_another(self, error: BaseException, iteration: int) -> PeerFailed | None:
         """Return the failure of another rank, if an error here is what its end looks like."""
-        if not _may_come_from_another(error):
+        if not is_broken_connection(error):
             return None
+        # A rank that fails has said so before its connections break. One that was killed has not.
         try:
-            if not self._has_word():  # A rank that was killed says nothing.
-                return None
-            word = self._store.get(_KEY).decode()
+            word = self._store.get(_KEY).decode() if self._has_word() else ""
             self._store.add(_HEARD, 1)
         except RuntimeError:  # The store is gone.
-            return None
-        if word.startswith(f"rank {self._world.rank} "):
-            return None
+            word = ""
         reason, _, trace = word.partition(_SEPARATOR)
+        if reason.startswith(f"rank {self._world.rank} "):
+            return None
+        if not reason:
+            self._is_cut_off = True
+            reason = (
+                f"the connection to another rank broke in iteration {iteration}: it was killed, or "
+                "its host is gone"
+            )
         return PeerFailed(reason, trace)
 
     def _has_word(self) -> bool:
@@ -94,7 +102,11 @@ class LastWord:
 
         torchrun keeps the store in its own process, so nobody needs to wait there.
         """
-        if not self._world.is_main or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        if (
+            self._is_cut_off
+            or not self._world.is_main
+            or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        ):
             return
         end = time.monotonic() + self._patience.total_seconds()
         with suppress(RuntimeError):
@@ -102,6 +114,20 @@ class LastWord:
                 time.sleep(0.02)
 
 
-def _may_come_from_another(error: BaseException) -> bool:
-    # gloo's errors are RuntimeErrors, those of NCCL have a class of their own below it.
-    return isinstance(error, RuntimeError)
+# What gloo, NCCL and the store write when a connection breaks. They raise a RuntimeError or a class
+# below it, for everything alike.
+_BROKEN = (
+    "gloo",
+    "Connection",
+    "connection",
+    "NCCL",
+    "Broken pipe",
+    "Socket",
+    "socket",
+    "recvBytes",
+)
+
+
+def is_broken_connection(error: BaseException) -> bool:
+    """Return whether an error is what the end of another rank looks like."""
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in _BROKEN)

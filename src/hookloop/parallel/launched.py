@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from hookloop.errors import ConfigError, HookloopError
-from hookloop.parallel.failure import PeerFailed
+from hookloop.parallel.failure import PeerFailed, is_broken_connection
 
 LAUNCH = "HOOKLOOP_LAUNCH"
 """The variable with the launcher's process number and the directory of the reports."""
@@ -171,8 +171,8 @@ def is_lost_connection(error: BaseException) -> bool:
         return False
     frames = traceback.extract_tb(error.__traceback__)
     is_inside = bool(frames) and "torch/distributed/" in frames[-1].filename.replace("\\", "/")
-    # A backward fails in torch's autograd, with the words of the library that sends gradients.
-    return is_inside or any(word in str(error).lower() for word in ("gloo", "nccl"))
+    # A handshake fails inside of torch, with words of its own.
+    return is_inside or is_broken_connection(error)
 
 
 def _end_with(parent: int) -> None:

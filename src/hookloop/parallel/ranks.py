@@ -116,9 +116,11 @@ class Ranks:
         with suppress(RuntimeError):
             self.close()
 
-    def failure_of_another(self, error: BaseException) -> PeerFailed | None:
+    def failure_of_another(self, error: BaseException, iteration: int) -> PeerFailed | None:
         """Return what to raise if an error here is caused by the failure of another rank."""
-        return self._last_word.of_another(error) if self._last_word is not None else None
+        if self._last_word is None:
+            return None
+        return self._last_word.of_another(error, iteration)
 
     def linger(self) -> None:
         """After a failure: stay until the others know why, if they need this process for that."""

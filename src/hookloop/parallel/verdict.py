@@ -99,5 +99,5 @@ def _of_another(report: Report) -> Cause:
         return Cause(
             report.messages, may_pass=not is_ours, repeats=repeats, traceback=report.traceback
         )
-    message = f"rank {report.rank} lost the connection to another rank: {report.messages[0]}"
-    return Cause((message,))
+    what = "" if report.blame == "peer" else "the connection to another rank broke: "
+    return Cause((f"rank {report.rank}: {what}{report.messages[0]}",))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
@@ -47,7 +49,9 @@ class World:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> World:
-        """Read what a launcher has set: torchrun, or srun of SLURM."""
+        """Read what a launcher has set: torchrun, or srun of SLURM; or return what `assume` says."""
+        if environment is os.environ and (assumed := _assumed.get()) is not None:
+            return assumed
         if "RANK" not in environment and "WORLD_SIZE" not in environment:
             return cls(**slurm.read_step(environment)) if slurm.is_step(environment) else cls()
         read = _Variables(environment)
@@ -63,6 +67,22 @@ class World:
             # Our own launcher counts for itself, since torch's does not restart under it.
             read.number("HOOKLOOP_RESTART", read.number("TORCHELASTIC_RESTART_COUNT", 0)),
         )
+
+
+_assumed: ContextVar[World | None] = ContextVar("assumed", default=None)
+
+
+@contextmanager
+def assume(world: World) -> Iterator[None]:
+    """Build what is built inside as a rank of this world would, without the other ranks.
+
+    Environment variables would do, but the user's own code reads those, and may connect.
+    """
+    token = _assumed.set(world)
+    try:
+        yield
+    finally:
+        _assumed.reset(token)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from hookloop.trainer.ending import do_at_end, fire_after_run
 from hookloop.trainer.several_ranks import (
     agree_on_order,
     check_alike,
+    join_orders,
     share_updates,
     tensors_of,
 )
@@ -234,6 +235,7 @@ class Session:
             # The loop sets the generators itself when it starts. What is drawn until then does not
             # count.
             self._loop.randomness = restore(run, checkpoint, label, self._scaler)
+            join_orders(run)
             if trains:
                 restore_gradients(run.optimizers, checkpoint.get("gradients"), label)
                 self._saver.resumed(run, label)
@@ -257,7 +259,7 @@ class Session:
         try:
             yield
         except RuntimeError as error:
-            failed = self.run.ranks.failure_of_another(error)
+            failed = self.run.ranks.failure_of_another(error, self.run.progress.iter)
             if failed is None:
                 raise
             _log.error("%s: rank %d ends with it.", failed, self.run.world.rank)

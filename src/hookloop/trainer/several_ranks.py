@@ -31,6 +31,15 @@ def share_sources(run: Run) -> None:
         return
     for source, is_training in _sources(run):
         source.share_among(run.world.rank, run.world.size, is_training=is_training)
+    join_orders(run)
+
+
+def join_orders(run: Run) -> None:
+    """Draw the orders of all data from one sequence, as one process does from its generators."""
+    orders = [source.shared_order for source, _ in _sources(run) if source.shared_order]
+    for source, _ in _sources(run):
+        if source.shared_order is not None:
+            source.shared_order = orders[0]
 
 
 def agree_on_order(run: Run, *, is_new: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hookloop.checkpoint.search import is_same_location, load_newest
-from hookloop.checkpoint.storage import is_url
+from hookloop.checkpoint.storage import is_checkpoint_directory, is_url
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.core.progress import Progress
@@ -181,9 +181,10 @@ class Start:
         path, self._resume = self._resume, None
         if path is None:
             return None
-        place, _, name = path.rpartition("/")
+        place, _, name = path.rstrip("/").rpartition("/")
         # A URL is judged by its name, because looking would have to open the store.
-        if Path(path).is_file() or (is_url(path) and name.endswith(".pth")):
+        is_local = Path(path).is_file() or is_checkpoint_directory(Path(path))
+        if is_local or (is_url(path) and name.endswith(".pth")):
             return path, CheckpointStore(place or ".").load(name)
         found = load_newest(path, stores)
         # A local run without a checkpoint was seen to exist, so it was killed early. A URL may be
@@ -211,7 +212,8 @@ def _run_to_continue(directory: Path | None, resume: bool | str | Path) -> str |
         CheckpointError: If there is nothing to continue. A mistyped path must not start a new run.
     """
     if not isinstance(resume, bool) and resume != AUTO:
-        if not is_url(resume) and not Path(resume).is_file():
+        is_one = Path(resume).is_file() or is_checkpoint_directory(Path(resume))
+        if not is_url(resume) and not is_one:
             _check_holds_run(Path(resume), "resume")
         return str(resume)
     # Such a directory is new at every start, so a second start would never find the run of the

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
+from hookloop.checkpoint.optimizers import numbered_state
 from hookloop.checkpoint.shape import has_same_form
 from hookloop.core.lr_schedule import Schedule
 from hookloop.data.randomness import Randomness, seed_rank
@@ -109,9 +110,11 @@ def restore(
         for name, holder in holders.items():
             with restoring(f"{part} '{name}'", label):
                 # torch accepts many wrong states of an optimizer and fails only at the next update.
+                state = states[name]
                 if not isinstance(holder, Schedule):
-                    check_optimizer(holder, states[name])
-                _load(holder, states[name], f"{label}: {part} '{name}'")
+                    state = numbered_state(run.model, holder, cast("Mapping[str, object]", state))
+                    check_optimizer(holder, state)
+                _load(holder, state, f"{label}: {part} '{name}'")
     if scaler is not None and checkpoint.get("scaler"):
         with restoring("scaler", label):
             scaler.load_state_dict(cast("dict[str, object]", checkpoint["scaler"]))
@@ -233,13 +236,25 @@ def restore_model(model: torch.nn.Module, weights: Mapping[str, object], label: 
 def kinds_of(run: Run) -> dict[str, object]:
     """Describe the parts whose change would make a resume meaningless."""
     return {
-        "model": type(run.model).__name__,
+        "model": _class_name(type(run.model)),
         "optimizers": {
             name: {"type": type(one).__name__, **_numbers(one.defaults)}
             for name, one in run.optimizers.items()
         },
         "schedules": {name: type(one.scheduler).__name__ for name, one in run.schedules.items()},
     }
+
+
+def _class_name(kind: type) -> str:
+    """Return the name of a model's class, as it was before torch shared it among ranks."""
+    # fully_shard and replicate derive a class in place, such as FSDPNet from Net.
+    while (
+        len(kind.__bases__) == 2
+        and kind.__bases__[0].__module__.startswith("torch.distributed.")
+        and kind.__name__.endswith(kind.__bases__[1].__name__)
+    ):
+        kind = kind.__bases__[1]
+    return kind.__name__
 
 
 def differences(old: object, new: object, path: str = "") -> list[str]:

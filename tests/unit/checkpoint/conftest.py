@@ -3,7 +3,9 @@
 import uuid
 
 import pytest
+import torch
 
+from hookloop.checkpoint.shards import stage, write
 from hookloop.checkpoint.storage import open_storage
 
 
@@ -16,3 +18,21 @@ def location(request, tmp_path):
 @pytest.fixture
 def storage(location):
     return open_storage(location)
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """A directory of shards that a process alone has written, and what it holds."""
+    state = {
+        "model": {"w": torch.randn(40, 3), "low": torch.randn(5).bfloat16(), "n": torch.tensor(3)},
+        "optimizers": {
+            "main": {
+                "state": {"w": {"step": torch.tensor(1.0), "exp_avg": torch.randn(40, 3)}},
+                "param_groups": [{"lr": 0.1, "params": ["w"]}],
+            }
+        },
+        "progress": {"iter": 3},
+        "rng": [[torch.arange(3)], "text"],
+    }
+    write(stage(state), tmp_path / "iter_3")
+    return tmp_path / "iter_3", state

@@ -7,6 +7,7 @@ from safetensors.torch import load_file
 
 from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.publish import publish, read_metadata
+from hookloop.checkpoint.shards import stage
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.errors import CheckpointError
 
@@ -86,3 +87,13 @@ def test_a_part_that_is_missing_is_rejected_with_the_nearest_name(store):
     with pytest.raises(CheckpointError, match=r"has no 'avaraged' to publish\..*averaged.*There"):
         publish(store, "epoch_5.pth", ["model", "avaraged"], ["pth"])
     assert [name for name in store.storage.names() if "-" in name] == []
+
+
+def test_a_directory_of_shards_is_published_like_a_file(store, tmp_path):
+    checkpoint = store.load("epoch_5.pth")
+    store.write_shards(stage(checkpoint), Saved("epoch_5", store.location, 9, 5))
+    formats = ["pth", "safetensors"]
+    of_shards = publish(store, "epoch_5", ["model"], formats, ABOUT)
+    assert of_shards[1] == publish(store, "epoch_5.pth", ["model"], formats, ABOUT)[1]
+    weights = torch.load(tmp_path / of_shards[0], weights_only=True)
+    assert all(torch.equal(weights[name], value) for name, value in checkpoint["model"].items())

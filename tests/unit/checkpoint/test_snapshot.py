@@ -1,11 +1,14 @@
 import collections
 import enum
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from tests.unit.checkpoint.sharding import run_ranks
 
 from hookloop import secret
 from hookloop.checkpoint.limits import check_contents
@@ -128,3 +131,55 @@ def test_the_name_of_a_parameter_stays_even_if_it_is_a_secret(monkeypatch) -> No
     taken = Snapshot().take({"model": model.state_dict(), "note": "the classifier"})
     assert list(taken["model"]) == ["classifier.weight", "classifier.bias"]
     assert taken["note"] == "the ${secret:WORD}"
+
+
+@pytest.mark.slow
+def test_shards_are_copied_each_for_itself(tmp_path: Path) -> None:
+    outputs = run_ranks(
+        tmp_path,
+        3,
+        """
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+        from hookloop.checkpoint.snapshot import Snapshot
+
+        mesh = init_device_mesh("cpu", (3,))
+        place = lambda x: distribute_tensor(x, mesh, [Shard(0)])
+        ones, twos = place(torch.ones(4, 3)), place(torch.full((4, 3), 2.0))
+        small, copy = place(torch.full((1, 3), 3.0)), place(torch.ones(1, 3))
+        snapshot = Snapshot()
+        state = {"a": ones, "b": twos, "tied": ones, "small": small, "copy": copy}
+        taken = snapshot.take(state)
+        pointers = {n: v.to_local().data_ptr() for n, v in taken.items()}
+        with torch.no_grad():
+            for value in (ones, twos, small):
+                value.to_local().zero_()
+        again = snapshot.take(state)
+        before = [full(again[n])[0, 0].item() for n in state]  # The buffers are used again.
+        assert pointers == {n: v.to_local().data_ptr() for n, v in again.items()}
+        twos.to_local().fill_(2)
+        taken = snapshot.take(state)
+        twos.to_local().zero_()
+        print(before, [tuple(full(v).shape) for v in taken.values()], taken["tied"] is taken["a"])
+        sums = [full(v).sum().item() for v in taken.values()]
+        print(sums, tuple(taken["small"].to_local().shape))
+        print(snapshot.nbytes, taken["b"].placements, taken["b"].to_local().device)
+        """,
+    )
+    shapes = "[(4, 3), (4, 3), (4, 3), (1, 3), (1, 3)]"
+    for rank, output in enumerate(outputs):
+        lines = output.splitlines()[-3:]
+        assert lines[0] == f"[0.0, 0.0, 0.0, 0.0, 1.0] {shapes} {rank < 2}"  # Rank 2 holds none.
+        assert lines[1] == f"[0.0, 24.0, 0.0, 0.0, 3.0] ({int(rank == 0)}, 3)"
+        rows = [2, 2, 0][rank] * 2 + [2, 0, 0][rank]
+        assert lines[2] == f"{rows * 12} (Shard(dim=0),) cpu"
+
+
+@pytest.mark.slow
+def test_a_run_without_shards_does_not_import_what_they_need() -> None:
+    code = (
+        "import sys, torch; from hookloop.checkpoint.snapshot import Snapshot;"
+        "Snapshot().take({'a': torch.ones(2)});"
+        "assert 'torch.distributed.tensor' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

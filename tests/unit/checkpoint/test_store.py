@@ -2,11 +2,14 @@ import json
 import logging
 import os
 import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from hookloop.checkpoint.index import INDEX, Saved
+from hookloop.checkpoint.shards import stage
 from hookloop.checkpoint.store import LAST, CheckpointStore, load
 from hookloop.errors import CheckpointError
 
@@ -284,3 +287,122 @@ def test_an_index_that_names_files_outside_of_the_store_deletes_none_of_them(tmp
     again.prune("a", "periodic", 1)
     assert precious.read_text() == "mine"
     assert iteration_of(again.newest()) == 2
+
+
+# --- checkpoints that are directories -------------------------------------------------------------
+
+
+def save_shards(store, iteration, *, name=None, owner="a", kind="periodic", last=True):
+    name = name or f"iter_{iteration}"
+    saved = Saved(name, store.location, iteration, 0, kind=kind, owners=(owner,))
+    done = store.write_shards(stage(checkpoint(iteration)), saved)
+    if last:
+        store.mark_last(name)
+    return done
+
+
+def flip_shard(store, name):
+    path = Path(store.location) / name / "__0_0.distcp"
+    path.write_bytes(flip(bytearray(path.read_bytes())))
+
+
+def test_a_directory_is_listed_and_loaded_like_a_file(tmp_path):
+    store = CheckpointStore(tmp_path / "run")
+    saved = save_shards(store, 3)
+    assert saved.size == store.storage.size("iter_3") > 40_000
+    again = CheckpointStore(tmp_path / "run")
+    assert again.index.entries == {"iter_3": saved}
+    assert again.storage.names() == ["checkpoints.json", "iter_3", "last_checkpoint"]
+    again.index.load()
+    assert again.holds("iter_3", 3) and not again.holds("iter_3", 4)
+    assert torch.equal(again.newest()[1]["model"]["w"], checkpoint(3)["model"]["w"])
+    assert load(f"{tmp_path}/run/iter_3/")["progress"] == {"iter": 3}
+    name, state = again.newest(whole=False)  # Verified, and without its tensors.
+    assert (name, state) == ("iter_3", {"progress": {"iter": 3}, "model": {}})
+
+
+def test_a_damaged_directory_is_skipped_for_an_older_one(tmp_path, caplog):
+    store = CheckpointStore(tmp_path)
+    save(store, 1)
+    for iteration in (2, 3, 4):
+        save_shards(store, iteration)
+    flip_shard(store, "iter_4")
+    (tmp_path / "iter_3" / "extra").touch()
+    for whole in (True, False):
+        assert CheckpointStore(tmp_path).newest(whole=whole)[0] == "iter_2"
+    assert "__0_0.distcp' is damaged" in caplog.text and "extra' does not belong" in caplog.text
+    shutil.rmtree(tmp_path / "iter_2")
+    assert CheckpointStore(tmp_path).newest()[0] == "iter_1.pth"
+
+
+def test_another_directory_under_the_name_of_a_listed_one_is_rejected(tmp_path):
+    store = CheckpointStore(tmp_path)
+    save_shards(store, 1)
+    save_shards(store, 2)
+    shutil.rmtree(tmp_path / "iter_2")
+    shutil.copytree(tmp_path / "iter_1", tmp_path / "iter_2")
+    with pytest.raises(CheckpointError, match="is not the directory that was saved"):
+        store.load("iter_2")
+
+
+def test_directories_are_found_when_the_index_is_lost(tmp_path):
+    store = CheckpointStore(tmp_path)
+    for iteration in (2, 3):
+        save_shards(store, iteration)
+    (tmp_path / "figures").mkdir()  # Other directories of a run are none of the store's business.
+    (tmp_path / "figures" / "manifest.json").touch()
+    (tmp_path / "linked").symlink_to(tmp_path / "iter_2")
+    for name in (INDEX, LAST):
+        (tmp_path / name).unlink()
+    lost = CheckpointStore(tmp_path)
+    assert lost.storage.names() == ["iter_2", "iter_3"]
+    assert iteration_of(lost.newest()) == 3
+
+
+def test_old_directories_are_pruned_and_the_best_is_kept_by_links(tmp_path):
+    store = CheckpointStore(tmp_path)
+    save_shards(store, 1)
+    best = Saved("best_iter_1", store.location, 1, 0, kind="best", owners=("a",))
+    promoted = store.promote("iter_1", best)
+    assert os.path.samefile(tmp_path / "iter_1/state.pt", tmp_path / "best_iter_1/state.pt")
+    assert promoted.size == store.index.entries["iter_1"].size
+    assert not store.storage.frees("iter_1")
+    save_shards(store, 2)
+    save_shards(store, 3)
+    assert store.prune("a", "periodic", 1) == ["iter_1", "iter_2"]
+    assert sorted(store.index.entries) == ["best_iter_1", "iter_3"]
+    assert sorted(p.name for p in tmp_path.iterdir() if p.is_dir()) == ["best_iter_1", "iter_3"]
+    assert iteration_of(("", store.load("best_iter_1"))) == 1
+    store.promote("best_iter_1", replace(best, name="best_iter_1"))  # Under its own name: nothing.
+    other = replace(best, name="iter_3", kind="periodic")
+    store.promote("best_iter_1", other)  # In place of an older directory.
+    assert iteration_of(("", store.load("iter_3"))) == 1
+
+
+def test_what_dead_saves_left_is_deleted_or_restored(tmp_path):
+    store = CheckpointStore(tmp_path)
+    save_shards(store, 1)
+    save_shards(store, 2)
+    shutil.copytree(tmp_path / "iter_1", tmp_path / ".iter_9.0a1b2c3d.staged")
+    shutil.copytree(tmp_path / "iter_1", tmp_path / ".iter_1.replaced")
+    (tmp_path / "iter_2").rename(tmp_path / ".iter_2.replaced")  # Killed between two renames.
+    (tmp_path / ".a.pth.staged").touch()
+    CheckpointStore(tmp_path).clean()
+    assert sorted(os.listdir(tmp_path)) == ["checkpoints.json", "iter_1", "iter_2", LAST]
+    assert CheckpointStore(tmp_path).newest()[0] == "iter_2"
+
+
+def test_on_a_full_disk_the_oldest_directory_makes_way(tmp_path, monkeypatch):
+    store = CheckpointStore(tmp_path)
+    for iteration in (1, 2):
+        save_shards(store, iteration)
+    flip_shard(store, "iter_1")
+    free = iter([0, 1 << 40])
+    monkeypatch.setattr(store.storage, "free_bytes", lambda: next(free))
+    save_shards(store, 3)
+    assert [name for name in store.storage.names() if "iter" in name] == ["iter_2", "iter_3"]
+
+
+def test_a_remote_store_takes_no_shards():
+    with pytest.raises(CheckpointError, match="cannot hold shards"):
+        save_shards(CheckpointStore("memory://shards"), 1)

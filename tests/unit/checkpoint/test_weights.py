@@ -4,8 +4,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from tests.tiny import make_model, make_trainer, weights
+from tests.unit.checkpoint.sharding import run_ranks
 
 import hookloop
+from hookloop.checkpoint.shards import stage, write
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.errors import CheckpointError
 from hookloop.hooks import AverageWeights, SaveCheckpoint
@@ -111,3 +113,34 @@ def test_a_run_starts_with_the_weights_and_nothing_else(tmp_path):
 
     trainer.train()
     assert trainer.run.progress.iter == 3
+
+
+def test_a_directory_of_shards_is_taken(tmp_path):
+    model, averaged = make_model(), make_model()
+    state = {"model": model.state_dict(), "averaged": averaged.state_dict()}
+    # Only the model is sure to be among the shards; what is not sharded is in the rest.
+    write(stage(state), tmp_path / "iter_1")
+    for taken, other in ((False, model), (True, averaged)):
+        fresh = make_model()
+        report = Pretrained(tmp_path / "iter_1", averaged=taken).load_into(fresh)
+        assert not report.missing and same(fresh.state_dict(), other.state_dict())
+
+
+@pytest.mark.slow
+def test_a_sharded_model_takes_the_weights_of_a_file(tmp_path):
+    run_ranks(
+        tmp_path,
+        3,
+        """
+        from hookloop.checkpoint.weights import Pretrained
+
+        plain, _ = build(seed=5, shard=False)
+        if rank == 0:
+            torch.save(plain.state_dict(), home / "plain.pth")
+        dist.barrier()
+        model, _ = build()
+        Pretrained(home / "plain.pth").load_into(model)
+        for name, value in model.state_dict().items():
+            assert torch.equal(full(value), plain.state_dict()[name]), name
+        """,
+    )

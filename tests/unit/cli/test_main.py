@@ -61,7 +61,7 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         "run": ["--alias", "--traceback"],
         "validate": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
         "test": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
-        "check": ["--alias", "--traceback"],
+        "check": ["--alias", "--ranks", "--traceback"],
         "verify-resume": ["--alias", "--iters", "--kills", "--traceback"],
         "verify-hooks": ["--alias", "--iters", "--traceback"],
         "plan": ["--alias", "--traceback"],

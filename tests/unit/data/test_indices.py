@@ -3,6 +3,7 @@ import random
 import pytest
 import torch
 
+from hookloop.data.cut import Cut, Share
 from hookloop.data.indices import PassStart, SkippingIndices
 from hookloop.data.samplers import SamplerStates
 
@@ -146,3 +147,42 @@ def test_a_sampler_that_does_not_repeat_itself_is_reported(caplog):
     second.prepare(PassStart(2), state, rewinds=False)
     next(iter(second))
     assert "The sampler does not repeat itself" in caplog.text
+
+
+@pytest.mark.parametrize("seeds", [False, True])
+def test_a_rank_gets_its_part_of_each_batch_with_its_place(seeds):
+    indices = make(Batches(3), seeds=seeds)
+    indices.cut = Cut(1, 3)
+    indices.prepare(PassStart(1, key=77), {}, rewinds=False)
+    found = list(indices)
+    assert found == ([([11], 77, 1, 1), ([12], 77, 2, 1)] if seeds else [[11], [12]])
+    indices.cut = Cut(2, 3)  # The third of two has none, and takes the first.
+    assert list(indices) == ([([1], 77, 1, 0), ([2], 77, 2, 0)] if seeds else [[1], [2]])
+    assert list(indices.cut.shares) == [Share(0, 2), Share(0, 2)]
+
+
+@pytest.mark.parametrize("position", [1, 2, 4])
+def test_batches_in_advance_are_cut_for_another_number_of_ranks(position):
+    first = make(Batches(), ahead=3)
+    first.cut = Cut(0, 2)
+    batches = iter(first)
+    for _ in range(min(position + 3, 5)):
+        next(batches)
+    state = {**first.state(position), "samplers": [{}]}
+    second = make(Batches(), ahead=3)
+    second.prepare(PassStart(position), state, rewinds=False)
+    second.cut = Cut(0, 1)
+    assert list(second) == [[n, n + 10] for n in range(5)][position:]
+    assert len(second.cut.shares) == 5 - position
+
+
+def test_the_order_can_be_drawn_before_the_first_index_is_wanted():
+    sampler = Batches()
+    indices = make(sampler, ahead=2)
+    indices.primes = True
+    batches = iter(indices)
+    indices.prime()
+    assert sampler.advanced == 1
+    assert next(batches) == [0, 10]
+    assert indices.state(1)["drawn"] == 1
+    assert len(list(batches)) == 4

@@ -1,7 +1,15 @@
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    RandomSampler,
+    SequentialSampler,
+    TensorDataset,
+)
 
+from hookloop.data.cut import Cut, Share
 from hookloop.data.indices import PassStart
 from hookloop.data.reader import LoaderReader, PlainReader, StatefulReader, make_reader
 
@@ -105,3 +113,62 @@ def test_a_stateful_loader_with_workers_may_draw_other_numbers():
         def load_state_dict(self, state): ...
 
     assert "random numbers of its workers" in make_reader(WithWorkers(), seed_samples=True).inexact
+
+
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_the_queue_of_shares_is_in_step_with_the_batches(workers):
+    reader = make_reader(loader(shuffle=True, num_workers=workers), seed_samples=True)
+    cut = Cut(1, 2)
+    reader.share(cut, is_shard=False)
+    for skip in (0, 2, 0):
+        # The last batch has one sample, which is not of this rank.
+        expected = [Share(1, 3)] * (3 - skip) + [Share(0, 1)]
+        begun = reader.begin(PassStart(skip))
+        assert [(len(batch), cut.shares.popleft()) for batch in begun] == [
+            (1, share) for share in expected
+        ]
+    next(reader.begin(PassStart()))
+    reader.begin(PassStart(3))
+    assert len(cut.shares) <= 1  # Without those of batches that nobody has taken.
+    reader.close()
+
+
+def test_tensors_are_still_gathered_when_shared():
+    data = TensorDataset(torch.arange(10))
+    reader = make_reader(DataLoader(data, batch_size=4), seed_samples=True)
+    reader.share(Cut(1, 2), is_shard=False)
+    batches = reader.begin(PassStart())
+    assert isinstance(batches, map)
+    assert [batch[0].tolist() for batch in batches] == [[2, 3], [6, 7], [9]]
+
+
+def test_whole_batches_of_a_loader_without_batches_are_cut():
+    data = [torch.arange(n, n + 4) for n in range(3)]
+    reader = make_reader(DataLoader(data, batch_size=None), seed_samples=True)
+    reader.share(Cut(1, 2), is_shard=False)
+    assert [batch.tolist() for batch in reader.begin(PassStart(1))] == [[3, 4], [4, 5]]
+
+
+@pytest.mark.slow
+def test_workers_that_torch_seeds_draw_other_numbers_on_each_rank():
+    class Drawn(Indices):
+        def __getitem__(self, index):
+            return torch.rand((), dtype=torch.float64)
+
+    found = []
+    for rank in range(3):
+        torch.manual_seed(2)
+        reader = make_reader(DataLoader(Drawn(12), 6, num_workers=2), seed_samples=False)
+        reader.share(Cut(rank, 3), is_shard=False)
+        found += [number for batch in reader.begin(PassStart()) for number in batch.tolist()]
+        reader.close()
+    assert len(set(found)) == 12
+
+
+def test_batches_come_in_their_order_when_shared():
+    mine = loader(num_workers=2, in_order=False)
+    reader = make_reader(mine, seed_samples=True)
+    assert not reader._copy.in_order
+    reader.share(Cut(0, 2), is_shard=False)
+    assert reader._copy.in_order
+    assert not mine.in_order

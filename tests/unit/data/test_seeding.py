@@ -1,10 +1,12 @@
 import random
 
 import numpy as np
+import pytest
 import torch
 from torch.utils.data import Dataset, get_worker_info
 
-from hookloop.data.seeding import SampleGroup, SeededSamples, derive_key
+from hookloop.data.randomness import seed_all
+from hookloop.data.seeding import SampleGroup, SeededInProcess, SeededSamples, derive_key
 
 
 class Draw(Dataset):
@@ -53,3 +55,36 @@ def test_attributes_are_those_of_the_users_data_set():
     data.label = "set by a worker_init_fn"
     assert inner.label == "set by a worker_init_fn"
     assert get_worker_info() is None
+
+
+def test_a_part_of_a_batch_draws_what_it_draws_in_the_whole():
+    data = SeededSamples(Draw())
+    whole = data.__getitems__(SampleGroup([3, 1, 6, 2], 11, 5))
+    assert data.__getitems__(([6, 2], 11, 5, 2)) == whole[2:]
+    assert data.__getitems__(([3], 11, 5, 0)) == whole[:1]
+
+
+def test_in_the_process_itself_the_generators_are_set_back():
+    data = SeededInProcess(Draw())
+    seed_all(4)
+    expected = torch.rand(1).item(), np.random.randn(), random.gauss(0, 1)
+    seed_all(4)
+    group = data.__getitems__(([3, 1], 11, 5, 0))
+    assert data[([3], 11, 5)] == group[0]
+    assert group == SeededSamples(Draw()).__getitems__(([3, 1], 11, 5, 0))
+    seed_all(4)
+    data.__getitems__(([3, 1], 11, 5, 0))
+    assert (torch.rand(1).item(), np.random.randn(), random.gauss(0, 1)) == expected
+
+
+def test_the_generators_are_set_back_after_a_failure_too():
+    class Broken(Draw):
+        def __getitem__(self, index):
+            torch.rand(3)
+            raise ValueError("broken sample")
+
+    seed_all(4)
+    before = torch.get_rng_state()
+    with pytest.raises(ValueError, match="broken sample"):
+        SeededInProcess(Broken()).__getitems__(([3], 11, 5, 0))
+    assert torch.equal(torch.get_rng_state(), before)

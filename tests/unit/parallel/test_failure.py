@@ -17,16 +17,19 @@ def words(store, rank, patience=0.01):
 def test_the_first_rank_that_fails_has_the_last_word(store):
     words(store, 1).say(ValueError("bad sample 17"), 7)
     words(store, 2).say(OSError("later"), 8)
-    heard = words(store, 0).of_another(RuntimeError("Connection closed by peer"))
+    heard = words(store, 0).of_another(RuntimeError("Connection closed by peer"), 7)
     assert str(heard) == "rank 1 failed in iteration 7: ValueError: bad sample 17"
     assert "ValueError: bad sample 17" in heard.traceback and heard.code == 1
 
 
 def test_an_error_of_its_own_is_not_blamed_on_others(store):
-    words(store, 1).say(RuntimeError("mine"), 7)
-    assert words(store, 1).of_another(RuntimeError("mine")) is None
-    assert words(store, 0).of_another(KeyError("x")) is None
+    words(store, 1).say(RuntimeError("Connection to my database is closed"), 7)
+    own = RuntimeError("Connection to my database is closed")
+    assert words(store, 1).of_another(own, 7) is None
+    assert words(store, 0).of_another(KeyError("x"), 7) is None
+    assert words(store, 0).of_another(RuntimeError("shapes do not fit"), 7) is None
 
 
-def test_without_a_word_nobody_is_blamed(store):
-    assert words(store, 0).of_another(RuntimeError("Connection closed by peer")) is None
+def test_a_rank_that_was_killed_says_nothing(store):
+    lost = words(store, 0).of_another(RuntimeError("gloo: Connection closed by peer"), 7)
+    assert "connection to another rank broke in iteration 7: it was killed" in str(lost)

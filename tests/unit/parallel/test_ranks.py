@@ -74,7 +74,7 @@ def test_the_first_failure_is_known_to_all_ranks_at_once():
         try:
             ranks.gather(1)
         except RuntimeError as error:
-            word = str(ranks.failure_of_another(error))
+            word = str(ranks.failure_of_another(error, 7))
             ranks.linger()
             return word
 

@@ -77,7 +77,7 @@ def test_a_rank_of_another_node_is_judged_as_its_own_launcher_does(what, passes)
 def test_a_lost_connection_alone_may_pass():
     broken = failed(1, "connection", "RuntimeError: Timed out", 0.5, iteration=None)
     cause = find_cause(ended(broken, codes={1: 1}))
-    text = "rank 1 lost the connection to another rank: RuntimeError: Timed out"
+    text = "rank 1: the connection to another rank broke: RuntimeError: Timed out"
     assert cause.messages == (text,)
     assert cause.may_pass
 
