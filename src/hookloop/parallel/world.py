@@ -49,7 +49,7 @@ class World:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> World:
-        """Read what a launcher has set: torchrun, or srun of SLURM; or return what `assume` says."""
+        """Read what a launcher has set: torchrun, or srun of SLURM; `assume` comes first."""
         if environment is os.environ and (assumed := _assumed.get()) is not None:
             return assumed
         if "RANK" not in environment and "WORLD_SIZE" not in environment:

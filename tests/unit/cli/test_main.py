@@ -62,10 +62,18 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         "validate": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
         "test": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
         "check": ["--alias", "--ranks", "--traceback"],
-        "verify-resume": ["--alias", "--iters", "--kills", "--traceback"],
+        "verify-resume": [
+            "--alias",
+            "--iters",
+            "--kills",
+            "--ranks",
+            "--resume-ranks",
+            "--traceback",
+        ],  # fmt: skip
         "verify-hooks": ["--alias", "--iters", "--traceback"],
         "plan": ["--alias", "--traceback"],
         "points": ["--traceback"],
+        "join": ["--part", "--traceback"],
         "hooks": ["--traceback"],
         "runs": ["--traceback"],
     }
