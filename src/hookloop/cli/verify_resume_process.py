@@ -44,20 +44,24 @@ class KillProcess(Hook):
         iteration: The number of completed iterations after which to do it.
         moment: The mount point, or ``"while saving"``: a few milliseconds after a save has begun.
         who: ``"rank 2"``, ``"all ranks"`` or ``"launcher"``; alone, the process itself.
+        every: After how many iterations the first rank saves, which the others do not see.
     """
 
     draws_random_numbers = False
 
-    def __init__(self, iteration: int, moment: str, who: str = "all ranks") -> None:
+    def __init__(self, iteration: int, moment: str, who: str = "all ranks", every: int = 1) -> None:
         self.iteration = iteration
         self.moment = moment
         self.who = who
+        self.every = every
+        self._begun = 0
         self._last: str | None = None
         self._saves = 0
 
     def before_train(self, run: Run) -> None:
         """Remember the checkpoint that this process resumed from."""
         self._last = _read(run.dir / LAST)
+        self._begun = run.progress.iter
 
     def before_train_iter(self, run: Run) -> None:
         """Kill the process here, if it is time."""
@@ -91,13 +95,17 @@ class KillProcess(Hook):
             return
         # A small model is faster than the disk: without a checkpoint, nothing would be tested.
         until = monotonic() + PATIENCE
-        while self._saves and _read(run.dir / LAST) == self._last and monotonic() < until:
+        saves = self._saves
+        if not run.world.is_main:
+            saves = run.progress.iter // self.every - self._begun // self.every
+        while saves and _read(run.dir / LAST) == self._last and monotonic() < until:
             sleep(0.002)
         self._kill(run.world.rank)
 
     def _kill(self, rank: int) -> None:
         if self.who == "launcher":
-            _kill(os.getppid())  # Its ranks end with it.
+            if rank == 0:  # Which waits for its own checkpoint.
+                _kill(os.getppid())  # The ranks end with it.
         elif self.who in ("all ranks", f"rank {rank}"):
             _kill(os.getpid())
 
@@ -131,8 +139,8 @@ def make_trainer(task: Mapping[str, object]) -> Trainer:
         kept = {name: hook for name, hook in changed.items() if not _is_service(hook)}
         named["default_hooks"] = {**kept, "checkpoint": save, "console": None}
     if kill := cast("dict[str, object] | None", task["kill"]):
-        who = str(kill.get("who", "all ranks"))
-        hooks.append(KillProcess(cast("int", kill["iter"]), str(kill["moment"]), who))
+        who, every = str(kill.get("who", "all ranks")), cast("int", task["every"])
+        hooks.append(KillProcess(cast("int", kill["iter"]), str(kill["moment"]), who, every))
     named["hooks"] = hooks
     return Trainer(**named)  # type: ignore[arg-type]
 

@@ -62,14 +62,9 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         "validate": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
         "test": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
         "check": ["--alias", "--ranks", "--traceback"],
-        "verify-resume": [
-            "--alias",
-            "--iters",
-            "--kills",
-            "--ranks",
-            "--resume-ranks",
-            "--traceback",
-        ],  # fmt: skip
+        "verify-resume": sorted(
+            ["--alias", "--iters", "--kills", "--ranks", "--resume-ranks", "--traceback"]
+        ),
         "verify-hooks": ["--alias", "--iters", "--traceback"],
         "plan": ["--alias", "--traceback"],
         "points": ["--traceback"],
