@@ -44,16 +44,18 @@ class KillProcess(Hook):
         iteration: The number of completed iterations after which to do it.
         moment: The mount point, or ``"while saving"``: a few milliseconds after a save has begun.
         who: ``"rank 2"``, ``"all ranks"`` or ``"launcher"``; alone, the process itself.
-        every: After how many iterations the first rank saves, which the others do not see.
+        save_every: After how many iterations the first rank saves, which the others do not see.
     """
 
     draws_random_numbers = False
 
-    def __init__(self, iteration: int, moment: str, who: str = "all ranks", every: int = 1) -> None:
+    def __init__(
+        self, iteration: int, moment: str, who: str = "all ranks", save_every: int = 1
+    ) -> None:
         self.iteration = iteration
         self.moment = moment
         self.who = who
-        self.every = every
+        self.save_every = save_every
         self._begun = 0
         self._last: str | None = None
         self._saves = 0
@@ -97,7 +99,7 @@ class KillProcess(Hook):
         until = monotonic() + PATIENCE
         saves = self._saves
         if not run.world.is_main:
-            saves = run.progress.iter // self.every - self._begun // self.every
+            saves = run.progress.iter // self.save_every - self._begun // self.save_every
         while saves and _read(run.dir / LAST) == self._last and monotonic() < until:
             sleep(0.002)
         self._kill(run.world.rank)

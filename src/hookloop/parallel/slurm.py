@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from hookloop.errors import HookloopError
 
 if TYPE_CHECKING:
-    from torch.distributed import TCPStore
+    from torch._C._distributed_c10d import TCPStore
 
 FIRST_SPECIAL_STEP = 2**32 - 16
 """SLURM numbers batch scripts and interactive shells from here on: they are no steps of srun."""
@@ -126,7 +126,7 @@ def open_store(
     rank: int, size: int, wait: timedelta, environment: Mapping[str, str] = os.environ
 ) -> TCPStore:
     """Connect to the store of a step, which the first rank keeps."""
-    from torch.distributed import TCPStore
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
     host, port = meeting_place(environment)
     # Made here and not by env://, which would need variables that children inherit.
