@@ -3,6 +3,7 @@
 A rank costs a fork, a tenth of what a new Python with torch would.
 """
 
+import importlib
 import io
 import multiprocessing
 import os
@@ -19,6 +20,12 @@ from typing import Any
 import torch
 
 TIMEOUT = 90.0
+
+# torch imports much of itself only when it is used: here once, and not again in each rank.
+torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0).step()
+importlib.import_module("torch.nn.parallel.distributed")
+importlib.import_module("torch.distributed.fsdp")
+importlib.import_module("torch.distributed.checkpoint")
 
 
 @dataclass

@@ -104,7 +104,7 @@ class CheckpointStore:
             try:
                 # The free space may shrink while the file is written, so the error of the disk
                 # itself is handled in the same way as the check.
-                self._check_space(nbytes)
+                _check_space(self.storage, nbytes)
                 written = write()
                 break
             except OSError as error:
@@ -252,7 +252,7 @@ class CheckpointStore:
         indexed = {*listed, *self.index.entries}
         best: tuple[int, str, dict[str, object]] | None = None
         for name in self.storage.names():
-            is_checkpoint = name.endswith(".pth") or self._is_directory(name)
+            is_checkpoint = name.endswith(".pth") or _is_directory(self.storage, name)
             if name in indexed or not is_checkpoint or name.startswith("exception_"):
                 continue
             found = self._first_good([name], skipped, whole=whole)
@@ -271,7 +271,8 @@ class CheckpointStore:
             return False
         listed = list(self.index.entries.values())
         names = set(self.storage.names())
-        newest = next((entry for entry in reversed(listed) if self._is_safe(entry, names)), None)
+        safe = (one for one in reversed(listed) if _is_safe(self.storage, one, names))
+        newest = next(safe, None)
         for entry in listed:
             is_spare = entry.kind == wanted.kind == "periodic" and entry.owners == wanted.owners
             if entry is newest or newest is None or entry.forever or not is_spare:
@@ -287,34 +288,34 @@ class CheckpointStore:
                 return True
         return False
 
-    def _is_safe(self, entry: Saved, names: set[str]) -> bool:
-        """Return whether a run can be resumed from a checkpoint; the whole file is read."""
-        if not entry.is_resumable or entry.name not in names:
+
+def _is_safe(storage: LocalStorage, entry: Saved, names: set[str]) -> bool:
+    """Return whether a run can be resumed from a checkpoint; the whole file is read."""
+    if not entry.is_resumable or entry.name not in names:
+        return False
+    if _is_directory(storage, entry.name):
+        try:
+            return verify(storage.directory / entry.name).crc32 == entry.crc32
+        except CheckpointError:
             return False
-        if self._is_directory(entry.name):
-            try:
-                return verify(f"{self.location}/{entry.name}").crc32 == entry.crc32
-            except CheckpointError:
-                return False
-        with self.storage.open(entry.name) as file:
-            return find_damage(file, entry.crc32) is None
+    with storage.open(entry.name) as file:
+        return find_damage(file, entry.crc32) is None
 
-    def _is_directory(self, name: str) -> bool:
-        """Return whether a checkpoint is a directory, which only a local store has."""
-        storage = self.storage
-        return isinstance(storage, LocalStorage) and is_checkpoint_directory(
-            storage.directory / name
+
+def _is_directory(storage: Storage, name: str) -> bool:
+    """Return whether a checkpoint is a directory, which only a local store has."""
+    return isinstance(storage, LocalStorage) and is_checkpoint_directory(storage.directory / name)
+
+
+def _check_space(storage: Storage, nbytes: int) -> None:
+    free = storage.free_bytes()
+    if free is not None and free < nbytes:
+        raise OSError(
+            errno.ENOSPC,
+            f"{os.strerror(errno.ENOSPC)}: it takes {nbytes / 1e6:.1f} MB, "
+            f"{free / 1e6:.1f} MB are free",
+            storage.url,
         )
-
-    def _check_space(self, nbytes: int) -> None:
-        free = self.storage.free_bytes()
-        if free is not None and free < nbytes:
-            raise OSError(
-                errno.ENOSPC,
-                f"{os.strerror(errno.ENOSPC)}: it takes {nbytes / 1e6:.1f} MB, "
-                f"{free / 1e6:.1f} MB are free",
-                self.location,
-            )
 
 
 def load(path: str | Path) -> dict[str, object]:

@@ -13,7 +13,7 @@ from hookloop.core.checks import check_were_written
 from hookloop.core.meetings import Meetings
 from hookloop.core.plan import Calls, fire
 from hookloop.core.progress import Progress
-from hookloop.core.run import Phase, Run
+from hookloop.core.run import Phase, Place, Run
 from hookloop.core.update import Update, output_of, targets_of
 from hookloop.data.batch import size_of
 from hookloop.data.description import note_batch
@@ -127,6 +127,8 @@ class Evaluation:
             self.batch_number += 1
             run.batch = read if move is None else move(read)
             shares = source.shares() if is_shared else None
+            if shares is not None:
+                run.place = Place(self.batch_number, *shares[0])
             if shares is None or shares[0].own:
                 self._evaluate_batch(meters, span)
             elif self.forward_together is not None:

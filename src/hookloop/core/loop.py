@@ -25,6 +25,7 @@ from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError
 from hookloop.metrics.meters import Metric
 from hookloop.metrics.results import Results
+from hookloop.parallel.sharded import Shards
 
 
 class Saver(Protocol):
@@ -78,6 +79,7 @@ class Loop:
         self.updates = updates
         self.makes = [update.make for update in updates]  # Replaced where many ranks share them.
         self.is_shared = False
+        self.shards: Shards | None = None
         self.meetings = Meetings(run)
         self.evaluation = Evaluation(run, updates, metrics)
         self.validation = validation

@@ -78,7 +78,7 @@ class Meetings:
         if has_wish:
             own = run.world.rank
             for rank, wish in enumerate(run.ranks.gather(_sendable(wishes))):
-                _add(run.requests, wishes if rank == own else wish)
+                _add(run.requests, wishes if rank == own else wish, run.progress.iter)
         return run.requests.any
 
     def _distance(self, at: int) -> int:
@@ -103,11 +103,14 @@ def _sendable(wishes: Requests) -> Requests:
     return replace(wishes, saves=[replace(save, on_lost=None) for save in wishes.saves])
 
 
-def _add(requests: Requests, wish: Requests) -> None:
-    """Add what one rank wishes to what all ranks do."""
+def _add(requests: Requests, wish: Requests, iteration: int) -> None:
+    """Add what one rank wishes to what all ranks do, after this iteration."""
     requests.stop = requests.stop or wish.stop  # The first reason counts.
     requests.validate = requests.validate or wish.validate
-    requests.saves += [save for save in wish.saves if save not in requests.saves]
+    for save in wish.saves:
+        named = replace(save, name=save.name.replace("{iter}", str(iteration)))
+        if named not in requests.saves:
+            requests.saves.append(named)
     requests.news += wish.news
     requests.any = requests.any or wish.any
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from hookloop import peers
 from hookloop.arguments import missing_attribute
@@ -46,6 +46,20 @@ class Stop:
 
     reason: str
     signal: int | None = None
+
+
+class Place(NamedTuple):
+    """Which part of the data ``run.batch`` is, on many ranks.
+
+    Attributes:
+        batch: The number of the global batch in its pass over the data, from 1.
+        own: Samples of this rank's part. If it is 0, the batch is one sample that does not count.
+        total: Samples of the global batch; None if each rank has data of its own.
+    """
+
+    batch: int
+    own: int
+    total: int | None
 
 
 @dataclass(slots=True)
@@ -129,7 +143,8 @@ class Run:
         seed: The seed of the random numbers, if one was given.
         phase: ``"train"``, ``"val"`` or ``"test"``.
         stream: Name of the stream that is being read; ``"train"`` in training.
-        batch: The current microbatch, on the device.
+        batch: The current microbatch, on the device; of many ranks, each has its part.
+        place: Which part of the data the batch is, on many ranks; None in a single process.
         output: What the model, or the step, returned.
         loss: The loss of the current microbatch.
         outcome: How the run ended; ``running`` until then.
@@ -158,6 +173,7 @@ class Run:
     phase: Phase = "train"
     stream: str = "train"
     batch: Any = None  # Batches and outputs are whatever the user's data and model make them.
+    place: Place | None = None
     output: Any = None
     loss: Tensor | None = None
     outcome: Outcome = Outcome("running")
@@ -219,7 +235,9 @@ class Run:
         For ``everywhere`` see `stop`.
         """
         requests = self._requests(everywhere)
-        name = what if isinstance(what, str) else f"iter_{self.progress.iter}.pth"
+        # A request that waits is obeyed in a later iteration, and its file is named after that one.
+        number = "{iter}" if requests is self.wishes else self.progress.iter
+        name = what if isinstance(what, str) else f"iter_{number}.pth"
         save = what if isinstance(what, Save) else Save(name)
         if save not in requests.saves:  # Two hooks may want the same file.
             requests.saves.append(save)

@@ -7,13 +7,14 @@ is recorded are the numbers of the global batch, equal on all ranks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 from torch import Tensor
 
 from hookloop.core.plan import fire
+from hookloop.core.run import Place
 from hookloop.core.update import Update
 from hookloop.data.microbatches import is_scalar
 from hookloop.errors import ModelError
@@ -21,7 +22,42 @@ from hookloop.errors import ModelError
 if TYPE_CHECKING:
     from hookloop.core.run import Run
     from hookloop.data.cut import Share
-    from hookloop.parallel.replicated import Replica
+    from hookloop.data.source import Source
+
+
+class Team(Protocol):
+    """How the ranks of a run average the gradients of one update.
+
+    Attributes:
+        is_scaled: Whether the numbers that it carries are scaled like the loss.
+    """
+
+    is_scaled: bool
+
+    def clear(self) -> None:
+        """Drop the numbers of the last update."""
+
+    def start(self, *, synchronizes: bool) -> None:
+        """Begin a microbatch; the backward of the last one averages the gradients."""
+
+    def forward(self, compute: Callable[[], Tensor | None]) -> Tensor | None:
+        """Compute a loss whose backward averages the gradients."""
+
+    def carry(self, loss: Tensor | None, numbers: Sequence[Tensor]) -> Tensor | None:
+        """Note numbers of this rank, and return what to call backward on, if anything."""
+
+    def weigh(self, factor: Tensor | float) -> None:
+        """Set what the numbers of the last microbatch count for."""
+
+    def agree_on_skip(self, is_skipped: bool, iteration: int) -> None:
+        """Reject an update that only some ranks skip, where all are needed."""
+
+    def check_complete(self) -> None:
+        """Reject an update in which a parameter got no gradient, where all need one."""
+
+    @property
+    def carried(self) -> Tensor:
+        """The mean of the numbers over all ranks, after the last backward."""
 
 
 class SharedUpdate:
@@ -29,13 +65,13 @@ class SharedUpdate:
 
     Args:
         update: What to make.
-        replica: Averages its gradients.
+        team: Averages its gradients.
         size: The number of ranks.
     """
 
-    def __init__(self, update: Update, replica: Replica, size: int) -> None:
+    def __init__(self, update: Update, team: Team, size: int) -> None:
         self._update = update
-        self._replica = replica
+        self._team = team
         self._size = size
         self._compute = update.compute
         self._names: tuple[str, ...] = ()
@@ -43,25 +79,32 @@ class SharedUpdate:
 
     def make(self, run: Run, batches: list[object]) -> None:
         """Make the update from this rank's microbatches, unless all ranks skip it."""
-        update, replica = self._update, self._replica
+        update, team = self._update, self._team
         update.zero_grad()
-        replica.clear()
+        team.clear()
         shares = _shares(run)
         expected = self._expected(shares)
         self._is_weighted = expected == 1.0 and not update.sums
         is_empty = True
+        first = cast("Source", run.train_data).position - len(batches)
         for number, (batch, share) in enumerate(zip(batches, shares, strict=True), start=1):
             run.batch = batch
-            replica.start(synchronizes=number == len(batches))
-            loss = replica.forward(lambda: self._carrying(run))
+            run.place = Place(first + number, *share)
+            team.start(synchronizes=number == len(batches))
+            loss = team.forward(lambda: self._carrying(run))
+            if update.may_skip:
+                team.agree_on_skip(run.loss is None, run.progress.iter)
             if run.loss is not None:
                 is_empty = False
                 update.begin(run, run.loss)
-            update.backward(loss * self._factor(run, share, expected))
+            factor = self._factor(run, share, expected)
+            team.weigh(factor)
+            if loss is not None:
+                update.backward(loss * factor)
             if run.loss is not None and (calls := run.plan.after_backward):
                 fire(calls, run)
-        replica.check_complete()
-        carried = self._unscaled(replica.carried)
+        team.check_complete()
+        carried = self._unscaled(team.carried)
         # Only a rank that has no loss at all must look whether the others have one: to read a
         # number waits for the device.
         if is_empty and not float(carried[0]):
@@ -76,23 +119,25 @@ class SharedUpdate:
         """
         if not torch.is_grad_enabled() or run.phase != "train":
             return self._compute(run)
-        replica, share = self._replica, _shares(run)[0]
-        replica.clear()
-        replica.start(synchronizes=True)
-        loss = replica.forward(lambda: self._carrying(run))
-        return loss * self._factor(run, share, self._expected([share]))
+        team, share = self._team, _shares(run)[0]
+        run.place = Place(cast("Source", run.train_data).position, *share)
+        team.clear()
+        team.start(synchronizes=True)
+        loss = team.forward(lambda: self._carrying(run))
+        factor = self._factor(run, share, self._expected([share]))
+        return None if loss is None else loss * factor
 
-    def _carrying(self, run: Run) -> Tensor:
+    def _carrying(self, run: Run) -> Tensor | None:
         """Compute output and loss, and let the numbers of this rank travel with the gradients."""
         loss = self._compute(run)
         if loss is None:
-            return self._replica.carry(None, ())
+            return self._team.carry(None, ())
         value = loss.detach().float()
         numbers = [torch.ones_like(value), value]
         if self._update.returns_loss and isinstance(run.output, Mapping):
             self._names = _numbers_in(run.output, self._names)
             numbers += [_as_tensor(run.output[name], value) for name in self._names]
-        return self._replica.carry(loss, numbers)
+        return self._team.carry(loss, numbers)
 
     def _expected(self, shares: Sequence[Share]) -> float:
         """Return what the weights of a rank's microbatches add up to, on average over the ranks."""
@@ -115,7 +160,9 @@ class SharedUpdate:
 
     def _unscaled(self, carried: Tensor) -> Tensor:
         scaler = self._update.scaler
-        return carried if scaler is None else carried / scaler.scale(torch.ones_like(carried[0]))
+        if scaler is None or not self._team.is_scaled:
+            return carried
+        return carried / scaler.scale(torch.ones_like(carried[0]))
 
     def _complete(self, run: Run, carried: Tensor) -> None:
         """Make gradients and numbers those of the global batch, and record them."""
@@ -123,9 +170,11 @@ class SharedUpdate:
         if self._may_differ():
             # Every rank has the same sum of weights, so all divide by the same number.
             ratio = torch.where(carried[0] == 0, 1.0, carried[0])
+            # A part of a sharded gradient is divided by a number, as no tensor is cut like it.
+            divisor = ratio if self._team.is_scaled else float(ratio)
             for parameter in set(update.parameters()):
                 if parameter.grad is not None:
-                    parameter.grad.div_(ratio.to(parameter.grad.dtype))
+                    parameter.grad.div_(divisor)
             carried = carried / ratio
         run.loss = carried[1].clone()
         last = run.output

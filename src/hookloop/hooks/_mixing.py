@@ -14,11 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.core.hook import Hook, Priority
+from hookloop.core.hook import Priority
 from hookloop.data.batch import size_of
 from hookloop.data.description import describe
 from hookloop.errors import HookError
 from hookloop.hooks._intervals import moment_of
+from hookloop.hooks._state_of_ranks import StateOfRanks
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -27,7 +28,7 @@ BatchKey = int | str
 """Where a part of a batch is: its index, its key or its attribute."""
 
 
-class Mixing(Hook):
+class Mixing(StateOfRanks):
     """Mix each sample of a training batch with another sample of the same batch.
 
     How much of each goes into the mix is drawn from a Beta distribution, once per microbatch. The
@@ -74,9 +75,15 @@ class Mixing(Hook):
         return {"random": dict(self.random.bit_generator.state)} if self._is_seeded else {}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        if "random" in state:
+        if state.get("random") is not None:
             self.random.bit_generator.state = cast("dict[str, object]", state["random"])
             self._is_seeded = True
+
+    def divide_state(
+        self, states: Sequence[Mapping[str, object]], rank: int, size: int
+    ) -> Mapping[str, object]:
+        # Ranks that are new seed their own numbers.
+        return states[rank] if rank < len(states) else {"random": None}
 
     def before_train(self, run: Run) -> None:
         if not self._is_seeded:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook, Priority
@@ -53,9 +53,10 @@ class WatchMetric(Hook):
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         self._validated = True
-        if self.metric in metrics:
+        value = self._agreed(run, metrics.get)
+        if value is not None:
             self._looked = True
-            self.look(run, metrics[self.metric])
+            self.look(run, value)
 
     def after_epoch(self, run: Run) -> None:
         validated, looked = self._validated, self._looked
@@ -63,8 +64,18 @@ class WatchMetric(Hook):
         if looked:
             return
         if self.metric.startswith("train/"):
-            self.look(run, run.metrics.mean(self.metric))
+            self._look(run, run.metrics.mean)
         elif validated or not self.metric.startswith("val/"):
             # A hook that acts after this one may put it. Without a validation in this epoch, the
             # newest value of the validation would be an old one.
-            self.look(run, run.metrics.latest(self.metric))
+            self._look(run, run.metrics.latest)
+
+    def _look(self, run: Run, read: Callable[[str], float | None]) -> None:
+        value = self._agreed(run, read)
+        if value is not None:
+            self.look(run, value)
+
+    def _agreed(self, run: Run, read: Callable[[str], float | None]) -> float | None:
+        """Read the metric on the first rank, for all: what follows must happen on each of them."""
+        # A hook that runs on the first rank alone may have put it.
+        return run.ranks.share(read(self.metric) if run.world.is_main else None)

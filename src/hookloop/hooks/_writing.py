@@ -41,6 +41,7 @@ class Writing(Hook):
         metrics: Names or patterns of the numbers to write; all by default.
     """
 
+    ranks = "first"
     priority = Priority.BELOW_NORMAL  # After the hooks that put numbers at the same point.
     on_error = "disable"  # The loss of a backend must not end the training.
 
@@ -109,7 +110,7 @@ class Writing(Hook):
             self._writer.flush()
 
     def _open(self, run: Run, phase: Phase) -> None:
-        if self._writer is not None or not run.world.is_main:
+        if self._writer is not None:
             return
         self.check_setup()
         try:

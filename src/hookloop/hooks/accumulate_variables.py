@@ -14,6 +14,8 @@ from hookloop.core.hook import Hook
 from hookloop.core.update import output_of
 from hookloop.data.batch import is_pair
 from hookloop.errors import HookError, MetricError, nearest
+from hookloop.hooks._parts_of_ranks import Placed, Position, join_ranks
+from hookloop.hooks._state_of_ranks import StateOfRanks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,13 +30,17 @@ LIMIT = 100_000_000
 _log = logging.getLogger("hookloop")
 
 
-class AccumulateVariables(Hook):
+class AccumulateVariables(StateOfRanks):
     """Collect variables of every batch and pass them to `summarize` when their epoch is done.
 
     The base of hooks that need all batches at once: subclass it and write `summarize`. A variable
     is ``loss``, ``output``, ``inputs`` or ``targets``, or an entry of the batch or of the output
     if these are mappings. Values stay on their device until the epoch is over, and those of an
     unfinished epoch are kept in checkpoints.
+
+    On many ranks `summarize` is called on each of them, with the values of all: each sample once,
+    in the order of the data. A number of a whole batch, such as the loss, is that of the global
+    batch, where the parts count by their samples.
 
     Args:
         variables: Their names.
@@ -64,6 +70,7 @@ class AccumulateVariables(Hook):
         self.streams = None if streams is None else tuple(streams)
         self.limit = limit
         self._parts: dict[str, dict[str, list[Part]]] = {}
+        self._places: dict[str, dict[str, list[Position]]] = {}  # Of the parts, on many ranks.
         self._sizes: dict[str, int] = {}
 
     def summarize(self, run: Run, stream: str, values: Mapping[str, list[Any]]) -> None:
@@ -72,7 +79,8 @@ class AccumulateVariables(Hook):
         Args:
             run: The run.
             stream: The prefix of its metrics: ``train``, ``val``, ``val/clean``.
-            values: For each variable the values of all batches, in order.
+            values: For each variable the values of all batches, in order; on many ranks those of
+                each rank's part of a batch, in the order of the ranks.
         """
 
     def reduce(self, name: str, value: Tensor) -> Tensor:
@@ -82,12 +90,27 @@ class AccumulateVariables(Hook):
     def state_dict(self) -> dict[str, object]:
         # Only of the training: a checkpoint is never made in the middle of an evaluation.
         parts = self._parts.get("train", {})
-        return {"train": {name: list(kept) for name, kept in parts.items()}}
+        state: dict[str, object] = {"train": {name: list(kept) for name, kept in parts.items()}}
+        if places := self._places.get("train"):
+            state["places"] = {name: [list(one) for one in some] for name, some in places.items()}
+        return state
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         parts = cast("dict[str, list[Part]]", state["train"])
         self._parts = {"train": {name: list(kept) for name, kept in parts.items()}} if parts else {}
         self._sizes = {"train": sum(map(_size, (p for kept in parts.values() for p in kept)))}
+        self._places = {"train": _places_in(state)}
+
+    def divide_state(
+        self, states: Sequence[Mapping[str, object]], rank: int, size: int
+    ) -> Mapping[str, object]:
+        if rank:  # The first rank has all of them.
+            return {"train": {}}
+        placed = [{"train": _with_places(state)} for state in states]
+        train = join_ranks(placed).get("train", {})
+        if size == 1:
+            return {"train": train}
+        return {"train": train, "places": {name: _first(parts) for name, parts in train.items()}}
 
     def before_train(self, run: Run) -> None:
         check_streams(self, run, self.streams or ())
@@ -127,8 +150,16 @@ class AccumulateVariables(Hook):
         if self.streams is not None and not is_selected(run, self.streams):
             return
         stream = stream_of(run)
-        if self._sizes.get(stream, 0) > self.limit:  # The warning was already given.
+        # All ranks together keep as much as a single process.
+        limit = self.limit // run.world.size
+        if self._sizes.get(stream, 0) > limit:  # The warning was already given.
             return
+        place = None
+        if run.place is not None:
+            if not run.place.own:  # Another rank has this sample.
+                return
+            batch, own, _ = run.place
+            place = Position(run.progress.iter, batch, run.world.rank, own)
         parts = self._parts.setdefault(stream, {})
         for name in self.variables:
             found = find_variable(run, name)
@@ -137,8 +168,10 @@ class AccumulateVariables(Hook):
             # A copy: a later hook, or a loader that reuses its memory, may change it in place.
             part = self.reduce(name, found).clone() if isinstance(found, Tensor) else found
             parts.setdefault(name, []).append(part)
+            if place is not None:
+                self._places.setdefault(stream, {}).setdefault(name, []).append(place)
             self._sizes[stream] = self._sizes.get(stream, 0) + _size(part)
-        if self._sizes.get(stream, 0) > self.limit:
+        if self._sizes.get(stream, 0) > limit:
             _log.warning(
                 "%s keeps at most %d numbers of '%s': the rest of the epoch is left out.",
                 self.name,
@@ -159,14 +192,29 @@ class AccumulateVariables(Hook):
             )
 
     def _finish(self, run: Run, phase: Phase) -> None:
-        for stream in [name for name in self._parts if name.partition("/")[0] == phase]:
-            self.summarize(run, stream, self._parts[stream])
+        kept = {name: one for name, one in self._parts.items() if name.partition("/")[0] == phase}
+        if not run.world.is_alone:
+            kept = join_ranks(run.gather(self._placed(phase)))
+        for stream, parts in kept.items():
+            self.summarize(run, stream, parts)
         self._forget(phase)
+
+    def _placed(self, phase: Phase) -> Placed:
+        """Return what this rank has collected in a phase, each part with its position."""
+        return {
+            stream: {
+                name: list(zip(self._places[stream][name], parts, strict=True))
+                for name, parts in variables.items()
+            }
+            for stream, variables in self._parts.items()
+            if stream.partition("/")[0] == phase
+        }
 
     def _forget(self, phase: Phase) -> None:
         for stream in [name for name in self._sizes if name.partition("/")[0] == phase]:
             del self._sizes[stream]
             self._parts.pop(stream, None)
+            self._places.pop(stream, None)
 
 
 def stream_of(run: Run) -> str:
@@ -234,6 +282,25 @@ def to_array(part: Part) -> NDArray[np.generic]:
         plain = part.float() if part.dtype == torch.bfloat16 else part  # NumPy has no bfloat16.
         return np.atleast_1d(plain.cpu().numpy())
     return np.asarray(part)
+
+
+def _places_in(state: Mapping[str, object]) -> dict[str, list[Position]]:
+    places = cast("dict[str, list[list[int]]]", state.get("places", {}))
+    return {name: [Position(*one) for one in some] for name, some in places.items()}
+
+
+def _with_places(state: Mapping[str, object]) -> dict[str, list[tuple[Position, Part]]]:
+    """Return the parts in a state with their positions, which a single process does not keep."""
+    places = _places_in(state)
+    return {
+        name: list(zip(places.get(name) or map(Position._make, _first(parts)), parts, strict=True))
+        for name, parts in cast("dict[str, list[Part]]", state["train"]).items()
+    }
+
+
+def _first(parts: Sequence[Part]) -> list[list[int]]:
+    """Return positions of the first rank, before all that are still to come."""
+    return [[0, number, 0, 1] for number in range(len(parts))]
 
 
 def _size(part: Part) -> int:

@@ -66,6 +66,7 @@ class ExportModel(Hook):
         'model.pt2'
     """
 
+    ranks = "first"
     priority = Priority.VERY_LOW
 
     def __init__(
@@ -84,8 +85,6 @@ class ExportModel(Hook):
         self.inputs = inputs or _inputs_of
 
     def after_train(self, run: Run) -> None:
-        if not run.world.is_main:
-            return
         try:
             self._write(run)
         except OSError as error:

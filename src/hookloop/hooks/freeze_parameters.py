@@ -32,6 +32,7 @@ class FreezeParameters(Hook):
     """
 
     takes_part_in_training = True
+    changes_what_trains = True
 
     def __init__(self, patterns: str | Sequence[str], until: int | str | None = None) -> None:
         self.patterns = (patterns,) if isinstance(patterns, str) else tuple(patterns)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import torch
+
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError
 from hookloop.every import Every
@@ -20,7 +22,8 @@ class LogMemory(Hook):
     """Record ``train/memory/...`` in MiB, and write a summary at given iterations.
 
     ``rss`` and ``rss_peak`` are the resident memory of the process; ``device``, ``device_peak`` and
-    ``device_reserved`` that of a CUDA or MPS device, if there is one.
+    ``device_reserved`` that of a CUDA or MPS device, if there is one. On many ranks each number is
+    the largest of all ranks; the summary is that of the first.
 
     Args:
         every: Interval in iterations.
@@ -46,7 +49,10 @@ class LogMemory(Hook):
 
     def after_train_iter(self, run: Run) -> None:
         if self._every.due(run.progress):
-            for name, number in (host_memory() | device_memory(run.device)).items():
+            memory = host_memory() | device_memory(run.device)
+            numbers = torch.tensor(list(memory.values()), dtype=torch.float64)
+            largest = numbers if run.world.is_alone else run.reduce(numbers, "max")
+            for name, number in zip(memory, largest.tolist(), strict=True):
                 run.metrics.put(f"train/memory/{name}", number)
         if run.progress.iter in self.summary_at and run.world.is_main:
             path = run.dir / f"memory_iter_{run.progress.iter}.txt"

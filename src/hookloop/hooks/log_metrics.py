@@ -48,6 +48,7 @@ class LogMetrics(Hook):
         '1 min'
     """
 
+    ranks = "first"
     priority = Priority.BELOW_NORMAL  # After the hooks that put numbers at the same point.
     on_error = "disable"
     draws_random_numbers = False
@@ -61,8 +62,6 @@ class LogMetrics(Hook):
         self._open: OpenLog | None = None
 
     def before_run(self, run: Run) -> None:
-        if not run.world.is_main:
-            return
         shown = any(isinstance(hook, ShowProgress) for hook in run.hooks)
         console = not shown if self.console is None else self.console
         self._open = OpenLog(screen=console)

@@ -32,6 +32,7 @@ class LogVariables(Hook):
         ('val/*',)
     """
 
+    ranks = "first"
     draws_random_numbers = False
 
     def __init__(self, variables: Sequence[str] | None = None) -> None:
@@ -43,8 +44,7 @@ class LogVariables(Hook):
         self._open: OpenLog | None = None
 
     def before_run(self, run: Run) -> None:
-        if run.world.is_main:  # The others would print the same lines.
-            self._open = OpenLog(logger=_log.name)
+        self._open = OpenLog(logger=_log.name)
 
     def after_train_epoch(self, run: Run) -> None:
         self._write(run, "train")

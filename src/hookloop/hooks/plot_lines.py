@@ -30,7 +30,7 @@ class PlotLines(Hook):
     """Draw variables of single samples as curves over the position, for each evaluation.
 
     Files are ``plots/epoch_<n>/<stream>/<id>_<variables>.png``, with ``iter_<n>`` within an epoch;
-    they also go to the writers.
+    they also go to the writers. On many ranks the samples are those of the first rank.
 
     Args:
         variables: Names of sequences, drawn into one picture: a prediction and its target.
@@ -45,6 +45,7 @@ class PlotLines(Hook):
         4
     """
 
+    ranks = "first"
     on_error = "disable"  # A picture that cannot be drawn must not end a training.
     draws_random_numbers = False
 
@@ -70,24 +71,25 @@ class PlotLines(Hook):
         self.limits = limits
         self.streams = tuple(streams)
         self._drawn: dict[str, int] = {}
+        self._passed: dict[str, int] = {}  # Samples of earlier batches, over all ranks.
 
     def before_train(self, run: Run) -> None:
         check_streams(self, run, self.streams)
 
     def before_val_epoch(self, run: Run) -> None:
-        self._drawn = {}
+        self._drawn, self._passed = {}, {}
 
     def after_val_iter(self, run: Run) -> None:
         self._draw(run)
 
     def before_test_epoch(self, run: Run) -> None:
-        self._drawn = {}
+        self._drawn, self._passed = {}, {}
 
     def after_test_iter(self, run: Run) -> None:
         self._draw(run)
 
     def _draw(self, run: Run) -> None:
-        if not run.world.is_main or not is_selected(run, self.streams):
+        if not is_selected(run, self.streams):
             return
         # Counted per stream: several streams take turns within one validation.
         drawn = self._drawn.get(stream_of(run), 0)
@@ -97,8 +99,11 @@ class PlotLines(Hook):
         count = min(self.examples - drawn, *(len(curve) for curve in curves.values()))
         mask = self._variable(run, self.pad_mask) if self.pad_mask else None
         ids = self._variable(run, self.id_variable) if self.id_variable else None
+        passed = self._passed.get(stream_of(run), 0)
+        total = run.place.total if run.place is not None else None
+        self._passed[stream_of(run)] = passed + (count if total is None else total)
         for index in range(count):
-            identity = ids[index] if ids is not None else drawn + index
+            identity = ids[index] if ids is not None else passed + index
             kept = mask[index].astype(bool) if mask is not None else slice(None)
             picked = {name: np.atleast_1d(c[index].squeeze())[kept] for name, c in curves.items()}
             self._plot(run, identity, picked)

@@ -44,6 +44,7 @@ class ProfileOperators(Hook):
         32
     """
 
+    ranks = "first"
     priority = Priority.VERY_LOW  # So that the work of other hooks is part of the iteration.
     draws_random_numbers = False
 
@@ -85,7 +86,7 @@ class ProfileOperators(Hook):
         self._written = 0
 
     def before_train(self, run: Run) -> None:
-        if run.world.is_main and not self._written:  # A second train() does not profile again.
+        if not self._written:  # A second train() does not profile again.
             self._steps = 0
             total, unseen = run.progress.total_iters, self._cycle - self._active
             if not self.first_epoch and total is not None and total - run.progress.iter <= unseen:

@@ -44,6 +44,7 @@ class PublishCheckpoint(Hook):
         ('averaged',)
     """
 
+    ranks = "first"
     priority = Priority.VERY_LOW
     on_error = "disable"  # The training is done; a copy that fails does not undo it.
 
@@ -82,15 +83,14 @@ class PublishCheckpoint(Hook):
         # interrupted run has no result yet.
         if not self._trained or run.outcome.status not in ("completed", "stopped"):
             return
-        if run.world.is_main:
-            # Checkpoints may be in other stores too, which only the hooks that save know.
-            stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
-            for location, last in search_locations(str(run.dir), stores):
-                store = CheckpointStore(location)
-                for names in self._chosen(store, last):
-                    about = _metadata(store.index.entries.get(names[0]), names)
-                    written = publish(store, names[0], self.keys, self.formats, about)
-                    _log.info("Published '%s' as %s.", names[0], ", ".join(written))
+        # Checkpoints may be in other stores too, which only the hooks that save know.
+        stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
+        for location, last in search_locations(str(run.dir), stores):
+            store = CheckpointStore(location)
+            for names in self._chosen(store, last):
+                about = _metadata(store.index.entries.get(names[0]), names)
+                written = publish(store, names[0], self.keys, self.formats, about)
+                _log.info("Published '%s' as %s.", names[0], ", ".join(written))
 
     def _chosen(self, store: CheckpointStore, last: str | None) -> list[list[str]]:
         """Return the names of the checkpoints to publish, one list of names per file."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from hookloop.core.hook import Hook
 from hookloop.data.batch import size_of
 from hookloop.errors import HookError
+from hookloop.hooks._state_of_ranks import StateOfRanks
 from hookloop.metrics.moments import Moments
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Inputs:
         return Inputs(self.samples, args, kwargs)
 
 
-class RecomputeBatchNorm(Hook):
+class RecomputeBatchNorm(StateOfRanks):
     """Recompute the statistics of batch norm, with the current weights, from recent batches.
 
     The inputs of the last ``samples`` samples of the epoch are kept and passed through the model
@@ -80,7 +80,8 @@ class RecomputeBatchNorm(Hook):
     other buffers, random numbers and the training itself do not change; no data is read. A
     checkpoint that is made while inputs are kept holds them, so that a resumed run computes the
     same statistics: within an epoch, and with ``at="validation"`` until the validation is done. It
-    grows by the size of ``samples`` inputs.
+    grows by the size of ``samples`` inputs. Many ranks keep so many samples together, and each
+    layer gets the statistics of all of them.
 
     Args:
         samples: How many samples to use, at least; the inputs stay in memory and in checkpoints.
@@ -107,6 +108,7 @@ class RecomputeBatchNorm(Hook):
         self._window: deque[Inputs] = deque()
         self._device = torch.device("cpu")
         self._is_warned = False
+        self._run: Run | None = None
 
     def state_dict(self) -> dict[str, object]:
         kept = [inputs.plain(self._device) for inputs in self._window]
@@ -125,8 +127,14 @@ class RecomputeBatchNorm(Hook):
         kept = cast("list[Mapping[str, object]]", state.get("window", []))
         self._window = deque(map(Inputs.of, kept))
 
+    def divide_state(
+        self, states: Sequence[Mapping[str, object]], rank: int, size: int
+    ) -> Mapping[str, object]:
+        kept = (cast("list[object]", state.get("window", [])) for state in states[rank::size])
+        return {"window": [inputs for window in kept for inputs in window]}
+
     def before_train(self, run: Run) -> None:
-        self._device = run.device
+        self._device, self._run = run.device, run
         if not any(_has_statistics(layer) for layer in run.model.modules()):
             _log.warning("RecomputeBatchNorm: the model has no batch norm with statistics.")
             return
@@ -158,15 +166,19 @@ class RecomputeBatchNorm(Hook):
         # Evaluations and passes without gradients, such as those of a teacher, are not training.
         if not (model.training and torch.is_grad_enabled()):
             return
+        if self._run is None or _is_of_another_rank(self._run):
+            return
         # Detached, or the graph of every kept batch would stay in memory.
         args, kwargs = tree_map_only(Tensor, Tensor.detach, (args, kwargs))
         self._window.append(Inputs(size_of([*args, *kwargs.values()]), args, kwargs))
         held = sum(inputs.samples for inputs in self._window)
-        while held - self._window[0].samples >= self.samples:
+        wanted = -(-self.samples // self._run.world.size)
+        while held - self._window[0].samples >= wanted:
             held -= self._window.popleft().samples
 
     def _recompute(self, run: Run) -> None:
-        if self._handle is None or not self._window:
+        # On many ranks one may have kept nothing, and still takes part in the exchange.
+        if self._handle is None or not any(run.gather(bool(self._window))):
             return
         was_training = run.model.training
         run.model.train()  # It already is, unless a resumed run begins with a validation.
@@ -190,9 +202,27 @@ class RecomputeBatchNorm(Hook):
                 for name, buffer in run.model.named_buffers():
                     buffer.copy_(before[name])
             run.model.train(was_training)
-        for layer, seen in moments.items():
+        for layer, seen in _of_all_ranks(run, moments).items():
             layer.running_mean.copy_(seen.mean)  # type: ignore[operator]
             layer.running_var.copy_(seen.variance())  # type: ignore[operator]
+
+
+def _of_all_ranks(run: Run, own: Mapping[nn.Module, Moments]) -> Mapping[nn.Module, Moments]:
+    """Combine the statistics of each layer over all ranks."""
+    if run.world.is_alone:
+        return own
+    named = {name: layer for name, layer in run.model.named_modules() if _has_statistics(layer)}
+    parts = {name: own[layer].parts() for name, layer in named.items() if layer in own}
+    joined: dict[nn.Module, Moments] = {}
+    for of_rank in run.gather(parts):
+        for name, part in of_rank.items():
+            joined.setdefault(named[name], Moments()).join(part)
+    return joined
+
+
+def _is_of_another_rank(run: Run) -> bool:
+    """Return whether the batch is a sample that this rank reads only to take part."""
+    return run.place is not None and run.phase == "train" and not run.place.own
 
 
 def _layers(model: nn.Module) -> list[_BatchNorm]:

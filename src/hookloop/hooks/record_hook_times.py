@@ -30,6 +30,7 @@ class RecordHookTimes(Hook):
         ('train/hook_time/*',)
     """
 
+    ranks = "first"
     priority = Priority.HIGHEST  # Wraps the others before they are first called.
     writes = ("train/hook_time/*",)
     draws_random_numbers = False
@@ -66,7 +67,7 @@ class RecordHookTimes(Hook):
 
     def after_run(self, run: Run) -> None:
         self._epoch = {}
-        if self.file is not None and run.world.is_main:
+        if self.file is not None:
             path = run.dir / self.file
             if self._phase in ("val", "test"):  # Do not overwrite the table of the training.
                 path = path.with_stem(f"{path.stem}_{self._phase}")

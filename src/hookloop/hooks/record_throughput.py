@@ -27,6 +27,7 @@ class RecordThroughput(Hook):
         ('train/samples_per_second', 'train/time_per_sample')
     """
 
+    ranks = "first"
     writes = ("train/samples_per_second", "train/time_per_sample")
     priority = Priority.VERY_HIGH  # Before hooks that replace the batch.
     draws_random_numbers = False
@@ -48,6 +49,10 @@ class RecordThroughput(Hook):
         if self._iter != run.progress.iter:
             self._iter = run.progress.iter
             self._counted.clear()
+            if not run.world.is_alone:
+                self._samples += _samples_of_all_ranks(run)
+        if not run.world.is_alone:
+            return
         # Each microbatch counts once, also if several optimizers train on it. By id, because
         # batches need not be hashable; within an iteration they are all alive.
         if id(run.batch) not in self._counted:
@@ -67,7 +72,7 @@ class RecordThroughput(Hook):
         self._since += perf_counter() - self._paused
 
     def _record(self, run: Run) -> None:
-        seconds, samples = perf_counter() - self._since, self._samples * run.world.size
+        seconds, samples = perf_counter() - self._since, self._samples
         if samples and seconds > 0:
             run.metrics.put("train/samples_per_second", samples / seconds)
             run.metrics.put("train/time_per_sample", seconds / samples)
@@ -75,3 +80,10 @@ class RecordThroughput(Hook):
 
     def _restart(self) -> None:
         self._since, self._samples = perf_counter(), 0
+
+
+def _samples_of_all_ranks(run: Run) -> int:
+    """Return how many samples all ranks train on in this iteration."""
+    shares = (run.train_data.shares() if run.train_data is not None else None) or []
+    # Where each rank has data of its own, the others are taken to have as many samples.
+    return sum(one.own * run.world.size if one.total is None else one.total for one in shares)

@@ -22,6 +22,7 @@ class RecordTimes(Hook):
         ('train/data_time', 'train/iter_time')
     """
 
+    ranks = "first"
     writes = ("train/data_time", "train/iter_time")
     draws_random_numbers = False
 

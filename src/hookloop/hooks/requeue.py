@@ -40,6 +40,7 @@ class Requeue(Hook):
         ['SIGUSR1', 'SIGUSR2']
     """
 
+    ranks = "first"
     priority = Priority.LOWEST  # SLURM kills the job as soon as it accepts the request.
     on_error = "disable"
     draws_random_numbers = False
@@ -60,7 +61,7 @@ class Requeue(Hook):
 
     def before_train(self, run: Run) -> None:
         job = job_of(os.environ)
-        if not run.world.is_main or job is None:
+        if job is None:
             return
         # Checked now: the signal comes hours later, when nobody is there to fix the job.
         handled = {
@@ -81,9 +82,9 @@ class Requeue(Hook):
             )
 
     def after_run(self, run: Run) -> None:
-        # One process asks for the whole job, after the checkpoints of all ranks are written.
+        # The first rank asks for the whole job, after the checkpoints of all ranks are written.
         job, outcome = job_of(os.environ), run.outcome
-        if not run.world.is_main or job is None or outcome.status != "interrupted":
+        if job is None or outcome.status != "interrupted":
             return
         if outcome.signal not in self.signals:
             return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from hookloop.checkpoint.dtensors import local_part
 from hookloop.core.hook import Hook, Priority
 from hookloop.every import Every
 from hookloop.hooks._intervals import interval_of
@@ -134,11 +135,13 @@ def _are_finite(tensors: Sequence[Tensor]) -> bool:
 def first_damaged(model: torch.nn.Module) -> str | None:
     """Return the name of the first trainable parameter with NaN or infinity, or None."""
     # Trainable ones only: updates cannot damage the others. A norm needs at least one number.
-    trainable = {
-        name: parameter.detach()
+    # Of a sharded model each rank looks at its parts, some of which may be empty.
+    parts = {
+        name: local_part(parameter.detach())
         for name, parameter in model.named_parameters()
-        if parameter.requires_grad and parameter.numel()
+        if parameter.requires_grad
     }
+    trainable = {name: part for name, part in parts.items() if part.numel()}
     if _are_finite(list(trainable.values())):  # The usual case, with a single read.
         return None
     return next((name for name, p in trainable.items() if not p.isfinite().all()), None)

@@ -83,7 +83,7 @@ class RequireMetric(WatchMetric):
         if self.passes(value):
             self._met = True
             if self.stop_when_met:
-                run.stop(f"{self.metric} is {value:.6g}, as required")
+                run.stop(f"{self.metric} is {value:.6g}, as required", everywhere=True)
         # Once met is enough: a metric may get worse again afterwards.
         if self._met or not self.by.reached(run.progress):
             return
@@ -91,4 +91,4 @@ class RequireMetric(WatchMetric):
         message = f"{self.metric} is {value:.6g} and never was {wanted} within {self.by}"
         if self.otherwise == "fail":
             raise RequirementNotMetError(message)
-        run.stop(message)
+        run.stop(message, everywhere=True)

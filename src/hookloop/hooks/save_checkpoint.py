@@ -99,10 +99,10 @@ class SaveCheckpoint(Hook):
         self._saved_at = -1
         self._is_training = False
         self._check()
-        by_time = self.interval is not None and self.interval.unit == "seconds"
+        self._by_time = self.interval is not None and self.interval.unit == "seconds"
         # The plan then calls after_train_iter only when it is due. It cannot count from `begin`,
         # so such an interval is counted here, in every iteration.
-        self.every = self.interval if by_time or not (self._by_epoch or begin) else None
+        self.every = self.interval if self._by_time or not (self._by_epoch or begin) else None
 
     def _check(self) -> None:
         for name, value, least in (
@@ -157,16 +157,16 @@ class SaveCheckpoint(Hook):
             self._request(run, regular=True)
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
-        if self._is_training:  # A validation without training has nothing to save.
-            before = dict(self._best.scores)  # To return to if the new best cannot be written.
-            # Files are named after the metric alone, and so are the scores in a checkpoint.
-            values = without_phase(metrics, "val")
-            for metric in self._best.update(values):
-                self._request_best(run, metric, values, before.get(metric))
+        # A validation without training has nothing to save.
+        if self._is_training and self._best.watches:
+            for metric, values, before in self._improved(run, metrics):
+                self._request_best(run, metric, values, before)
 
     def after_train(self, run: Run) -> None:
         wanted = self.last or (self.on_signal and run.is_interrupted)
-        if wanted and self._saved_at != run.progress.iter:
+        # An interval in time is due on the first rank, so it alone knows when it has saved.
+        knows = run.world.is_main or not self._by_time
+        if wanted and knows and self._saved_at != run.progress.iter:
             self._request(run)
 
     def on_exception(self, run: Run, error: BaseException) -> None:
@@ -179,11 +179,28 @@ class SaveCheckpoint(Hook):
                     kind="exception",
                     owner=self.name,
                     max_wait=self.max_wait,
-                )
+                ),
+                everywhere=True,  # Of the rank that failed: nobody can be asked any more.
             )
 
     def after_run(self, run: Run) -> None:
         self._is_training = False
+
+    def _improved(
+        self, run: Run, metrics: Mapping[str, float]
+    ) -> list[tuple[str, dict[str, float], float | None]]:
+        """Return each new best with all metrics and the best before it.
+
+        The first rank decides: it alone knows of a best that could not be written, and of metrics
+        that its hooks put.
+        """
+        found: list[tuple[str, dict[str, float], float | None]] = []
+        if run.world.is_main:
+            before = dict(self._best.scores)  # To return to if the new best cannot be written.
+            # Files are named after the metric alone, and so are the scores in a checkpoint.
+            values = without_phase(metrics, "val")
+            found = [(name, values, before.get(name)) for name in self._best.update(values)]
+        return run.ranks.share(found)
 
     def _is_due(self, count: int) -> bool:
         if count < max(1, self.begin) or self.interval is None:
@@ -200,8 +217,8 @@ class SaveCheckpoint(Hook):
     def _number(self, run: Run) -> int:
         return run.progress.epoch if self._counts_epochs(run) else run.progress.iter
 
-    def _name(self, run: Run) -> str:
-        number = self._number(run)
+    def _name(self, run: Run, number: int | str | None = None) -> str:
+        number = self._number(run) if number is None else number
         if self.template is not None:
             return self.template.replace("{}", str(number))
         return f"epoch_{number}.pth" if self._counts_epochs(run) else f"iter_{number}.pth"
@@ -214,7 +231,8 @@ class SaveCheckpoint(Hook):
         every = self.keep_every
         run.save(
             Save(
-                self._name(run),
+                # On many ranks a clock's request is obeyed at the next meeting of the ranks.
+                self._name(run, "{iter}" if self._by_time and not run.world.is_alone else None),
                 self._location(run),
                 kind="periodic",
                 owner=self.name,
@@ -222,7 +240,8 @@ class SaveCheckpoint(Hook):
                 forever=regular and every is not None and self._number(run) % every == 0,
                 leave_out=self.leave_out,
                 max_wait=self.max_wait,
-            )
+            ),
+            everywhere=not self._by_time,
         )
 
     def _request_best(
@@ -242,7 +261,8 @@ class SaveCheckpoint(Hook):
                 max_wait=self.max_wait,
                 # If the save fails, the score must not stay the best without a file.
                 on_lost=partial(self._best.revert, metric, metrics[metric], before),
-            )
+            ),
+            everywhere=True,
         )
 
 

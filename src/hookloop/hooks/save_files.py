@@ -28,6 +28,8 @@ class SaveFiles(Hook):
         hookloop.errors.HookError: SaveFiles: there is no 'no_such_file.txt'.
     """
 
+    ranks = "first"
+
     def __init__(self, files: Sequence[str | Path], to: str = "files") -> None:
         if isinstance(files, str):
             raise HookError(f"SaveFiles: files is a list, write files=['{files}'].")
@@ -35,8 +37,6 @@ class SaveFiles(Hook):
         self.to = to
 
     def before_run(self, run: Run) -> None:
-        if not run.world.is_main:
-            return
         sources: dict[Path, Path] = {}
         for path in self.paths:
             # A file below the working directory keeps its relative path, so that equal names do

@@ -50,6 +50,7 @@ class ShowProgress(Hook):
         '10 iters'
     """
 
+    ranks = "first"
     priority = Priority.BELOW_NORMAL  # After the hooks that put numbers at the same point.
     on_error = "disable"
     draws_random_numbers = False
@@ -85,8 +86,7 @@ class ShowProgress(Hook):
         self._earlier_seconds = cast("float", state["seconds"])
 
     def before_run(self, run: Run) -> None:
-        if run.world.is_main:
-            self._display = self._display_class(self._file)
+        self._display = self._display_class(self._file)
         self._began = monotonic()
         self._has_trained = False
 

@@ -41,6 +41,7 @@ class SnapshotSource(Hook):
         ('*.py',)
     """
 
+    ranks = "first"
     on_error = "disable"  # A training does not fail because its code cannot be copied.
 
     def __init__(self, root: str | Path = ".", patterns: str | Sequence[str] = PATTERNS) -> None:
@@ -50,8 +51,6 @@ class SnapshotSource(Hook):
             raise HookError(f"SnapshotSource: there is no directory '{root}'.")
 
     def before_train(self, run: Run) -> None:
-        if not run.world.is_main:
-            return
         # A resumed run may use other code, and must not replace that of its first part.
         after = f"_iter_{run.progress.iter}" if run.progress.iter else ""
         with (

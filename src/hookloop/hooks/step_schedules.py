@@ -52,5 +52,7 @@ class StepSchedules(Hook):
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         for schedule in self._by_metric:
-            # From the store, which also has metrics that hooks have computed.
-            schedule.step_on(run.metrics.latest(schedule.metric or ""))
+            # From the store, which also has metrics that hooks have computed. That of the first
+            # rank, because learning rates must be equal on all of them.
+            value = run.metrics.latest(schedule.metric or "") if run.world.is_main else 0.0
+            schedule.step_on(run.ranks.share(value))

@@ -69,13 +69,15 @@ class StopAfter(Hook):
 
     def after_train_iter(self, run: Run) -> None:
         if self.iterations is not None and run.progress.iter >= self.iterations:
-            run.stop(f"{self.iterations} iterations are done")
-        if self.minutes is not None and self._seconds() >= 60 * self.minutes:
-            run.stop(f"{self.minutes:g} minutes have passed")
+            run.stop(f"{self.iterations} iterations are done", everywhere=True)
+        # Clocks differ from rank to rank, so only that of the first one counts.
+        minutes = self.minutes if run.world.is_main else None
+        if minutes is not None and self._seconds() >= 60 * minutes:
+            run.stop(f"{minutes:g} minutes have passed")
 
     def after_train_epoch(self, run: Run) -> None:
         if self.epochs is not None and run.progress.epoch >= self.epochs:
-            run.stop(f"{self.epochs} epochs are done")
+            run.stop(f"{self.epochs} epochs are done", everywhere=True)
 
     def _seconds(self) -> float:
         return self._seconds_before + monotonic() - self._began

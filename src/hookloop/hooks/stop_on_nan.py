@@ -48,6 +48,10 @@ class StopOnNaN(Hook):
     checkpoint, so that none is written with damaged weights: the run fails instead.
     With ``every=1`` the run ends before the optimizer has changed the weights.
 
+    On many ranks each looks at its part of the data, and all learn at the interval what one has
+    found. With an interval in time the first rank reads its own numbers then, and those of the
+    others are read after each epoch.
+
     Args:
         loss: Whether to check the loss of every batch.
         outputs: Whether to check all tensors of the output.
@@ -56,7 +60,8 @@ class StopOnNaN(Hook):
         action: ``"raise"`` fails with a `FloatingPointError`; ``"stop"`` ends the run normally,
             best with ``every=1``, because the weights can then still be saved.
         dump: Whether to write batch, output and gradients into the run directory, as
-            ``nan_iter_8.pt``. The batches of an interval then stay in memory until it is read.
+            ``nan_iter_8.pt``; a rank other than the first adds its number. The batches of an
+            interval then stay in memory until it is read.
         phases: Where to look: ``"train"``, ``"val"``, ``"test"``.
 
     Example:
@@ -91,6 +96,7 @@ class StopOnNaN(Hook):
         self.dump = dump
         self.phases = tuple(phases)
         self._at_once = self.every == Every(1, "iters")
+        self._by_clock = self.every.unit == "seconds"
         self._seen = FiniteCheck[tuple[str, Location, dict[str, object]]]()
         self._location = NOWHERE
         self._parts: dict[str, object] = {}
@@ -111,7 +117,8 @@ class StopOnNaN(Hook):
                 # One number per tensor, which is NaN or infinite if any of the tensor is.
                 if tensor.is_floating_point() and tensor.numel():
                     self._keep(name, tensor.detach().abs().max())
-        if self._at_once:
+        # Many ranks agree at points where each of them comes: before the update, or after all.
+        if self._at_once and run.world.is_alone:
             self._skips_update |= self._check(run) and run.phase == "train"
 
     def before_update(self, run: Run) -> None:
@@ -121,8 +128,10 @@ class StopOnNaN(Hook):
             norms = norms_of(list(found.values()), inf)
             for name, norm in zip(found, norms, strict=True):
                 self._keep(f"the gradient of '{name}'", norm)
-            if self._at_once:
+            if self._at_once and run.world.is_alone:
                 self._skips_update |= self._check(run)
+        if self._at_once and not run.world.is_alone:
+            self._skips_update |= self._check(run)
         # A stop takes effect after the iteration, and its update would damage the weights.
         # Optimizers skip parameters without a gradient.
         if self._skips_update:
@@ -130,7 +139,11 @@ class StopOnNaN(Hook):
             self._skips_update = False
 
     def after_train_iter(self, run: Run) -> None:
-        self._check(run)
+        self._check(run, alone=self._by_clock)
+
+    def after_train_epoch(self, run: Run) -> None:
+        if self._by_clock:  # What the other ranks have kept.
+            self._check(run)
 
     def after_val(self, run: Run) -> None:
         self._check(run)
@@ -141,7 +154,10 @@ class StopOnNaN(Hook):
         if self._damage and run.outcome.status == "running":
             raise FloatingPointError(f"no checkpoint is written: {self._damage}")
 
-    after_train, after_test = after_train_iter, after_val
+    after_test = after_val
+
+    def after_train(self, run: Run) -> None:
+        self._check(run)
 
     def _next_location(self, run: Run) -> Location:
         last, progress = self._location, run.progress
@@ -157,28 +173,50 @@ class StopOnNaN(Hook):
         # Nothing is read here: that would make the host wait for the device in every iteration.
         self._seen.add((name, self._location, self._parts), value)
 
-    def _check(self, run: Run) -> bool:
-        """Read the numbers kept so far; return whether one is not finite and the run must end."""
-        first = self._seen.take_first_nonfinite()
-        if first is None:
+    def _check(self, run: Run, *, alone: bool = False) -> bool:
+        """Read the numbers kept so far; return whether one is not finite and the run must end.
+
+        Args:
+            run: The run.
+            alone: Whether the other ranks are not here to agree on what was found.
+        """
+        found = self._read(run)
+        is_shared = not (alone or run.world.is_alone or run.ranks.is_broken)
+        if is_shared:
+            found = next((one for one in run.gather(found) if one is not None), None)
+        if found is None:
             return False
-        (name, location, parts), value = first
-        damaged = _first_damaged(run)
-        message = f"{name} is {value} {location}; the weights are " + (
-            f"damaged, starting with '{damaged}'" if damaged else "still finite"
-        )
-        if self.dump and run.world.is_main:
-            path = run.dir / f"nan_iter_{location.iter}.pt"
-            gradients = {n: p.grad for n, p in run.model.named_parameters() if p.grad is not None}
-            found = {"found": message, **location._asdict(), **parts, "gradients": gradients}
-            write_portable(path, found)
-            message += f"; see '{path}'"
+        message, damaged = found
         if self.action == "raise":
             raise FloatingPointError(message)
         # Remembered for the save that a stopped run usually ends with.
         self._damage = message if damaged else ""
-        run.stop(message)
+        run.stop(message, everywhere=is_shared)
         return True
+
+    def _read(self, run: Run) -> tuple[str, bool] | None:
+        """Read the numbers of this rank; describe the first that is not finite.
+
+        Returns:
+            The description, and whether the weights are damaged; None if all are finite.
+        """
+        first = self._seen.take_first_nonfinite()
+        if first is None:
+            return None
+        (name, location, parts), value = first
+        rank = "" if run.world.is_alone else f" on rank {run.world.rank}"
+        damaged = _first_damaged(run)
+        message = f"{name} is {value} {location}{rank}; the weights are " + (
+            f"damaged, starting with '{damaged}'" if damaged else "still finite"
+        )
+        if self.dump:
+            of_rank = "" if run.world.is_main else f"_rank_{run.world.rank}"
+            path = run.dir / f"nan_iter_{location.iter}{of_rank}.pt"
+            gradients = {n: p.grad for n, p in run.model.named_parameters() if p.grad is not None}
+            kept = {"found": message, **location._asdict(), **parts, "gradients": gradients}
+            write_portable(path, kept)
+            message += f"; see '{path}'"
+        return message, damaged is not None
 
 
 def _first_damaged(run: Run) -> str | None:

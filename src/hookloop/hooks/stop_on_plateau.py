@@ -65,9 +65,9 @@ class StopOnPlateau(ActOnPlateau):
 
     def look(self, run: Run, value: float) -> None:
         if self.check_finite and not isfinite(value):
-            run.stop(f"{self.metric} is {value:g}")
+            run.stop(f"{self.metric} is {value:g}", everywhere=True)
         if self._reached(value):
-            run.stop(f"{self.metric} has reached {value:.6g}")
+            run.stop(f"{self.metric} has reached {value:.6g}", everywhere=True)
         # Also then: of several reasons the run keeps the first, and the best value stays current.
         super().look(run, value)
 
@@ -76,9 +76,10 @@ class StopOnPlateau(ActOnPlateau):
         best = "no number at all" if self.best is None else f"{self.best:.6g}"
         if self.windows is not None:
             long, short = self.windows
-            run.stop(f"{self.metric} is worse over {short} validations than over {long}")
+            reason = f"{self.metric} is worse over {short} validations than over {long}"
         else:
-            run.stop(f"{self.metric} has not improved on {best} for {self.patience} validations")
+            reason = f"{self.metric} has not improved on {best} for {self.patience} validations"
+        run.stop(reason, everywhere=True)
 
     def _reached(self, value: float) -> bool:
         if self.threshold is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook
+from hookloop.core.hook import Hook, Priority
 from hookloop.parallel.reduce import mean_over_ranks
 
 if TYPE_CHECKING:
@@ -15,13 +15,16 @@ class SyncBuffers(Hook):
     """Average the buffers (batch norm's statistics) over all ranks before they are validated.
 
     It acts after every training epoch, and before a validation within one. Integer buffers are the
-    same on all ranks and are not touched. In a single process it does nothing.
+    same on all ranks and are not touched. In a single process it does nothing. On many ranks it is
+    one of the default hooks, named ``buffers``.
 
     Example:
         >>> SyncBuffers().name
         'sync_buffers'
     """
 
+    # Before AverageWeights, which puts other buffers into the model for the validation.
+    priority = Priority.HIGH
     takes_part_in_training = True  # The averaged buffers are also what training continues with.
 
     def __init__(self) -> None:

@@ -30,6 +30,7 @@ class TraceRun(Hook):
         'trace.yaml'
     """
 
+    ranks = "first"
     priority = Priority.LOWEST  # Another hook may still fail at the same point.
     on_error = "disable"
     draws_random_numbers = False
@@ -62,8 +63,6 @@ class TraceRun(Hook):
         self._is_training = False
 
     def _write(self, run: Run, ended: str | None = None) -> None:
-        if not run.world.is_main:
-            return
         trace = {
             "train_begin": self._begun,
             "train_end": ended,

@@ -34,7 +34,8 @@ class VisualizePredictions(Hook):
     """Draw the first batches of each evaluation: images with their predicted and true classes.
 
     Files are ``visual/<stream>_epoch_<n>_batch_<k>.png``, with ``iter_<n>`` within an epoch; they
-    also go to the writers. Anything but classified images is drawn by a function of your own.
+    also go to the writers. Anything but classified images is drawn by a function of your own. On
+    many ranks a picture shows the first rank's part of a batch.
 
     Args:
         draw: ``draw(run)`` returns a tensor (channels first), an array (channels last) or a
@@ -49,6 +50,7 @@ class VisualizePredictions(Hook):
         1
     """
 
+    ranks = "first"
     on_error = "disable"  # A picture that cannot be drawn must not end a training.
 
     def __init__(
@@ -93,11 +95,10 @@ class VisualizePredictions(Hook):
         if seen >= self.batches or not is_selected(run, self.streams):
             return
         self._seen[stream] = seen + 1
-        if run.world.is_main:
-            words = file_name(stream, moment_label(run), "batch", seen)
-            caption = f"{stream}, {moment_label(run)}, batch {seen}"
-            file = run.dir / "visual" / f"{words}.png"
-            save_picture(run, f"{stream}/predictions/{seen}", self.draw(run), file, caption)
+        words = file_name(stream, moment_label(run), "batch", seen)
+        caption = f"{stream}, {moment_label(run)}, batch {seen}"
+        file = run.dir / "visual" / f"{words}.png"
+        save_picture(run, f"{stream}/predictions/{seen}", self.draw(run), file, caption)
 
     def _grid(self, run: Run) -> Figure:
         images, output = find_variable(run, "inputs"), find_variable(run, "output")

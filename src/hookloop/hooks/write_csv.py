@@ -94,7 +94,7 @@ class WriteCSV(Writing):
     def before_train(self, run: Run) -> None:
         path = run.dir / self.file
         is_start = run.progress.iter == 0
-        if run.world.is_main and is_start and path.exists() and not _is_own(path, run):
+        if is_start and path.exists() and not _is_own(path, run):
             raise HookError(
                 f"WriteCSV: '{path}' holds the rows of another run: choose another file, or resume "
                 "that run."

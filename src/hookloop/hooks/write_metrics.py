@@ -90,16 +90,15 @@ class WriteMetrics(Writing):
 
     def before_train(self, run: Run) -> None:
         self._trained = True
-        if run.world.is_main:
-            self._drop_repeated_lines(run)
-            self._summarize(run)
+        self._drop_repeated_lines(run)
+        self._summarize(run)
         super().before_train(run)
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         super().after_val_epoch(run, metrics)
         self._evaluated.append("val")
         self._best.update(metrics, iter=run.progress.iter, epoch=run.progress.epoch)
-        if self._trained and run.world.is_main:
+        if self._trained:
             self._update_summary(run)
 
     def after_test_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
@@ -108,8 +107,7 @@ class WriteMetrics(Writing):
 
     def after_run(self, run: Run) -> None:
         super().after_run(run)
-        if run.world.is_main:
-            self._summarize(run)
+        self._summarize(run)
 
     def _drop_repeated_lines(self, run: Run) -> None:
         file, done = RunDir(run.dir).metrics_file, run.progress

@@ -27,7 +27,15 @@ class Moments:
         dtype = torch.float32 if values.device.type == "mps" else torch.float64
         flat = values.detach().to(dtype).transpose(0, 1).flatten(1)
         count, mean = flat.shape[1], flat.mean(1)
-        squares = (flat - mean[:, None]).square().sum(1)
+        self.join((count, mean, (flat - mean[:, None]).square().sum(1)))
+
+    def parts(self) -> tuple[int, Tensor, Tensor]:
+        """Return what another process can `join`: count, mean and squared distances from it."""
+        return self.count, self.mean, self._squares
+
+    def join(self, parts: tuple[int, Tensor, Tensor]) -> None:
+        """Add numbers of which only these are known."""
+        count, mean, squares = parts
         if not self.count:
             self.count, self.mean, self._squares = count, mean, squares
             return

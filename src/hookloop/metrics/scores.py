@@ -49,6 +49,11 @@ class BestScores:
             self._rule(index, name)
 
     @property
+    def watches(self) -> bool:
+        """Whether there is a metric to compare."""
+        return self._auto or bool(self.metrics)
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """The metrics that the validation must produce."""
         return tuple(f"val/{name}" for name in self.metrics)

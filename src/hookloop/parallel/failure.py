@@ -102,11 +102,8 @@ class LastWord:
 
         torchrun keeps the store in its own process, so nobody needs to wait there.
         """
-        if (
-            self._is_cut_off
-            or not self._world.is_main
-            or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-        ):
+        is_kept_elsewhere = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        if self._is_cut_off or not self._world.is_main or is_kept_elsewhere:
             return
         end = time.monotonic() + self._patience.total_seconds()
         with suppress(RuntimeError):
@@ -116,16 +113,7 @@ class LastWord:
 
 # What gloo, NCCL and the store write when a connection breaks. They raise a RuntimeError or a class
 # below it, for everything alike.
-_BROKEN = (
-    "gloo",
-    "Connection",
-    "connection",
-    "NCCL",
-    "Broken pipe",
-    "Socket",
-    "socket",
-    "recvBytes",
-)
+_BROKEN = ("gloo", "Connection", "connection", "NCCL", "Broken pipe", "Socket", "socket", "recv")
 
 
 def is_broken_connection(error: BaseException) -> bool:

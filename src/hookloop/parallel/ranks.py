@@ -127,6 +127,11 @@ class Ranks:
         if self._last_word is not None:
             self._last_word.linger()
 
+    @property
+    def group(self) -> ProcessGroup | None:
+        """The group for messages of ours; None in one process."""
+        return None if self.world.is_alone else self._group()
+
     # --- what ranks tell each other ---------------------------------------------------------
 
     def gather(self, value: Value) -> list[Value]:

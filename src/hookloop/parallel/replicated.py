@@ -41,6 +41,9 @@ class Replica:
             an iteration costs less.
     """
 
+    is_scaled = True
+    """Numbers that travel with the gradients are scaled like them."""
+
     def __init__(
         self, model: torch.nn.Module, parameters: Iterable[Tensor], *, finds_unused: bool
     ) -> None:
@@ -64,7 +67,7 @@ class Replica:
         """Drop the numbers of the last update."""
         self._carrier.carried.grad = None
 
-    def forward(self, compute: Callable[[], Tensor]) -> Tensor:
+    def forward(self, compute: Callable[[], Tensor | None]) -> Tensor:
         """Compute a loss; its backward averages the gradients."""
         return cast("Tensor", self._ddp(compute))
 
@@ -77,6 +80,12 @@ class Replica:
         if loss is None:
             return carried.sum()
         return loss + torch.dot(carried[: len(numbers)], torch.stack(list(numbers)))
+
+    def weigh(self, factor: Tensor | float) -> None:
+        """Do nothing: numbers count for what the loss counts for."""
+
+    def agree_on_skip(self, is_skipped: bool, iteration: int) -> None:
+        """Do nothing: a rank that skips an update takes part with a weight of 0."""
 
     def check_complete(self) -> None:
         """Reject an update in which a parameter got no gradient: it would not be averaged."""

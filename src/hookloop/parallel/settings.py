@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Literal, cast, get_args
 
 from hookloop.errors import HookloopError, nearest
@@ -25,6 +25,13 @@ class Parallel:
         unused_parameters: Whether a loss may leave parameters out. By default it may where there
             is a ``step=`` or several updates, in which branches are common.
         timeout: How long one rank may keep the others waiting: ``"5 min"``, or seconds.
+        mesh: Of a sharded run: ``{"replicate": 2, "shard": 4}`` keeps two copies of the shards,
+            one on each group of four ranks. By default there is one.
+        shard: The classes of modules that are gathered one at a time; by default the entries of
+            each ModuleList.
+        precision: In which numbers a sharded run computes: ``{"param": "bf16", "reduce": "fp32"}``.
+        offload: Whether shards are kept in the memory of the host.
+        activation_checkpointing: Whether activations are computed again in the backward.
 
     >>> Parallel.parse("replicated").timeout
     300.0
@@ -35,6 +42,16 @@ class Parallel:
     strategy: Strategy = "auto"
     unused_parameters: bool | None = None
     timeout: float = TIMEOUT
+    mesh: tuple[int, int] | None = None
+    shard: tuple[str, ...] = ()
+    precision: Mapping[str, str] = field(default_factory=dict)
+    offload: bool = False
+    activation_checkpointing: bool = False
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether each rank has a part of each parameter."""
+        return self.strategy == "sharded"
 
     @classmethod
     def parse(cls, given: Parallel | str | Mapping[str, object] | None) -> Parallel:
@@ -84,4 +101,43 @@ def _seconds(value: object) -> float:
     raise _problem(f"timeout is {value!r}: write seconds, or a time such as '5 min'.")
 
 
-_READ = {"strategy": _strategy, "unused_parameters": _switch, "timeout": _seconds}
+def _mesh(value: object) -> tuple[int, int] | None:
+    names = {"replicate", "shard"}
+    if value is None:
+        return None
+    if isinstance(value, Mapping) and set(value) <= names and "shard" in value:
+        sizes = (value.get("replicate", 1), value["shard"])
+        if all(isinstance(one, int) and not isinstance(one, bool) and one > 0 for one in sizes):
+            return cast("tuple[int, int]", sizes)
+    raise _problem(f"mesh is {value!r}: write it as {{'replicate': 2, 'shard': 4}}.")
+
+
+def _classes(value: object) -> tuple[str, ...]:
+    values = [value] if isinstance(value, str | type) else value
+    if not isinstance(values, list | tuple):
+        raise _problem(f"shard is {value!r}: write a list of class names.")
+    return tuple(
+        one if isinstance(one, str) else f"{one.__module__}.{one.__qualname__}" for one in values
+    )
+
+
+def _precision(value: object) -> Mapping[str, str]:
+    kinds, parts = ("fp32", "bf16", "fp16"), ("param", "reduce")
+    if not isinstance(value, Mapping) or not set(value) <= set(parts):
+        raise _problem(f"precision is {value!r}: write it as {{'param': 'bf16'}}.")
+    for kind in value.values():
+        if kind not in kinds:
+            raise _problem(f"precision: {kind!r} must be one of {', '.join(kinds)}.")
+    return dict(value)
+
+
+_READ: dict[str, Callable[[object], object]] = {
+    "strategy": _strategy,
+    "unused_parameters": _switch,
+    "timeout": _seconds,
+    "mesh": _mesh,
+    "shard": _classes,
+    "precision": _precision,
+    "offload": bool,
+    "activation_checkpointing": bool,
+}

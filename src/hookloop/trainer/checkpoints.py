@@ -7,7 +7,7 @@ checkpoints have become durable.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from hookloop.checkpoint.gradients import pending_gradients
 from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.search import is_same_location
+from hookloop.checkpoint.shards import directory_name, stage
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import LAST, CheckpointStore
@@ -42,6 +43,7 @@ class CheckpointSaver:
     def __init__(
         self, scaler: torch.amp.GradScaler | None, restore: Callable[[], bool] = lambda: False
     ) -> None:
+        self.is_sharded = False  # Whether each rank writes its part of the model.
         self.keeps_gradients = False  # Between iterations, where the user makes the updates.
         self._scaler = scaler
         self._restore = restore
@@ -61,6 +63,9 @@ class CheckpointSaver:
 
     def save(self, run: Run, saves: Sequence[Save]) -> None:
         """Copy the current state, once, and start writing it; or keep a file that has it."""
+        if self.is_sharded and saves and not run.ranks.is_broken:
+            self._save_shards(run, saves)
+            return
         if not run.world.is_main:  # Every rank has the same state; the first writes it.
             if saves and not run.ranks.is_broken:
                 self._gather(run)
@@ -91,6 +96,24 @@ class CheckpointSaver:
             taken = taken or self._take(run)
             parts = {key: part for key, part in taken.items() if key not in save.leave_out}
             self._submit(run, save, saved, _writing(store, parts, saved, self._snapshot.nbytes))
+
+    def _save_shards(self, run: Run, saves: Sequence[Save]) -> None:
+        """Copy the parts of this rank, and start writing them; all ranks do it together."""
+        self._requests, self._is_alone = run.requests, False
+        saves = [in_directory(save) for save in saves]
+        stores = [self._store(save.location or str(run.dir)) for save in saves]
+        # Only the first rank knows which checkpoints are there, to be kept under another name.
+        sources = [self._source(run, *pair) for pair in zip(stores, saves, strict=True)]
+        sources = run.ranks.share(sources)
+        taken = self._take(run) if None in sources else {}
+        for store, save, of in zip(stores, saves, sources, strict=True):
+            saved = self._describe(run, save, store.location)
+            if of is None:
+                parts = {key: part for key, part in taken.items() if key not in save.leave_out}
+                staged = stage(parts, run.ranks.group, {"strategy": "sharded"})
+                self._submit(run, save, saved, partial(store.write_shards, staged, saved))
+            elif run.world.is_main:
+                self._submit(run, save, saved, _promoting(store, of, saved), of)
 
     def announce(self, run: Run) -> None:
         """Put what has become durable among the wishes of this rank, for the other ranks."""
@@ -206,14 +229,22 @@ class CheckpointSaver:
         return checkpoint
 
     def _submit(
-        self, run: Run, save: Save, saved: Saved, work: Callable[[], Saved], of: str | None = None
+        self,
+        run: Run,
+        save: Save,
+        saved: Saved,
+        work: Callable[[], Saved | None],
+        of: str | None = None,
     ) -> None:
         store, directory = self._store(saved.location), Path(run.dir)
-        done: list[Saved] = []
+        is_main = run.world.is_main
+        done: list[Saved | None] = []
 
-        def durable() -> Saved:
+        def durable() -> Saved | None:
             if not done:  # Otherwise an earlier attempt got that far.
                 done.append(work())
+            if not is_main:  # It has written its part; the first rank does the rest.
+                return None
             # A resume continues from the newest state, not from the best one.
             if save.kind in ("periodic", "other") and saved.is_resumable:
                 _mark_last(store, save.name, directory)
@@ -242,6 +273,12 @@ class CheckpointSaver:
         # the thread that trains.
         if self._requests is not None and self._is_alone:
             self._requests.any = True  # On many ranks `announce` finds it at the next meeting.
+
+
+def in_directory(save: Save) -> Save:
+    """Return a request for a directory of shards instead of one for a file."""
+    of = directory_name(save.of) if save.of is not None else None
+    return replace(save, name=directory_name(save.name), of=of)
 
 
 @dataclass

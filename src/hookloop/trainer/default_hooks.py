@@ -14,6 +14,7 @@ from hookloop.hooks.set_sampler_epoch import SetSamplerEpoch
 from hookloop.hooks.show_progress import ShowProgress
 from hookloop.hooks.step_schedules import StepSchedules
 from hookloop.hooks.stop_on_signal import StopOnSignal
+from hookloop.hooks.sync_buffers import SyncBuffers
 from hookloop.hooks.write_metrics import WriteMetrics
 from hookloop.trainer.adapters import adapt, adapt_all, dialects
 
@@ -28,19 +29,32 @@ DEFAULT_HOOKS: dict[str, Callable[[], Hook]] = {
     "checkpoint": SaveCheckpoint,
     "signals": StopOnSignal,
 }
+# A single process has nothing to synchronize. The names are known there too: the same script may
+# run on many ranks.
+ON_MANY_RANKS: dict[str, Callable[[], Hook]] = {"buffers": SyncBuffers}
+KNOWN_HOOKS = DEFAULT_HOOKS | ON_MANY_RANKS
 
 
-def default_hooks(changes: Mapping[str, Hook | None] | Literal[False] | None) -> list[Hook]:
-    """Build the standard set: an entry replaces the hook of its name, None removes it."""
+def default_hooks(
+    changes: Mapping[str, Hook | None] | Literal[False] | None, *, is_alone: bool = True
+) -> list[Hook]:
+    """Build the standard set: an entry replaces the hook of its name, None removes it.
+
+    Args:
+        changes: The entries; False for no hooks at all.
+        is_alone: Whether the run has a single process. Otherwise some more belong to the set.
+    """
     if changes is False:
         return []
     changes = {our_name(name): hook for name, hook in (changes or {}).items()}
     hooks: list[Hook] = []
-    for name, make in DEFAULT_HOOKS.items():
+    for name, make in (DEFAULT_HOOKS if is_alone else KNOWN_HOOKS).items():
         hook = changes.pop(name) if name in changes else make()
         if hook is not None:
             hooks += _named(name, hook)
     for name, hook in changes.items():
+        if hook is None and name in ON_MANY_RANKS:
+            continue
         if hook is None:
             raise HookError(
                 f"default_hooks: there is no '{name}' to remove.{nearest(name, DEFAULT_HOOKS)} "
@@ -53,7 +67,7 @@ def default_hooks(changes: Mapping[str, Hook | None] | Literal[False] | None) ->
 
 def our_name(name: str) -> str:
     """Return our name of a default hook where a dialect has another for it."""
-    if name in DEFAULT_HOOKS:
+    if name in KNOWN_HOOKS:
         return name
     return next(
         (theirs[name] for one in dialects().values() if name in (theirs := one.default_hooks)), name

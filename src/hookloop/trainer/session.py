@@ -33,6 +33,7 @@ from hookloop.trainer.several_ranks import (
     agree_on_order,
     check_alike,
     join_orders,
+    shard_model,
     share_updates,
     tensors_of,
 )
@@ -199,7 +200,10 @@ class Session:
         run = self.run
         if not run.world.is_alone:
             check_alike(run)
-            run.ranks.copy_from_first(tensors_of(run.model))
+            if self._loop.shards is None:  # Afterwards each rank has parts of its own.
+                run.ranks.copy_from_first(tensors_of(run.model))
+            shard_model(self._loop, self._parallel)
+            self._saver.is_sharded = self._loop.shards is not None
         fire(run.plan.before_run, run)
         self._load(trains=trains)
         if not trains:
@@ -245,11 +249,13 @@ class Session:
     def _find_checkpoint(self, stores: list[str]) -> tuple[str, dict[str, object]] | None:
         """Load the checkpoint to continue from; the first rank decides which one that is."""
         run = self.run
+        # Parts of a sharded model are read later, by each rank its own.
+        whole = self._loop.shards is None
         if run.world.is_alone:
             return self.start.take_checkpoint(stores)
-        found = self.start.take_checkpoint(stores) if run.world.is_main else None
+        found = self.start.take_checkpoint(stores, whole=whole) if run.world.is_main else None
         label = run.ranks.share(found[0] if found is not None else None)
-        return found if run.world.is_main else self.start.take_named(label)
+        return found if run.world.is_main else self.start.take_named(label, whole=whole)
 
     # --- failures of other ranks ------------------------------------------------------------
 

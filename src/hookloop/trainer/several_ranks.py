@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
 
-from hookloop.core.shared_update import SharedUpdate
+from hookloop.core.shared_update import SharedUpdate, Team
 from hookloop.core.update import Update
 from hookloop.data.randomness import Randomness, seed_rank
 from hookloop.errors import HookloopError
 from hookloop.parallel.replicated import Replica
+from hookloop.parallel.sharded import ShardedTeam, Shards
 from hookloop.runs.records import plain
 from hookloop.version import VERSION
 
@@ -68,15 +70,47 @@ def share_updates(loop: Loop, settings: Parallel) -> None:
     if run.world.is_alone or loop.is_shared:
         return
     loop.is_shared = True
-    for update in loop.updates:
-        replica = Replica(
-            run.model, update.parameters(), finds_unused=_finds_unused(loop, update, settings)
-        )
-        shared = SharedUpdate(update, replica, run.world.size)
+    for number, update in enumerate(loop.updates):
+        team: Team
+        if loop.shards is not None:
+            team = ShardedTeam(loop.shards, run.ranks)
+        else:
+            unused = _finds_unused(loop, update, settings)
+            team = Replica(run.model, update.parameters(), finds_unused=unused)
+        shared = SharedUpdate(update, team, run.world.size)
         if type(update).make is Update.make:
-            loop.makes[loop.updates.index(update)] = shared.make
+            loop.makes[number] = shared.make
         else:  # It makes the update its own way, from what it computes.
             update.compute = shared.compute
+
+
+def shard_model(loop: Loop, settings: Parallel) -> None:
+    """Spread the parameters of the model over all ranks, once; evaluations gather them too."""
+    run = loop.run
+    if run.world.is_alone or not settings.is_sharded or loop.shards is not None:
+        return
+    shards = Shards(run.model, run.optimizers, run.ranks, settings, run.device)
+    loop.shards = shards
+    for update in loop.updates:
+        update.compute = _computing_with(shards, update.compute)
+
+    def forward_together() -> None:
+        # A rank that has no part of a batch helps the others to gather the parameters.
+        for update in loop.updates:
+            shards.forward(partial(update.forward, run))
+
+    loop.evaluation.forward_together = forward_together
+
+
+def _computing_with(
+    shards: Shards, compute: Callable[[Run], Tensor | None]
+) -> Callable[[Run], Tensor | None]:
+    def gathered(run: Run) -> Tensor | None:
+        if torch.is_grad_enabled():  # In training, the update gathers the parameters itself.
+            return compute(run)
+        return cast("Tensor | None", shards.forward(lambda: compute(run)))
+
+    return gathered
 
 
 def _finds_unused(loop: Loop, update: Update, settings: Parallel) -> bool:

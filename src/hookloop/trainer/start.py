@@ -53,14 +53,14 @@ class Start:
             path = Path(self._resume)
             # A single checkpoint continues the run in whose directory it is, unless another one is
             # given.
-            home = path.parent if path.is_file() else path
+            home = path.parent if _is_checkpoint(path) else path
             self._dir = self._dir or home
             self._continues = self._dir == home
         # The checkpoint may be in a store elsewhere while its run is in this directory.
         if self._resume is not None and self._dir is not None and not self._continues:
             self._continues = _keeps_in(self._dir, self._resume)
         wanted = str(self.weights.path) if self.weights is not None else ""
-        if wanted and not is_url(wanted) and not Path(wanted).is_file():
+        if wanted and not is_url(wanted) and not _is_checkpoint(Path(wanted)):
             raise CheckpointError(
                 f"load_from: there is no checkpoint '{wanted}'.", argument="load_from"
             )
@@ -88,7 +88,7 @@ class Start:
         # and the run has to be trained again.
         saved = CheckpointStore(self._dir).index.entries.values()
         last = [entry.name for entry in saved if entry.is_resumable and entry.iter == done.iter]
-        is_saved = any((self._dir / name).is_file() for name in last)
+        is_saved = any(_is_checkpoint(self._dir / name) for name in last)
         return summary if is_over and is_saved else None
 
     def adopt(self) -> None:
@@ -133,13 +133,15 @@ class Start:
         """Use the directory that another rank has opened; it holds the lock for all ranks."""
         self._dir, self._continues = directory, True
 
-    def take_named(self, label: str | None) -> tuple[str, dict[str, object]] | None:
+    def take_named(
+        self, label: str | None, *, whole: bool = True
+    ) -> tuple[str, dict[str, object]] | None:
         """Load the checkpoint that the first rank has found."""
         self._resume = None
         if label is None:
             return None
         place, _, name = label.rpartition("/")
-        return label, CheckpointStore(place or ".").load(name)
+        return label, CheckpointStore(place or ".").load(name, whole=whole)
 
     def restore(self) -> bool:
         """Create the directory again if it was deleted; return whether it was."""
@@ -172,21 +174,23 @@ class Start:
         if config and self._dir is not None and self._lock is not None:
             RunDir(self._dir).write_config(config)
 
-    def take_checkpoint(self, stores: Sequence[str] = ()) -> tuple[str, dict[str, object]] | None:
+    def take_checkpoint(
+        self, stores: Sequence[str] = (), *, whole: bool = True
+    ) -> tuple[str, dict[str, object]] | None:
         """Load the checkpoint to continue from, once; later calls continue what was trained.
 
         Args:
             stores: Directories and URLs besides the run's own in which it keeps checkpoints.
+            whole: Whether to read the tensors of a directory of shards.
         """
         path, self._resume = self._resume, None
         if path is None:
             return None
         place, _, name = path.rstrip("/").rpartition("/")
         # A URL is judged by its name, because looking would have to open the store.
-        is_local = Path(path).is_file() or is_checkpoint_directory(Path(path))
-        if is_local or (is_url(path) and name.endswith(".pth")):
-            return path, CheckpointStore(place or ".").load(name)
-        found = load_newest(path, stores)
+        if _is_checkpoint(Path(path)) or (is_url(path) and name.endswith(".pth")):
+            return path, CheckpointStore(place or ".").load(name, whole=whole)
+        found = load_newest(path, stores, whole=whole)
         # A local run without a checkpoint was seen to exist, so it was killed early. A URL may be
         # mistyped.
         if found is None and is_url(path):
@@ -194,6 +198,11 @@ class Start:
         if found is None:
             _log.warning("'%s' has no checkpoint yet: the run starts from the beginning.", path)
         return found
+
+
+def _is_checkpoint(path: Path) -> bool:
+    """Return whether a path is one checkpoint, a file or a directory of shards, and not a run."""
+    return path.is_file() or is_checkpoint_directory(path)
 
 
 def _keeps_in(run_dir: Path, checkpoint: str) -> bool:
@@ -212,8 +221,7 @@ def _run_to_continue(directory: Path | None, resume: bool | str | Path) -> str |
         CheckpointError: If there is nothing to continue. A mistyped path must not start a new run.
     """
     if not isinstance(resume, bool) and resume != AUTO:
-        is_one = Path(resume).is_file() or is_checkpoint_directory(Path(resume))
-        if not is_url(resume) and not is_one:
+        if not is_url(resume) and not _is_checkpoint(Path(resume)):
             _check_holds_run(Path(resume), "resume")
         return str(resume)
     # Such a directory is new at every start, so a second start would never find the run of the

@@ -24,12 +24,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, MutableMapping
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.checkpoint.optimizers import numbered_state
+from hookloop.checkpoint.dtensors import is_sharded, spread
+from hookloop.checkpoint.optimizers import numbered_state, optimizer_state
 from hookloop.checkpoint.shape import has_same_form
+from hookloop.checkpoint.shard_reading import load_into
+from hookloop.checkpoint.storage import is_checkpoint_directory
 from hookloop.core.lr_schedule import Schedule
 from hookloop.data.randomness import Randomness, seed_rank
 from hookloop.errors import CheckpointError
@@ -54,7 +58,7 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
     """Collect the state of everything that has one; on many ranks all of them take part."""
     return {
         "model": run.model.state_dict(),
-        "optimizers": {name: one.state_dict() for name, one in run.optimizers.items()},
+        "optimizers": {name: _state_of(run, one) for name, one in run.optimizers.items()},
         "schedules": {name: one.state_dict() for name, one in run.schedules.items()},
         "scaler": scaler.state_dict() if scaler is not None else None,
         "progress": {**run.progress.state_dict(), "validation_due": run.requests.validate},
@@ -70,6 +74,18 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "environment": fingerprints(run.config),
         "versions": {"hookloop": VERSION, "torch": str(torch.__version__)},
     }
+
+
+def _state_of(run: Run, optimizer: torch.optim.Optimizer) -> dict[str, object]:
+    """Return the state of an optimizer; of shards by the names of the parameters."""
+    if is_model_sharded(run.model):
+        return optimizer_state(run.model, optimizer)
+    return optimizer.state_dict()
+
+
+def is_model_sharded(model: torch.nn.Module) -> bool:
+    """Return whether each rank has parts of the parameters only."""
+    return any(map(is_sharded, model.parameters()))
 
 
 def _of_each_rank(run: Run) -> State:
@@ -98,23 +114,20 @@ def restore(
 ) -> Randomness:
     """Restore the state of everything; return the random numbers, which the loop restores."""
     checkpoint = _of_today(checkpoint)
+    is_read = is_model_sharded(run.model) and is_checkpoint_directory(Path(label))
     # The whole file is checked first, so that most damaged files are rejected before anything
     # changes.
     check_shapes(checkpoint, label, has_data=run.train_data is not None)
     _check_kinds(run, checkpoint, label)
     _warn_of_changes(run, checkpoint)
-    with restoring("model", label):
-        restore_model(run.model, _part(checkpoint, "model", label), label)
-    for part, holders in (("optimizers", run.optimizers), ("schedules", run.schedules)):
-        states = _part(checkpoint, part, label)
-        for name, holder in holders.items():
-            with restoring(f"{part} '{name}'", label):
-                # torch accepts many wrong states of an optimizer and fails only at the next update.
-                state = states[name]
-                if not isinstance(holder, Schedule):
-                    state = numbered_state(run.model, holder, cast("Mapping[str, object]", state))
-                    check_optimizer(holder, state)
-                _load(holder, state, f"{label}: {part} '{name}'")
+    if is_read:  # Each rank reads its own parts.
+        rest = load_into(run.model, run.optimizers, label, run.ranks.group)
+        checkpoint = {**checkpoint, **rest}
+    else:
+        with restoring("model", label):
+            restore_model(run.model, _part(checkpoint, "model", label), label)
+        _restore_each("optimizers", run.optimizers, run, checkpoint, label)
+    _restore_each("schedules", run.schedules, run, checkpoint, label)
     if scaler is not None and checkpoint.get("scaler"):
         with restoring("scaler", label):
             scaler.load_state_dict(cast("dict[str, object]", checkpoint["scaler"]))
@@ -135,6 +148,24 @@ def restore(
             run.side_randomness.load_state_dict(_part(checkpoint, "side_randomness", label))
     _restore_buffers(run, checkpoint, label)
     return _randomness(run, checkpoint, label)
+
+
+def _restore_each(
+    part: str,
+    holders: Mapping[str, torch.optim.Optimizer] | Mapping[str, Schedule],
+    run: Run,
+    checkpoint: Mapping[str, object],
+    label: str,
+) -> None:
+    states = _part(checkpoint, part, label)
+    for name, holder in holders.items():
+        with restoring(f"{part} '{name}'", label):
+            # torch accepts many wrong states of an optimizer and fails only at the next update.
+            state = states[name]
+            if not isinstance(holder, Schedule):
+                state = numbered_state(run.model, holder, cast("Mapping[str, object]", state))
+                check_optimizer(holder, state)
+            _load(holder, state, f"{label}: {part} '{name}'")
 
 
 def _restore_data(run: Run, checkpoint: Mapping[str, object], label: str) -> None:
@@ -227,6 +258,12 @@ def current_metrics(run: Run) -> dict[str, float]:
 
 def restore_model(model: torch.nn.Module, weights: Mapping[str, object], label: str) -> None:
     """Restore the weights of the model, all of them."""
+    if is_model_sharded(model):
+        own = model.state_dict()
+        weights = {
+            name: spread(value, own[name]) if name in own else value  # type: ignore[arg-type]
+            for name, value in weights.items()
+        }
     try:
         model.load_state_dict(cast("dict[str, torch.Tensor]", weights))
     except RuntimeError as error:

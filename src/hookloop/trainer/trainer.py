@@ -157,10 +157,10 @@ class Trainer(Guarded):
         parallel: Parallel | Mapping[str, object] | str | None = None,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        all_hooks = [*build_default_hooks(default_hooks), *own_hooks(hooks)]
-        self._planner = Planner(all_hooks, PointTable(points))
-        start = Start(run_dir, resume, load_from)
         world, together = World.from_environment(), Parallel.parse(parallel)
+        standard = build_default_hooks(default_hooks, is_alone=world.is_alone)
+        self._planner = Planner([*standard, *own_hooks(hooks)], PointTable(points))
+        start = Start(run_dir, resume, load_from)
         where = choose_device(device, world)
         self._compilation = place_model(model, where, compile)
         source = None

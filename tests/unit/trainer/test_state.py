@@ -1,11 +1,17 @@
 """What changed between a run and its resume: accepted, reported, or rejected."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 import torch
 from tests.tiny import make_data, make_trainer
+from tests.unit.checkpoint.sharding import run_ranks
 
+from hookloop.checkpoint.compare import compare
+from hookloop.checkpoint.optimizers import optimizer_state
+from hookloop.checkpoint.shards import stage
+from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.hook import Hook
 from hookloop.core.lr_schedule import Schedule
 from hookloop.errors import CheckpointError
@@ -164,3 +170,55 @@ def test_the_generator_of_a_validation_stream_continues(tmp_path):
     whole = train(tmp_path / "whole", val_data=streams(), epochs=2)
     states = [t.run.val_data["a"].reading_state() for t in (resumed, whole)]
     assert torch.equal(*(state["generators"][0] for state in states))
+
+
+def test_a_directory_of_shards_is_resumed_in_one_process(tmp_path):
+    def make(**options):
+        torch.manual_seed(0)
+        net = model()
+        adam = torch.optim.Adam(net.parameters(), lr=0.01)
+        hooks = [SaveCheckpoint(keep=5)]
+        return make_trainer(model=net, optimizer=adam, hooks=hooks, **options)
+
+    whole = make(run_dir=tmp_path / "whole", max_epochs=3)
+    whole.train()
+    first = make(run_dir=tmp_path / "cut", max_epochs=1)
+    first.train()
+    store = CheckpointStore(tmp_path / "cut")
+    (file,) = tmp_path.glob("cut/epoch_*.pth")
+    state = store.load(file.name)
+    for name, optimizer in first.run.optimizers.items():
+        state["optimizers"][name] = optimizer_state(first.run.model, optimizer)
+    store.write_shards(stage(state), replace(store.index.entries[file.name], name=file.stem))
+    store.mark_last(file.stem)
+    file.unlink()
+    for resume in (True, f"{tmp_path}/cut/{file.stem}"):
+        resumed = make(run_dir=tmp_path / "cut", resume=resume, max_epochs=3)
+        resumed.train()
+        assert resumed.run.progress.epoch == 3
+        assert not compare(resumed.run.model.state_dict(), whole.run.model.state_dict())
+        store.mark_last(file.stem)
+    one, other = tmp_path / "cut" / file.stem, tmp_path / "whole" / file.name
+    started = make(load_from=one, run_dir=tmp_path / "one", max_epochs=2)
+    continued = make(load_from=other, run_dir=tmp_path / "other", max_epochs=2)
+    started.train()
+    continued.train()
+    assert not compare(started.run.model.state_dict(), continued.run.model.state_dict())
+
+
+@pytest.mark.slow
+def test_a_model_keeps_its_name_when_it_is_sharded(tmp_path):
+    run_ranks(
+        tmp_path,
+        1,
+        """
+        from torch.distributed._composable.replicate import replicate
+        from hookloop.trainer.state import _class_name
+
+        for share in (fully_shard, replicate):
+            model = Net()
+            share(model)
+            assert type(model).__name__ != "Net" and _class_name(type(model)) == "Net"
+        assert _class_name(Net) == "Net"
+        """,
+    )

@@ -15,7 +15,7 @@ from hookloop.config.tree import Key
 from hookloop.core.hook import Priority
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
-from hookloop.trainer.default_hooks import DEFAULT_HOOKS, our_name
+from hookloop.trainer.default_hooks import KNOWN_HOOKS, our_name
 
 INJECTED = ("model", "dataset", "output_dir")
 """Arguments that a hook's constructor gets if it has them and the config does not give them."""
@@ -74,15 +74,15 @@ def read_default_hooks(
     changes: dict[str, object] = {}
     for written_name, item in value.items():
         at, name = (*key, written_name), our_name(str(written_name))
-        if item is None and name not in DEFAULT_HOOKS:
-            names = ", ".join(DEFAULT_HOOKS)
-            hint = nearest(name, DEFAULT_HOOKS)
+        if item is None and name not in KNOWN_HOOKS:
+            names = ", ".join(KNOWN_HOOKS)
+            hint = nearest(name, KNOWN_HOOKS)
             reader.report(at, f"there is no '{name}' to remove.{hint} There are: {names}.")
-        elif isinstance(item, dict) and TYPE not in item and name not in DEFAULT_HOOKS:
-            hint = nearest(name, DEFAULT_HOOKS) or f" There are: {', '.join(DEFAULT_HOOKS)}."
+        elif isinstance(item, dict) and TYPE not in item and name not in KNOWN_HOOKS:
+            hint = nearest(name, KNOWN_HOOKS) or f" There are: {', '.join(KNOWN_HOOKS)}."
             reader.report(at, f"no default hook is named '{name}', and it has no 'type'.{hint}")
         elif isinstance(item, dict) and TYPE not in item:
-            written = Description(at, DEFAULT_HOOKS[name], at, dict(item), at)
+            written = Description(at, KNOWN_HOOKS[name], at, dict(item), at)
             changes[name] = _read(reader, written)
         else:
             changes[name] = item if item is None else _listed(reader, at, _choose_dialect(item))

@@ -1,0 +1,260 @@
+"""A sharded model: each rank has a part of each parameter; torch's `fully_shard` does the work.
+
+A forward gathers the parameters that it needs, block by block, and a backward leaves each rank its
+part of the averaged gradients. As for replicas, what torch wraps is not the model but a carrier,
+whose forward runs everything that an update computes: a step may call any method of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from hookloop.errors import HookloopError, ModelError
+from hookloop.parallel.ranks import Ranks
+from hookloop.parallel.replicated import SLOTS
+from hookloop.parallel.settings import Parallel
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.fsdp import FSDPModule
+
+UNSUPPORTED = {
+    "Muon": "it needs whole matrices",
+    "Adafactor": "it changes how its state is laid out",
+    "LBFGS": "it makes one vector of all parameters",
+    "SparseAdam": "sparse gradients cannot be sharded",
+}
+"""Optimizers of torch that cannot step a part of a parameter, and why."""
+
+
+class Shards:
+    """A model whose parameters are spread over all ranks.
+
+    Args:
+        model: The user's model; it is changed in place.
+        optimizers: They get the new parameters in place of the old ones.
+        ranks: The connection to the other ranks.
+        settings: What to shard, and how.
+        device: Where the model is.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        optimizers: Mapping[str, Optimizer],
+        ranks: Ranks,
+        settings: Parallel,
+        device: torch.device,
+    ) -> None:
+        from torch.distributed.fsdp import fully_shard
+
+        check_optimizers(optimizers)
+        before = dict(model.named_parameters(remove_duplicate=False))
+        options = {"mesh": make_mesh(settings, ranks.world.size, device), **_policies(settings)}
+        carrier, blocks = _Carrier(model), blocks_of(model, settings.shard)
+        if settings.activation_checkpointing:
+            checkpoint_activations(model, blocks)
+        for block in blocks:
+            fully_shard(block, **options)
+        # Kept until the backward: it would be gathered again at once.
+        self._carrier: FSDPModule = fully_shard(carrier, reshard_after_forward=False, **options)
+        after = dict(model.named_parameters(remove_duplicate=False))
+        _replace_parameters(optimizers, {id(before[name]): after[name] for name in before})
+
+    def forward(self, compute: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever is computed
+        """Compute something with the whole model; all ranks have to do so at the same time."""
+        result = cast("torch.nn.Module", self._carrier)(compute)
+        if not torch.is_grad_enabled():  # There is no backward, which would let go of the model.
+            self._carrier.reshard()
+        return result
+
+    def start(self, *, synchronizes: bool) -> None:
+        """Begin a microbatch; gradients are averaged in the backward of the last one only."""
+        self._carrier.set_requires_gradient_sync(synchronizes)
+
+
+class ShardedTeam:
+    """Averages the gradients of one update over the ranks of a sharded model.
+
+    Args:
+        shards: The model.
+        ranks: The connection to the other ranks.
+    """
+
+    is_scaled = False
+    """Numbers travel by themselves here."""
+
+    def __init__(self, shards: Shards, ranks: Ranks) -> None:
+        self._shards = shards
+        self._ranks = ranks
+        self.start = shards.start
+        self.forward = shards.forward
+        self._numbers: Tensor | None = None
+        self._sum = torch.zeros(SLOTS)
+
+    def clear(self) -> None:
+        """Drop the numbers of the last update."""
+        self._sum = torch.zeros(SLOTS)
+
+    def carry(self, loss: Tensor | None, numbers: Sequence[Tensor]) -> Tensor | None:
+        """Note the numbers of this rank; the loss stays what it is."""
+        self._numbers = torch.stack(list(numbers)).cpu() if loss is not None else None
+        return loss
+
+    def weigh(self, factor: Tensor | float) -> None:
+        """Add the numbers of the last microbatch, with what they count for."""
+        if self._numbers is not None:
+            self._sum[: len(self._numbers)] += self._numbers * float(factor)
+
+    @property
+    def carried(self) -> Tensor:
+        """The mean of the numbers over all ranks."""
+        return self._ranks.reduce(self._sum, "mean")
+
+    def check_complete(self) -> None:
+        """Do nothing: torch averages a shard without a gradient as zero."""
+
+    def agree_on_skip(self, is_skipped: bool, iteration: int) -> None:
+        """Reject an update that some ranks skip: the others would wait for their parameters."""
+        skipped = self._ranks.gather(is_skipped)
+        if any(skipped) and not all(skipped):
+            ranks = [rank for rank, is_one in enumerate(skipped) if is_one]
+            raise ModelError(
+                f"In iteration {iteration + 1} the step returned no loss on the ranks {ranks} "
+                "only: a sharded model needs all ranks in each update. Return a loss of weight 0 "
+                "there: {'loss': output.sum() * 0, 'weight': 0}."
+            )
+
+
+class _Carrier(torch.nn.Module):
+    """What torch wraps: it holds the model, and runs whatever is to be computed."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, compute: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever is computed
+        return compute()
+
+
+def check_optimizers(optimizers: Mapping[str, Optimizer]) -> None:
+    """Reject optimizers that cannot step shards, or that have stepped the whole model already."""
+    for name, optimizer in optimizers.items():
+        kind = type(optimizer).__name__
+        if kind in UNSUPPORTED:
+            raise ModelError(
+                f"The optimizer '{name}' is {kind}, which cannot step a sharded model: "
+                f"{UNSUPPORTED[kind]}. Use AdamW, Adam or SGD, or parallel='replicated'.",
+                argument="optimizer",
+            )
+        if kind == "SGD" and any(group.get("fused") for group in optimizer.param_groups):
+            raise ModelError(
+                f"The optimizer '{name}' is SGD with fused=True, which cannot step a sharded "
+                "model: leave fused out.",
+                argument="optimizer",
+            )
+        if optimizer.state:
+            raise ModelError(
+                f"The optimizer '{name}' has stepped already, so its parameters cannot be sharded "
+                "any more: give one that is new.",
+                argument="optimizer",
+            )
+
+
+def make_mesh(settings: Parallel, size: int, device: torch.device) -> DeviceMesh:
+    """Arrange the ranks: all in one row, or in groups that have copies of each other's shards."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    replicate, shard = settings.mesh or (1, size)
+    if replicate * shard != size:
+        raise HookloopError(
+            f"parallel: mesh has {replicate} x {shard} = {replicate * shard} ranks, but there are "
+            f"{size}.",
+            argument="parallel",
+        )
+    if replicate == 1:
+        return init_device_mesh(device.type, (shard,), mesh_dim_names=("shard",))
+    return init_device_mesh(device.type, (replicate, shard), mesh_dim_names=("replicate", "shard"))
+
+
+def blocks_of(model: torch.nn.Module, wanted: Sequence[str]) -> list[torch.nn.Module]:
+    """Return the modules that are gathered one at a time, inner ones first.
+
+    By default these are the entries of each ModuleList, which most models keep their layers in.
+
+    Args:
+        model: The model.
+        wanted: Class names to look for instead, with or without their module.
+    """
+    if wanted:
+        found = [one for one in model.modules() if _is_named(type(one), wanted)]
+        missing = [name for name in wanted if not any(_is_named(type(m), [name]) for m in found)]
+        if missing:
+            kinds = sorted({type(one).__name__ for one in model.modules()})
+            raise HookloopError(
+                f"parallel: the model has no module of the class {missing[0]}, to be sharded by "
+                f"itself. It has: {', '.join(kinds)}.",
+                argument="parallel",
+            )
+    else:
+        lists = [one for one in model.modules() if isinstance(one, torch.nn.ModuleList)]
+        found = [entry for one in lists for entry in one]
+    order = list(model.modules())
+    # Once each, and not the model itself: its carrier is the outermost.
+    unique = {id(one): one for one in found if one is not model and list(one.parameters())}
+    return sorted(unique.values(), key=lambda one: -_position(order, one))
+
+
+def _position(order: Sequence[torch.nn.Module], module: torch.nn.Module) -> int:
+    return next(number for number, one in enumerate(order) if one is module)
+
+
+def _is_named(kind: type, names: Sequence[str]) -> bool:
+    full = f"{kind.__module__}.{kind.__qualname__}"
+    return any(name in (kind.__name__, full) for name in names)
+
+
+def _policies(settings: Parallel) -> dict[str, Any]:
+    """Return how parameters are gathered and gradients reduced."""
+    from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy
+
+    options: dict[str, Any] = {}
+    if settings.precision:
+        kinds = {name: _DTYPES[kind] for name, kind in settings.precision.items()}
+        options["mp_policy"] = MixedPrecisionPolicy(
+            param_dtype=kinds.get("param"), reduce_dtype=kinds.get("reduce")
+        )
+    if settings.offload:
+        # Pinned memory needs an accelerator.
+        options["offload_policy"] = CPUOffloadPolicy(pin_memory=torch.cuda.is_available())
+    return options
+
+
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def _replace_parameters(optimizers: Mapping[str, Optimizer], new: Mapping[int, Tensor]) -> None:
+    """Give optimizers the shards in place of the parameters that they were built from."""
+    for name, optimizer in optimizers.items():
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if id(parameter) not in new:
+                    raise ModelError(
+                        f"The optimizer '{name}' has a parameter that is not in the model, which "
+                        "a sharded run cannot average: make it a part of the model.",
+                        argument="optimizer",
+                    )
+            group["params"] = [new[id(parameter)] for parameter in group["params"]]
+
+
+def checkpoint_activations(model: torch.nn.Module, blocks: Sequence[torch.nn.Module]) -> None:
+    """Compute the activations of blocks again in the backward, instead of keeping them."""
+    from torch.distributed._composable.checkpoint_activation import checkpoint
+
+    for block in blocks or [model]:
+        checkpoint(block)
