@@ -7,7 +7,6 @@ import pytest
 import torch
 from tests.integration.many_ranks import (
     KillAt,
-    Net,
     Plain,
     data,
     distance,
@@ -24,10 +23,6 @@ from hookloop import Hook
 from hookloop.core.points import POINTS
 
 pytestmark = pytest.mark.slow
-
-
-def resumable(samples):
-    return {number: sample for number, sample in samples.items()}
 
 
 # --- the step -----------------------------------------------------------------------------------
@@ -51,6 +46,8 @@ def test_ranks_draw_other_dropout_and_have_equal_weights(tmp_path):
     masks = {}
 
     class Mask(Hook):
+        takes_part_in_training = True  # It draws from the numbers of the training.
+
         def after_forward(self, run):
             if run.progress.iter == 0 and run.phase == "train":
                 masks[run.world.rank] = torch.nn.functional.dropout(torch.ones(64), 0.5)
@@ -107,8 +104,7 @@ def test_a_signal_to_one_rank_ends_all_in_order(tmp_path, number, rank):
     signalled = [KillAt("after_train_iter", 9, [rank], number)]
     ends = each_rank(lambda: train(directory, hooks=signalled, save_every="10 epochs"), 3)
     assert [end.code for end in ends] == [128 + number] * 3
-    checkpoints = list(directory.glob("iter_*.pth"))
-    assert len(checkpoints) == 1
+    assert len(list(directory.glob("*.pth"))) == 1
     whole = on_ranks(lambda: train(tmp_path / "whole", save_every="10 epochs"), 3)
     continued = on_ranks(lambda: train(directory, save_every="10 epochs"), 3)
     assert all(is_equal(one, other) for one, other in zip(whole, continued, strict=True))
@@ -126,7 +122,6 @@ def test_a_run_continues_on_any_number_of_ranks(tmp_path, size):
         shutil.copytree(tmp_path / "run", directory)
         continued = on_ranks(lambda d=directory: train(d, **changes), other)
         assert global_batches(continued).items() <= batches.items()
-        assert min(continued[0]["seen"]) == 14
         assert distance(whole[0], continued[0]) < 1e-5
 
 
@@ -268,9 +263,11 @@ def test_a_failure_at_any_point_of_one_rank_ends_all(tmp_path, point):
     hook = Failing()
     setattr(hook, point, fail)
     ends = each_rank(lambda: train(tmp_path / "run", hooks=[hook], max_epochs=1, samples=24), 3)
-    assert [end.code for end in ends] == ([0, 1, 0] if point == "after_run" else [1, 1, 1])
+    # At the last points the others may have done their work.
+    is_late = point in ("after_run", "after_save_checkpoint")
+    assert [end.code for end in ends] in ([[0, 1, 0], [1, 1, 1]] if is_late else [[1, 1, 1]])
     assert "ValueError: bad sample 17" in ends[1].error
-    if point != "after_run":  # The others have done their work by then.
+    if not is_late:
         log = (tmp_path / "run" / "run.log").read_text()
         assert "rank 1 failed in iteration" in log and "ValueError: bad sample 17" in log
 
@@ -308,11 +305,12 @@ def test_ranks_that_were_started_differently_are_rejected(tmp_path):
 def test_a_model_that_is_wrapped_already_is_rejected():
     from hookloop.errors import ModelError
 
-    class DistributedDataParallel(torch.nn.Module):
-        pass
+    class DistributedDataParallel(torch.nn.Linear):
+        def __init__(self):
+            super().__init__(4, 1)
 
     with pytest.raises(ModelError, match="wrapped in DistributedDataParallel: give the model"):
-        make(None, model=DistributedDataParallel)
+        make(None, model=DistributedDataParallel, resume=None)
 
 
 # --- steps of every kind ------------------------------------------------------------------------
@@ -343,9 +341,9 @@ def test_a_step_may_skip_an_update_on_some_ranks_or_on_all(tmp_path):
             return None
         return mse_loss(run.model(inputs), targets)
 
-    together = on_ranks(lambda: train(tmp_path / "run", model=Net, loss=None, step=step), 3)
+    together = on_ranks(lambda: train(tmp_path / "run", model=Plain, loss=None, step=step), 3)
     assert all(is_equal(together[0], result) for result in together)
     ends = each_rank(
-        lambda: train(tmp_path / "shards", model=Net, loss=None, step=step, parallel="sharded"), 3
+        lambda: train(tmp_path / "shards", model=Plain, loss=None, step=step, parallel="sharded"), 3
     )
     assert "no loss on the ranks [1] only" in ends[0].error

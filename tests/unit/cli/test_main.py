@@ -71,7 +71,6 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         "join": ["--part", "--traceback"],
         "hooks": ["--traceback"],
         "runs": ["--traceback"],
-        "join": ["--part", "--traceback"],
     }
 
 
