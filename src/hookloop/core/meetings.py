@@ -50,6 +50,7 @@ class Meetings:
         self._is_alone = run.world.is_alone
         self._is_frequent = False
         self._last = (0, 0.0)
+        self._seconds = PERIOD  # Of an iteration, as far as is known.
         self.next = NEVER
 
     def begin(self, at: int) -> None:
@@ -87,8 +88,9 @@ class Meetings:
         if self._is_frequent:
             return 1
         last, since = self._last
-        seconds = (monotonic() - since) / max(at - last, 1)
-        return max(SHORTEST, min(LONGEST, int(PERIOD / max(seconds, 1e-9))))
+        if at > last:  # Several meetings may follow an iteration, which say nothing of the time.
+            self._seconds = max((monotonic() - since) / (at - last), 1e-9)
+        return max(SHORTEST, min(LONGEST, int(PERIOD / self._seconds)))
 
     def _reject_lonely(self, shared: int) -> None:
         asked = [rank for rank, has in enumerate(self._run.ranks.gather(shared)) if has]

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 SLOTS = 16
 """How many numbers travel with the gradients."""
 
+OWN = ("carried", "unused")
+"""Parameters that the carrier has of its own."""
+
 WARM_UP = 2
 """Passes after which DDP has found the order of its buckets, in which it sums from then on."""
 
@@ -47,7 +50,7 @@ class Replica:
     def __init__(
         self, model: torch.nn.Module, parameters: Iterable[Tensor], *, finds_unused: bool
     ) -> None:
-        self._carrier = _Carrier(model, parameters)
+        self._carrier = _Carrier(model, parameters, has_unused=finds_unused)
         self._finds_unused = finds_unused
         with _all_trainable(self._carrier.trained):
             self._ddp = _wrap(self._carrier, finds_unused=finds_unused)
@@ -119,7 +122,9 @@ class Replica:
 class _Carrier(torch.nn.Module):
     """What DDP wraps: it knows the parameters, and runs whatever is to be computed."""
 
-    def __init__(self, model: torch.nn.Module, parameters: Iterable[Tensor]) -> None:
+    def __init__(
+        self, model: torch.nn.Module, parameters: Iterable[Tensor], *, has_unused: bool
+    ) -> None:
         super().__init__()
         self.model = model
         wanted = {id(parameter): parameter for parameter in parameters}
@@ -129,12 +134,14 @@ class _Carrier(torch.nn.Module):
         self.others = torch.nn.ParameterList(cast("list[torch.nn.Parameter]", outside))
         device = next(iter(wanted.values())).device
         self.carried = torch.nn.Parameter(torch.zeros(SLOTS, device=device))
+        if has_unused:  # DDP warns of an option that finds nothing in the first iteration.
+            self.unused = torch.nn.Parameter(torch.zeros(1, device=device))
         names = dict(self.named_parameters())
         self.trained = {
             name.removeprefix("model."): one for name, one in names.items() if id(one) in wanted
         }
         # What other updates step is theirs to average, and buffers are SyncBuffers' business.
-        ignored = [n for n, one in names.items() if id(one) not in wanted and n != "carried"]
+        ignored = [n for n, one in names.items() if id(one) not in wanted and n not in OWN]
         buffers = [name for name, _ in self.named_buffers()]
         self._ddp_params_and_buffers_to_ignore = [*ignored, *buffers]
 
