@@ -212,7 +212,9 @@ def test_each_point_has_one_firing_site():
         and node.attr in names
         and "plan" in (getattr(node.value, "id", ""), getattr(node.value, "attr", ""))
     )
-    assert sites == Counter(names)
+    # On many ranks the update is another one, with the same points.
+    twice = {"after_backward", "before_update", "after_update"}
+    assert sites == Counter([*names, *twice])
 
 
 # --- documents ---------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hookloop.core.run import Run
     from hookloop.data.source import Source
     from hookloop.parallel.settings import Parallel
+    from hookloop.trainer.start import Start
 
 
 def share_sources(run: Run) -> None:
@@ -144,6 +145,20 @@ def check_alike(run: Run) -> None:
                 f"Rank {rank} was started with another {' and '.join(differing)} than rank 0: all "
                 "ranks have to run the same script with the same arguments and files."
             )
+
+
+def find_checkpoint(
+    loop: Loop, start: Start, stores: list[str]
+) -> tuple[str, dict[str, object]] | None:
+    """Load the checkpoint to continue from; the first rank decides which one that is."""
+    run = loop.run
+    if run.world.is_alone:
+        return start.take_checkpoint(stores)
+    # Parts of a sharded model are read later, by each rank its own.
+    whole = loop.shards is None
+    found = start.take_checkpoint(stores, whole=whole) if run.world.is_main else None
+    label = run.ranks.share(found[0] if found is not None else None)
+    return found if run.world.is_main else start.take_named(label, whole=whole)
 
 
 def _digest(fact: object) -> str:
