@@ -16,7 +16,7 @@ from hookloop.core.update import Update
 from hookloop.data.randomness import Randomness, seed_rank
 from hookloop.errors import HookloopError
 from hookloop.parallel.replicated import Replica
-from hookloop.parallel.sharded import ShardedTeam, Shards
+from hookloop.parallel.sharded import ShardedTeam, Shards, has_sparse_gradients
 from hookloop.runs.records import plain
 from hookloop.trainer.rank_checks import check_on_ranks
 from hookloop.version import VERSION
@@ -120,7 +120,9 @@ def _finds_unused(loop: Loop, update: Update, settings: Parallel) -> bool:
         return settings.unused_parameters
     is_frozen = not all(parameter.requires_grad for parameter in update.parameters())
     thaws = any(hook.changes_what_trains for hook in loop.run.hooks)
-    return len(loop.updates) > 1 or update.may_skip or is_frozen or thaws
+    # DDP's buckets cannot be warmed up for a sparse gradient. With this option they never change.
+    is_sparse = has_sparse_gradients(loop.run.model)
+    return len(loop.updates) > 1 or update.may_skip or is_frozen or thaws or is_sparse
 
 
 def check_alike(run: Run) -> None:
