@@ -18,6 +18,7 @@ from hookloop.checkpoint.request import Save
 from hookloop.dialects.adapter import Adapter, Facade
 from hookloop.dialects.mmengine.logging import MessageHub
 from hookloop.dialects.mmengine.loops import TestLoop, TrainLoopView, ValLoop, make_train_loop
+from hookloop.dialects.mmengine.model.wrappers import ModelView, unwrapped
 from hookloop.trainer.adapters import adapt_all
 
 if TYPE_CHECKING:
@@ -102,12 +103,21 @@ class RunnerFacade(Facade):
 
     @property
     def model(self) -> torch.nn.Module:
-        """The model; hooks may replace it."""
-        return self.run.model
+        """The model, on several processes with itself as ``module``; hooks may replace it."""
+        return self._view_of(self.run.model)
 
     @model.setter
     def model(self, model: torch.nn.Module) -> None:
-        self.run.model = model
+        self.run.model = unwrapped(model)
+
+    def _view_of(self, model: torch.nn.Module) -> torch.nn.Module:
+        if not self.distributed:
+            return model
+        view = self.__dict__.get("_view")
+        # The same view each time, because hooks may keep it; a new one for another model.
+        if view is None or view.module is not model:
+            view = self.__dict__["_view"] = ModelView(model)
+        return cast("torch.nn.Module", view)
 
     @cached_property
     def optim_wrapper(self) -> object:

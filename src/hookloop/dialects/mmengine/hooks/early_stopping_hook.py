@@ -100,7 +100,7 @@ class _StopEarly(NativeHook):
             return
         reason = self._find_reason(float(metrics[monitor]))
         if reason:
-            run.stop(f"EarlyStoppingHook: {reason}")
+            run.stop(f"EarlyStoppingHook: {reason}", everywhere=True)
 
     def _find_reason(self, value: float) -> str | None:
         """Take a new value; return the reason to stop, or None."""
