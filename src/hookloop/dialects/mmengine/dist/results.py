@@ -32,6 +32,12 @@ class Parts:
         """Note that the results up to ``end`` belong to a batch, as far as they are new."""
         self._ends.append((batch, end))
 
+    def add(self, batch: int, count: int) -> None:
+        """Note that a batch has so many results, unless it was noted already."""
+        last, end = self._ends[-1] if self._ends else (0, 0)
+        if batch != last:
+            self.note(batch, end + count)
+
     def clear(self) -> None:
         """Begin with another evaluation."""
         self._ends.clear()

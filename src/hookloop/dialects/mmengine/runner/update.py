@@ -10,7 +10,6 @@ from torch import Tensor
 
 from hookloop.core.update import Update
 from hookloop.data.microbatches import is_scalar
-from hookloop.dialects.mmengine.dist.results import samples as evaluated
 from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict
 from hookloop.dialects.mmengine.runner.sharing import SharedGradients, SharedNumbers, place_of
 
@@ -106,7 +105,6 @@ class EvaluatorMetric:
         self._runner = runner
         self._evaluator = evaluator
         self._size = size
-        self._samples = 0
 
     def update(self, output: object, targets: object, /) -> None:
         """Pass one batch to the evaluator."""
@@ -114,8 +112,6 @@ class EvaluatorMetric:
         samples = output if isinstance(output, list | tuple) else [output]
         self._evaluator.process(data_samples=samples, data_batch=run.batch)
         if run.place is not None:
-            self._samples += run.place.own
-            evaluated.note(run.place.batch, self._samples)
             self._evaluator.note_batch(run.place.batch)
 
     def compute(self) -> object:
@@ -129,9 +125,7 @@ class EvaluatorMetric:
         }
 
     def reset(self) -> None:
-        """Count from the first sample again; `compute` has emptied the evaluator."""
-        self._samples = 0
-        evaluated.clear()
+        """Do nothing: `compute` has emptied the evaluator."""
 
 
 def _as_number(value: object) -> float | None:
