@@ -1,47 +1,31 @@
-"""What MMEngine's functions for several processes do in one, and in two."""
-
-import os
+"""What MMEngine's functions exchange among several processes, and in one."""
 
 import numpy as np
 import pytest
 import torch
-import torch.distributed
-import torch.multiprocessing
+from tests.ranks import on_ranks
 
 from hookloop.dialects.mmengine import dist
-
-
-def test_one_process_is_the_main_one():
-    assert not dist.is_distributed()
-    assert dist.get_dist_info() == (dist.get_rank(), dist.get_world_size()) == (0, 1)
-    assert dist.is_main_process()
-    assert dist.infer_launcher() == "none"
 
 
 def test_nothing_is_exchanged_in_one_process():
     tensors = {"a": torch.ones(2), "count": torch.tensor([3])}
     dist.all_reduce_dict(tensors, op="mean")
     dist.all_reduce_params([tensors["a"]])
+    dist.all_reduce(tensors["a"], "max")
+    dist.broadcast(tensors["a"])
     objects = [1, "x"]
     dist.broadcast_object_list(objects)
-    dist.barrier()
-    assert tensors["a"].tolist() == [1, 1]
+    assert tensors["a"].tolist() == [1, 1] and tensors["count"].tolist() == [3]
     assert objects == [1, "x"]
+    for gather in (dist.all_gather, dist.gather):
+        assert [one.tolist() for one in gather(tensors["a"])] == [[1, 1]]
+    assert dist.all_gather_object("x") == dist.gather_object("x") == ["x"]
 
 
-@pytest.mark.parametrize(("size", "wanted"), [(2, [1, 2]), (3, [1, 2, 3]), (9, [1, 2, 3])])
-def test_results_beyond_the_size_of_the_data_are_dropped(size, wanted):
-    assert dist.collect_results([1, 2, 3], size) == wanted
-
-
-def test_a_function_of_the_main_process_returns_its_value():
-    @dist.master_only
-    def double(number):
-        """Double it."""
-        return 2 * number
-
-    assert double(3) == 6
-    assert double.__doc__ == "Double it."
+def test_an_unknown_reduction_is_rejected_in_one_process_too():
+    with pytest.raises(ValueError, match="should be one of sum, mean"):
+        dist.all_reduce(torch.ones(1), "average")
 
 
 def test_a_seed_is_drawn_from_the_generator_that_mmengine_seeds():
@@ -54,48 +38,58 @@ def test_a_seed_is_drawn_from_the_generator_that_mmengine_seeds():
     np.random.set_state(state)
 
 
-def test_no_launcher_starts_no_group():
-    dist.init_dist("none")
-    assert not dist.is_distributed()
+def _reduced(operation, *values):
+    tensor = torch.tensor(values[dist.get_rank()])
+    dist.all_reduce(tensor, operation)
+    return tensor.item()
 
 
-def _in_two_processes(rank, path, queue):
-    os.environ.update(MASTER_ADDR="127.0.0.1", RANK=str(rank), WORLD_SIZE="2")
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{path}", rank=rank, world_size=2
-    )
-    try:
-        mean, total = torch.tensor([float(rank)]), torch.tensor([1.0 + rank])
-        dist.all_reduce_dict({"mean": mean, "count": torch.tensor([7])}, op="mean")
-        dist.all_reduce_params([total])
-        objects = [f"from {rank}"]
-        dist.broadcast_object_list(objects)
-        results = dist.collect_results([rank, rank + 2, rank + 4], 5)
-        hidden = dist.master_only(lambda: "written")()
-        np.random.seed(rank)
-        queue.put((rank, dist.get_dist_info(), float(mean), float(total), objects, results, hidden,
-                   dist.sync_random_seed()))  # fmt: skip
-        dist.barrier()
-    finally:
-        torch.distributed.destroy_process_group()
+def _exchange():
+    dist.init_dist("pytorch")
+    rank = dist.get_rank()
+    own = torch.tensor([rank, 10 * rank])
+    numbers = {"b": torch.tensor([float(rank)]), "a": torch.tensor([rank, 2 * rank])}
+    # The order of the keys differs, and a mean of whole numbers need not be whole.
+    items = list(numbers.items())
+    means = dict(items if rank else reversed(items))
+    dist.all_reduce_dict(means, op="mean")
+    weight = torch.nn.Parameter(torch.full((2,), float(rank)))
+    dist.all_reduce_params(iter([weight]), op="mean")
+    sent, objects = own.clone(), [rank, {"rank": rank}]
+    dist.broadcast(sent, 2)
+    dist.broadcast_object_list(objects, 1)
+    np.random.seed(rank)
+    gathered = dist.gather(own, 1)
+    return {
+        "sum": _reduced("sum", 1.0, 2.0, 4.0),
+        "mean": _reduced("mean", 1.0, 2.0, 6.0),
+        "product": _reduced("product", 2, 3, 5),
+        "min": _reduced("min", 2, 3, 1),
+        "max": _reduced("MAX", 2, 3, 1),
+        "bor": _reduced("bor", 1, 2, 8),
+        "means": {name: one.tolist() for name, one in sorted(means.items())},
+        "weight": weight.tolist(),
+        "all": [one.tolist() for one in dist.all_gather(torch.stack([own, own]).T[0])],
+        "objects": dist.all_gather_object({"rank": rank}),
+        "sent": (sent.tolist(), objects),
+        "gathered": [one.tolist() for one in gathered],
+        "some": dist.gather_object(rank, 2),
+        "seed": dist.sync_random_seed(),
+    }
 
 
 @pytest.mark.slow
-def test_two_processes_exchange_what_they_have(tmp_path):
-    context = torch.multiprocessing.get_context("spawn")
-    queue = context.SimpleQueue()
-    processes = [
-        context.Process(target=_in_two_processes, args=(rank, tmp_path / "group", queue))
-        for rank in range(2)
-    ]
-    for process in processes:
-        process.start()
-    rows = sorted(queue.get() for _ in processes)
-    for process in processes:
-        process.join()
-        assert process.exitcode == 0
-    seed = rows[0][-1]
-    assert rows == [
-        (0, (0, 2), 0.5, 3.0, ["from 0"], [0, 1, 2, 3, 4], "written", seed),
-        (1, (1, 2), 0.5, 3.0, ["from 0"], None, None, seed),
-    ]
+def test_three_processes_exchange_what_they_have():
+    ranks = on_ranks(_exchange, 3)
+    assert [rank.pop("gathered") for rank in ranks] == [[], [[0, 0], [1, 10], [2, 20]], []]
+    assert [rank.pop("some") for rank in ranks] == [None, None, [0, 1, 2]]
+    assert len({rank.pop("seed") for rank in ranks}) == 1
+    for rank in ranks:
+        assert rank == {
+            "sum": 7.0, "mean": 3.0, "product": 30, "min": 1, "max": 3, "bor": 11,
+            "means": {"a": [1.0, 2.0], "b": [1.0]},
+            "weight": [1.0, 1.0],
+            "all": [[0, 0], [1, 1], [2, 2]],
+            "objects": [{"rank": 0}, {"rank": 1}, {"rank": 2}],
+            "sent": ([2, 20], [1, {"rank": 1}]),
+        }  # fmt: skip
