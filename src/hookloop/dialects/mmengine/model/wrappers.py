@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import cast
 
 from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
@@ -39,7 +38,7 @@ class ModelView(nn.Module):
             return getattr(self.module, name)
 
     @property
-    def training(self) -> bool:  # type: ignore[override]
+    def training(self) -> bool:
         """Whether the model is in training mode; the engine changes the mode of the model."""
         return self.module.training
 
@@ -61,4 +60,4 @@ def is_model_wrapper(model: nn.Module, registry: object = None) -> bool:
 
 def unwrapped(model: nn.Module) -> nn.Module:
     """Return the model itself, also where hooks see a view of it."""
-    return cast("nn.Module", model.module) if isinstance(model, ModelView) else model
+    return model.module if isinstance(model, ModelView) else model

@@ -161,8 +161,8 @@ class Runner(RunnerSetup):
     @property
     def finds_unused(self) -> bool:
         """Whether parameters may be left out of a loss, on several processes."""
-        cfg = cast("Config", self.cfg)
-        wrapper = cfg.get("model_wrapper_cfg") or {}
+        cfg = dict(cast("Config", self.cfg))
+        wrapper = cast("Described", cfg.get("model_wrapper_cfg") or {})
         name = "find_unused_parameters"
         return bool(cfg.get(name) or wrapper.get(name))
 
