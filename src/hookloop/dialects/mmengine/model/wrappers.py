@@ -58,6 +58,11 @@ def is_model_wrapper(model: nn.Module, registry: object = None) -> bool:
     return isinstance(model, DataParallel | DistributedDataParallel | ModelView)
 
 
+def view_of(model: nn.Module, last: object) -> ModelView:
+    """Return the last view if it is that of the model, because hooks may keep it, or a new one."""
+    return last if isinstance(last, ModelView) and last.module is model else ModelView(model)
+
+
 def unwrapped(model: nn.Module) -> nn.Module:
     """Return the model itself, also where hooks see a view of it."""
     return model.module if isinstance(model, ModelView) else model

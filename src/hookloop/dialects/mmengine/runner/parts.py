@@ -9,6 +9,7 @@ from functools import partial
 from typing import cast
 
 from torch import nn
+from torch.optim import Optimizer
 from torch.utils.data import DataLoader, Dataset
 
 from hookloop.core.lr_schedule import Schedule
@@ -168,6 +169,18 @@ def build_wrapper(optim_wrapper: OptimWrapper | Described, model: nn.Module) -> 
             "OptimWrapper objects."
         )
     return OptimWrapperDict(**wrappers)
+
+
+def scale_lr(cfg: Described | None, loader: object, optimizers: Mapping[str, Optimizer]) -> None:
+    """Scale the learning rates as ``auto_scale_lr`` asks for."""
+    if not cfg or not cfg.get("enable"):
+        return
+    # Of all processes together, which is what MMEngine scales by.
+    batch_size = cast("int", getattr(loader, "batch_size", 1))
+    ratio = batch_size / cast("float", cfg["base_batch_size"])
+    for optimizer in optimizers.values():
+        for group in optimizer.param_groups:
+            group["lr"] *= ratio
 
 
 def build_schedulers(

@@ -161,10 +161,11 @@ class Runner(RunnerSetup):
     @property
     def finds_unused(self) -> bool:
         """Whether parameters may be left out of a loss, on several processes."""
-        cfg = dict(cast("Config", self.cfg))
-        wrapper = cast("Described", cfg.get("model_wrapper_cfg") or {})
+        cfg = cast("Described", self.cfg)
+        # At the top, or for the wrapper that MMEngine would put around the model.
+        places = [cfg, cfg["model_wrapper_cfg"]] if "model_wrapper_cfg" in cfg else [cfg]
         name = "find_unused_parameters"
-        return bool(cfg.get(name) or wrapper.get(name))
+        return any(name in place and bool(place[name]) for place in cast("list[Described]", places))
 
     @property
     def work_dir(self) -> str:

@@ -34,6 +34,7 @@ from hookloop.dialects.mmengine.runner.parts import (
     build_all_schedulers,
     build_dataloader,
     build_wrapper,
+    scale_lr,
 )
 from hookloop.dialects.mmengine.runner.start import AddForeignKeys, LoadForeign, PrepareRun
 from hookloop.dialects.mmengine.runner.update import EvaluatorMetric, ModelUpdate
@@ -188,7 +189,7 @@ class RunnerSetup(RunnerFacade):
         wrapper = build_wrapper(cast("Described", self._arguments["optim_wrapper"]), self._model)
         self.__dict__["optim_wrapper"] = wrapper
         optimizers = _optimizers(wrapper)
-        self._scale_lr(optimizers)
+        scale_lr(cast("Described | None", self._arguments["auto_scale_lr"]), loader, optimizers)
         length = len(loader) if hasattr(loader, "__len__") else None  # type: ignore[arg-type]
         schedules = as_schedules(
             build_all_schedulers(self._arguments["param_scheduler"], wrapper, settings, length)
@@ -317,18 +318,6 @@ class RunnerSetup(RunnerFacade):
         if self._resume and "progress" in read_checkpoint(path):
             return [], path
         return [LoadForeign(cast("Runner", self), path, resume=self._resume)], None
-
-    def _scale_lr(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> None:
-        cfg = cast("Described | None", self._arguments["auto_scale_lr"])
-        if not cfg or not cfg.get("enable"):
-            return
-        loader = self._loader("train")
-        # Of all processes together, which is what MMEngine scales by.
-        batch_size = cast("int", getattr(loader, "batch_size", 1))
-        ratio = batch_size / cast("float", cfg["base_batch_size"])
-        for optimizer in optimizers.values():
-            for group in optimizer.param_groups:
-                group["lr"] *= ratio
 
 
 def build_hook(entry: object) -> object:
