@@ -32,7 +32,8 @@ PERIOD = 0.5
 SHORTEST, LONGEST = 2, 1000
 """Iterations between two meetings, whatever their duration."""
 
-_REQUESTING = frozenset({"stop", "save", "validate"})
+_REQUESTING = frozenset({"stop", "save", "validate", "stop_training", "save_checkpoint"})
+"""How hooks request something: with the methods of a run, or with those of foreign systems."""
 
 
 class Meetings:
@@ -122,13 +123,15 @@ def _add(requests: Requests, wish: Requests, iteration: int) -> None:
 
 
 def may_request(hook: Hook) -> bool:
-    """Return whether the code of a hook names a request: stop, save or validate.
+    """Return whether the code of a hook names a request, such as stop, save or validate.
 
     If it does, ranks meet after each iteration, so that what it requests is done in the same
     iteration as in one process. A request that is well hidden waits for the next meeting. Hooks of
     hookloop's own say themselves when a request is the same on all ranks.
     """
     own = [vars(hook), *(vars(kind) for kind in type(hook).__mro__)]
+    if (foreign := getattr(hook, "foreign", None)) is not None:  # An adapter calls its methods.
+        own += [vars(kind) for kind in type(foreign).__mro__]
     functions = (value for members in own for value in members.values() if callable(value))
     return any(
         _names_request(getattr(function, "__code__", None))

@@ -15,6 +15,7 @@ from hookloop.core.hook import Call, Hook, Priority
 from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of, overridden
 from hookloop.dialects.built_in import MMENGINE
 from hookloop.dialects.mmengine.checkpoint_view import checkpoint_view
+from hookloop.dialects.mmengine.dist.results import samples
 from hookloop.dialects.mmengine.facade import RunnerFacade
 from hookloop.dialects.mmengine.hooks.replaceable import Replaceable
 from hookloop.metrics.results import without_phase
@@ -187,6 +188,7 @@ def _counting(method: Method, adapter: Adapter, mode: Mode, *, with_outputs: boo
     def reset(run: Run) -> None:
         nonlocal index
         index = 0
+        samples.clear()
 
     def before(run: Run) -> None:
         nonlocal index
@@ -200,6 +202,8 @@ def _counting(method: Method, adapter: Adapter, mode: Mode, *, with_outputs: boo
         output = run.output
         # MMEngine's predictions are a list; a native model returns a tensor.
         listed = output if isinstance(output, list | tuple) else [output]
+        if run.place is not None:  # A hook may collect the results of all processes.
+            samples.add(run.place.batch, run.place.own)
         method(adapter.facade, batch_idx=index, data_batch=run.batch, outputs=listed)
         index += 1
 

@@ -18,6 +18,7 @@ from hookloop.checkpoint.request import Save
 from hookloop.dialects.adapter import Adapter, Facade
 from hookloop.dialects.mmengine.logging import MessageHub
 from hookloop.dialects.mmengine.loops import TestLoop, TrainLoopView, ValLoop, make_train_loop
+from hookloop.dialects.mmengine.model.wrappers import unwrapped, view_of
 from hookloop.trainer.adapters import adapt_all
 
 if TYPE_CHECKING:
@@ -27,6 +28,23 @@ if TYPE_CHECKING:
     from hookloop.data.source import Source
 
 _log = logging.getLogger("hookloop")
+
+# Attributes of older MMCV runners and of MMEngine's own that have no counterpart here.
+_HINTS = {
+    "optimizer": "runner.optim_wrapper.optimizer",
+    "data_batch": "the argument data_batch of the hook's method",
+    "outputs": "the argument outputs of the hook's method",
+    "inner_iter": "the argument batch_idx of the hook's method",
+    "log_buffer": "runner.message_hub",
+    "meta": "runner.message_hub.get_info(...)",
+    "mode": "Hook._before_iter(..., mode=...)",
+    "train": "Trainer.train(), outside of hooks",
+    "val": "run.validate(), which requests a validation after this iteration",
+    "test": "Trainer.test(), outside of hooks",
+    "load_checkpoint": "Trainer(load_from=...)",
+    "resume": "Trainer(resume=...)",
+    "build_model": "a model object",
+}
 
 
 class RunnerFacade(Facade):
@@ -43,22 +61,7 @@ class RunnerFacade(Facade):
     """
 
     role = "runner"
-    # Attributes of older MMCV runners and of MMEngine's own that have no counterpart here.
-    hints: ClassVar[Mapping[str, str]] = {
-        "optimizer": "runner.optim_wrapper.optimizer",
-        "data_batch": "the argument data_batch of the hook's method",
-        "outputs": "the argument outputs of the hook's method",
-        "inner_iter": "the argument batch_idx of the hook's method",
-        "log_buffer": "runner.message_hub",
-        "meta": "runner.message_hub.get_info(...)",
-        "mode": "Hook._before_iter(..., mode=...)",
-        "train": "Trainer.train(), outside of hooks",
-        "val": "run.validate(), which requests a validation after this iteration",
-        "test": "Trainer.test(), outside of hooks",
-        "load_checkpoint": "Trainer(load_from=...)",
-        "resume": "Trainer(resume=...)",
-        "build_model": "a model object",
-    }
+    hints: ClassVar[Mapping[str, str]] = _HINTS
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
@@ -69,6 +72,7 @@ class RunnerFacade(Facade):
         self.keeper: str | None = None
         self.raw_metrics: Mapping[str, object] | None = None
         self._resume = False
+        self._view: object = None
 
     # --- counters
 
@@ -102,12 +106,17 @@ class RunnerFacade(Facade):
 
     @property
     def model(self) -> torch.nn.Module:
-        """The model; hooks may replace it."""
-        return self.run.model
+        """The model, on several processes with itself as ``module``; hooks may replace it."""
+        return self._view_of(self.run.model)
 
     @model.setter
     def model(self, model: torch.nn.Module) -> None:
-        self.run.model = model
+        self.run.model = unwrapped(model)
+
+    def _view_of(self, model: torch.nn.Module) -> torch.nn.Module:
+        if self.distributed:
+            self._view = model = view_of(model, self._view)
+        return model
 
     @cached_property
     def optim_wrapper(self) -> object:

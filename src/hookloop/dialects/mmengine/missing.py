@@ -13,7 +13,7 @@ MISSING = {
         ("ClearMLVisBackend", "NeptuneVisBackend", "DVCLiveVisBackend", "AimVisBackend"),
         "LocalVisBackend, TensorboardVisBackend, or a subclass of BaseVisBackend",
     ),
-    "FlexibleRunner": "Runner; training in several processes is not offered yet",
+    "FlexibleRunner": "Runner, with launcher='pytorch' for several processes",
     "BaseDataset": "a torch Dataset with the attribute metainfo",
 }
 

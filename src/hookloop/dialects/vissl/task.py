@@ -220,14 +220,16 @@ class Task(Facade):
         return [adapter.foreign for adapter in self._adapters()]
 
     def get_batchsize_per_replica(self) -> int:
-        """Return the samples per batch of one process."""
+        """Return the samples per batch of one process; of several, the most that one has."""
         # From the loader, because the last batch of an epoch may be smaller.
         size = getattr(self.dataloaders.get("train"), "batch_size", None)
-        return size if isinstance(size, int) else self.run.batch_size
+        return -(-size // self.run.world.size) if isinstance(size, int) else self.run.batch_size
 
     def get_global_batchsize(self) -> int:
         """Return the samples per batch of all processes."""
-        return self.get_batchsize_per_replica() * self.run.world.size
+        # The loader has the batches of all processes, of which each takes its part.
+        size = getattr(self.dataloaders.get("train"), "batch_size", None)
+        return size if isinstance(size, int) else self.run.batch_size * self.run.world.size
 
     def get_classy_state(self) -> dict[str, object]:
         """Return the state of the phases and hooks, as in a checkpoint."""

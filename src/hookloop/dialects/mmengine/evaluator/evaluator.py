@@ -39,6 +39,11 @@ class Evaluator:
         for metric in self.metrics:
             metric.dataset_meta = dataset_meta
 
+    def note_batch(self, batch: int) -> None:
+        """Note which global batch was processed last, where processes have parts of each."""
+        for metric in self.metrics:
+            metric.note_batch(batch)
+
     def process(self, data_samples: Sequence[object], data_batch: object | None = None) -> None:
         """Pass one batch and its predictions to every metric."""
         # Metrics of MMEngine's projects expect samples as dicts.

@@ -11,6 +11,7 @@ import torch
 
 from hookloop.data.portable import to_portable
 from hookloop.dialects.mmengine.dist import broadcast_object_list, collect_results, is_main_process
+from hookloop.dialects.mmengine.dist.results import Parts
 from hookloop.runs.files import drafted
 
 _log = logging.getLogger("hookloop")
@@ -35,6 +36,7 @@ class BaseMetric(ABC):
         self._dataset_meta: object = None
         self.collect_device = collect_device
         self.results: list[object] = []
+        self._parts = Parts()
         self.prefix = prefix or self.default_prefix
 
     @property
@@ -54,6 +56,10 @@ class BaseMetric(ABC):
     def compute_metrics(self, results: list[object]) -> dict[str, object]:
         """Compute the metrics from the results of all samples."""
 
+    def note_batch(self, batch: int) -> None:
+        """Note that the results so far belong to this global batch, or to earlier ones."""
+        self._parts.note(batch, len(self.results))
+
     def evaluate(self, size: int) -> dict[str, object]:
         """Compute the metrics and start again with empty results."""
         if not self.results:
@@ -62,7 +68,7 @@ class BaseMetric(ABC):
                 "properly added into `self.results` in `process` method.",
                 type(self).__name__,
             )
-        results = collect_results(self.results, size, self.collect_device)
+        results = collect_results(self.results, size, self.collect_device, parts=self._parts)
         # The main process computes for all, because only it has the results of all.
         metrics: list[object] = [None]
         if is_main_process():
@@ -72,6 +78,7 @@ class BaseMetric(ABC):
             metrics = [computed]
         broadcast_object_list(metrics)
         self.results.clear()
+        self._parts.clear()
         return dict(metrics[0])  # type: ignore[call-overload, no-any-return]
 
 

@@ -143,7 +143,7 @@ class KeepCheckpoints(Hook):
         )
         leave_out = tuple(part for part, is_saved in parts if not is_saved)
         save = Save(name, self.directory(run), "periodic", self.name, keep, leave_out=leave_out)
-        run.save(save, everywhere=True)
+        run.save(save, everywhere=True)  # It follows from counters that all ranks share.
         self._put_info(run, "last_ckpt", name)
 
     def _save_best(self, run: Run, metric: str) -> None:

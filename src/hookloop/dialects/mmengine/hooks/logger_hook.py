@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hookloop.dialects.mmengine.dist import is_main_process
 from hookloop.dialects.mmengine.hooks.hook import DATA_BATCH, Hook
 from hookloop.runs.files import write_text
 from hookloop.runs.records import plain
@@ -124,6 +125,8 @@ class LoggerHook(Hook):
             runner, count, "test", with_non_scalar=True
         )
         runner.logger.info(text)
+        if not is_main_process():
+            return
         directory = Path(runner.log_dir)
         directory.mkdir(parents=True, exist_ok=True)
         write_text(directory / self.json_log_path, json.dumps(plain(tag)))
@@ -133,7 +136,7 @@ class LoggerHook(Hook):
         close = getattr(runner.visualizer, "close", None)
         if callable(close):
             close()
-        if self.out_dir is not None:
+        if self.out_dir is not None and is_main_process():
             self._copy(Path(runner.log_dir), self.out_dir / Path(runner.work_dir).name)
 
     def _log_progress(self, runner: RunnerFacade, batch_idx: int, mode: str) -> None:

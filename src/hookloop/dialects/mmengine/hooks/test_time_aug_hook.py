@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from torch import nn
 
 from hookloop.dialects.mmengine.hooks.hook import Hook
+from hookloop.dialects.mmengine.model.wrappers import unwrapped
 
 if TYPE_CHECKING:
     from hookloop.dialects.mmengine.facade import RunnerFacade
@@ -28,7 +29,7 @@ class PrepareTTAHook(Hook):
     def before_test(self, runner: RunnerFacade) -> None:
         from hookloop.dialects.mmengine.registry import MODELS
 
-        model = runner.model
+        model = unwrapped(runner.model)
         wrapped = cast("nn.Module", MODELS.build({**self.tta_cfg, "module": model}))
         # The wrapper may have parameters or a preprocessor of its own.
         runner.model = wrapped.to(next(model.parameters()).device)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
+from hookloop.dialects.mmengine.dist import is_main_process
 from hookloop.dialects.mmengine.logging.named import Named
 from hookloop.runs.log import LogFile
 
@@ -16,6 +17,8 @@ TIME = "%m/%d %H:%M:%S"
 
 class MMLogger(Named, logging.Logger):
     """A logger that writes to the terminal and, with ``log_file``, to a file.
+
+    Of several processes, all but the first write errors to the terminal only.
 
     Args:
         name: The name by which `get_instance` finds this logger.
@@ -42,7 +45,9 @@ class MMLogger(Named, logging.Logger):
         # Handlers of its own: it is not part of the tree of Python's loggers.
         # To the standard output, as MMEngine does; Python's default is the standard error.
         self.addHandler(logging.StreamHandler(sys.stdout))
-        if self.log_file is not None:
+        if not is_main_process():
+            self.handlers[0].setLevel(logging.ERROR)
+        elif self.log_file is not None:
             self.log_file.parent.mkdir(parents=True, exist_ok=True)
             # Delayed, so that a runner that logs nothing leaves no empty file behind.
             self.addHandler(LogFile(self.log_file, file_mode, delay=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import cast
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,13 @@ from torch.optim import Optimizer
 from hookloop.dialects.mmengine.logging import MessageHub
 
 _log = logging.getLogger("hookloop")
+
+
+class Sharing(Protocol):
+    """How several processes average the gradients of an optimizer."""
+
+    def join(self, loss: Tensor) -> Tensor:
+        """Return what to call backward on instead of this process's loss."""
 
 
 class OptimWrapper:
@@ -25,7 +32,12 @@ class OptimWrapper:
         clip_grad: ``dict(max_norm=...)``, or ``dict(type="value", clip_value=...)``.
         base_param_settings: A parameter group without parameters, whose learning rate is shown
             when each parameter has a learning rate of its own.
+
+    Attributes:
+        sharing: Averages the gradients over several processes; None in a single one.
     """
+
+    sharing: Sharing | None = None
 
     def __init__(
         self,
@@ -73,6 +85,8 @@ class OptimWrapper:
 
     def backward(self, loss: Tensor, **kwargs: object) -> None:
         """Add the gradients of a loss."""
+        if self.sharing is not None:
+            loss = self.sharing.join(loss)
         loss.backward(**kwargs)  # type: ignore[no-untyped-call]
         self._inner_count += 1
 
@@ -231,6 +245,8 @@ class AmpOptimWrapper(OptimWrapper):
         self.loss_scaler = torch.amp.GradScaler(self.device, enabled=scales, **options)  # type: ignore[arg-type]
 
     def backward(self, loss: Tensor, **kwargs: object) -> None:
+        if self.sharing is not None:
+            loss = self.sharing.join(loss)
         self.loss_scaler.scale(loss).backward(**kwargs)  # type: ignore[no-untyped-call]
         self._inner_count += 1
 

@@ -9,11 +9,13 @@ from functools import partial
 from typing import cast
 
 from torch import nn
+from torch.optim import Optimizer
 from torch.utils.data import DataLoader, Dataset
 
 from hookloop.core.lr_schedule import Schedule
 from hookloop.dialects.mmengine.dataset import pseudo_collate, worker_init_fn
-from hookloop.dialects.mmengine.dist import get_rank
+from hookloop.dialects.mmengine.dist import get_rank, get_world_size
+from hookloop.dialects.mmengine.dist.processes import undivided
 from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict, build_optim_wrapper
 from hookloop.dialects.mmengine.optim.scheduler import _ParamScheduler
 from hookloop.dialects.mmengine.registry import (
@@ -86,7 +88,11 @@ def build_dataloader(
     seed: int | None = None,
     diff_rank_seed: bool = False,
 ) -> DataLoader[object]:
-    """Build a loader from a dict; a loader is returned unchanged."""
+    """Build a loader from a dict; a loader is returned unchanged.
+
+    ``batch_size`` counts the samples of one process, as in MMEngine. The loader has the global
+    batches of all processes, which the engine divides, so its samplers yield the whole order.
+    """
     if not isinstance(dataloader, Mapping):
         return dataloader
     options = copy.copy(dict(dataloader))
@@ -100,15 +106,18 @@ def build_dataloader(
         if callable(init):
             init()
     built = cast("Dataset[object]", dataset)
+    if isinstance(options.get("batch_size"), int):
+        options["batch_size"] *= get_world_size()  # type: ignore[operator]
     sampler = options.pop("sampler", None)
     sampler_seed = None if diff_rank_seed else seed  # None: the processes agree on one.
-    if isinstance(sampler, Mapping):
-        sampler = DATA_SAMPLERS.build({"dataset": built, "seed": sampler_seed, **sampler})
     batch_sampler = options.pop("batch_sampler", None)
-    if isinstance(batch_sampler, Mapping):
-        batch_size = options.pop("batch_size")
-        described = {"sampler": sampler, "batch_size": batch_size, **batch_sampler}
-        batch_sampler = DATA_SAMPLERS.build(described)
+    with undivided():
+        if isinstance(sampler, Mapping):
+            sampler = DATA_SAMPLERS.build({"dataset": built, "seed": sampler_seed, **sampler})
+        if isinstance(batch_sampler, Mapping):
+            batch_size = options.pop("batch_size")
+            described = {"sampler": sampler, "batch_size": batch_size, **batch_sampler}
+            batch_sampler = DATA_SAMPLERS.build(described)
     if batch_sampler is not None:
         sampler = None  # It is inside the batch sampler; torch rejects both.
     options["worker_init_fn"] = _worker_init(options, seed)
@@ -160,6 +169,18 @@ def build_wrapper(optim_wrapper: OptimWrapper | Described, model: nn.Module) -> 
             "OptimWrapper objects."
         )
     return OptimWrapperDict(**wrappers)
+
+
+def scale_lr(cfg: Described | None, loader: object, optimizers: Mapping[str, Optimizer]) -> None:
+    """Scale the learning rates as ``auto_scale_lr`` asks for."""
+    if not cfg or not cfg.get("enable"):
+        return
+    # Of all processes together, which is what MMEngine scales by.
+    batch_size = cast("int", getattr(loader, "batch_size", 1))
+    ratio = batch_size / cast("float", cfg["base_batch_size"])
+    for optimizer in optimizers.values():
+        for group in optimizer.param_groups:
+            group["lr"] *= ratio
 
 
 def build_schedulers(

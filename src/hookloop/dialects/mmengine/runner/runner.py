@@ -6,12 +6,14 @@ import copy
 import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from torch import nn
 from torch.utils.data import DataLoader
 
 from hookloop.dialects.mmengine.config import Config
+from hookloop.dialects.mmengine.dist.processes import connect, get_rank, get_world_size
+from hookloop.dialects.mmengine.model.wrappers import unwrapped
 from hookloop.dialects.mmengine.registry import DefaultScope
 from hookloop.dialects.mmengine.runner.parts import Described, build_dataloader, read_train_cfg
 from hookloop.dialects.mmengine.runner.seed import set_random_seed
@@ -43,7 +45,8 @@ class Runner(RunnerSetup):
         custom_hooks: Further hooks.
         load_from: A checkpoint to load the weights from, or to continue from with ``resume``.
         resume: Whether to continue ``load_from``, or the last checkpoint in ``work_dir``.
-        launcher: Only ``none``: a runner trains in one process.
+        launcher: ``pytorch`` for processes that torchrun has started, ``slurm`` or ``mpi``;
+            ``none`` for a single process.
         randomness: ``dict(seed=..., deterministic=..., diff_rank_seed=...)``.
         visualizer: The destination of numbers and images.
         experiment_name: The name of the experiment; the time is added.
@@ -83,11 +86,7 @@ class Runner(RunnerSetup):
         # Loaders and optimizers are built when a task needs them, so the arguments are kept.
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
         _check_together(self._arguments)
-        if launcher != "none":
-            raise ValueError(
-                f"launcher='{launcher}' is not offered: a Runner trains in one process. "
-                "Use launcher='none'."
-            )
+        self._ranks = connect(launcher)
         self.hook = ""
         self._begin_facade()
         self.__dict__["cfg"] = cfg if isinstance(cfg, Config) else Config(dict(cfg or {}))
@@ -139,13 +138,34 @@ class Runner(RunnerSetup):
 
     @property
     def model(self) -> nn.Module:
-        return self.run.model if "run" in self.__dict__ else self._model
+        return self._view_of(self.run.model if "run" in self.__dict__ else self._model)
 
     @model.setter
     def model(self, model: nn.Module) -> None:
-        self._model = model
+        self._model = unwrapped(model)
         if "run" in self.__dict__:
-            self.run.model = model
+            self.run.model = self._model
+
+    @property
+    def rank(self) -> int:
+        return get_rank()
+
+    @property
+    def world_size(self) -> int:
+        return get_world_size()
+
+    @property
+    def distributed(self) -> bool:
+        return get_world_size() > 1
+
+    @property
+    def finds_unused(self) -> bool:
+        """Whether parameters may be left out of a loss, on several processes."""
+        cfg = cast("Described", self.cfg)
+        # At the top, or for the wrapper that MMEngine would put around the model.
+        places = [cfg, cfg["model_wrapper_cfg"]] if "model_wrapper_cfg" in cfg else [cfg]
+        name = "find_unused_parameters"
+        return any(name in place and bool(place[name]) for place in cast("list[Described]", places))
 
     @property
     def work_dir(self) -> str:

@@ -7,16 +7,22 @@ import random
 import torch
 
 from hookloop.data.randomness import seed_all
+from hookloop.dialects.mmengine.dist import broadcast_object_list, get_rank
 
 
 def set_random_seed(
     seed: int | None = None, deterministic: bool = False, diff_rank_seed: bool = False
 ) -> int:
-    """Seed all generators and return the seed; without a seed a random one is drawn."""
+    """Seed all generators and return the seed; without a seed a random one is drawn.
+
+    With ``diff_rank_seed`` each process seeds its generators with the seed plus its rank.
+    """
     if seed is None:
         # Not from the global generators, which a script may have seeded on purpose.
-        seed = random.SystemRandom().randrange(2**31)
-    seed_all(seed)
+        drawn: list[object] = [random.SystemRandom().randrange(2**31)]
+        broadcast_object_list(drawn)  # All processes use that of the first one.
+        seed = int(str(drawn[0]))
+    seed_all(seed + get_rank() if diff_rank_seed else seed)
     if deterministic:
         torch.backends.cudnn.deterministic = True
         torch.backends.cudnn.benchmark = False

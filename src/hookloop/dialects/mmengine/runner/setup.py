@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 from hookloop import hooks as native
 from hookloop.core.hook import Hook
 from hookloop.dialects.mmengine.config import Config
+from hookloop.dialects.mmengine.dist import broadcast_object_list, master_only
 from hookloop.dialects.mmengine.evaluator import Evaluator
 from hookloop.dialects.mmengine.facade import RunnerFacade
 from hookloop.dialects.mmengine.logging import MessageHub, MMLogger
@@ -33,6 +34,7 @@ from hookloop.dialects.mmengine.runner.parts import (
     build_all_schedulers,
     build_dataloader,
     build_wrapper,
+    scale_lr,
 )
 from hookloop.dialects.mmengine.runner.start import AddForeignKeys, LoadForeign, PrepareRun
 from hookloop.dialects.mmengine.runner.update import EvaluatorMetric, ModelUpdate
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from hookloop.core.progress import Progress
     from hookloop.core.run import Run
     from hookloop.dialects.mmengine.runner.runner import Runner
+    from hookloop.parallel.ranks import Ranks
 
 Phase = Literal["train", "val", "test"]
 FACADE = f"{RunnerFacade.__module__}.{RunnerFacade.__qualname__}"
@@ -74,6 +77,7 @@ class RunnerSetup(RunnerFacade):
     _load_from: str | None
     _model: nn.Module
     _native: list[Hook]
+    _ranks: Ranks | None
     _progress: Progress | None = None
 
     # --- at construction
@@ -81,7 +85,9 @@ class RunnerSetup(RunnerFacade):
     def _begin_files(self, work_dir: Path, experiment_name: str | None) -> None:
         work_dir.mkdir(parents=True, exist_ok=True)
         self._work_dir = work_dir.absolute()
-        stamp = time.strftime("%Y%m%d_%H%M%S")
+        shared: list[object] = [time.strftime("%Y%m%d_%H%M%S")]
+        broadcast_object_list(shared)  # The clock of the first process counts.
+        stamp = str(shared[0])
         filename = self.cfg.filename  # type: ignore[attr-defined]
         name = experiment_name or (Path(filename).stem if filename else None)
         # Through __dict__, because the facade defines these names as cached properties.
@@ -138,6 +144,7 @@ class RunnerSetup(RunnerFacade):
                 chosen[name] = entry
         return [build_hook(entry) for entry in [*chosen.values(), *(customs or ())]]
 
+    @master_only
     def _dump_config(self) -> None:
         cfg = cast("Config", self.cfg)
         if len(cfg):
@@ -182,7 +189,7 @@ class RunnerSetup(RunnerFacade):
         wrapper = build_wrapper(cast("Described", self._arguments["optim_wrapper"]), self._model)
         self.__dict__["optim_wrapper"] = wrapper
         optimizers = _optimizers(wrapper)
-        self._scale_lr(optimizers)
+        scale_lr(cast("Described | None", self._arguments["auto_scale_lr"]), loader, optimizers)
         length = len(loader) if hasattr(loader, "__len__") else None  # type: ignore[arg-type]
         schedules = as_schedules(
             build_all_schedulers(self._arguments["param_scheduler"], wrapper, settings, length)
@@ -200,11 +207,12 @@ class RunnerSetup(RunnerFacade):
         limits = {"max_epochs": settings.limit} if settings.by_epoch else {
             "max_iters": settings.limit, "epoch_iters": settings.limit,
         }  # fmt: skip
+        update = ModelUpdate(runner, list(optimizers.values()))
         trainer = Trainer(
             self._model,
             train_data=loader,
             val_data=self._loader("val") if validates else None,
-            step=ModelUpdate(runner, list(optimizers.values())),
+            step=update,
             optimizer=optimizers,
             schedule=schedules if has_stepper else None,
             metrics=self._metrics("val") if validates else None,
@@ -217,6 +225,7 @@ class RunnerSetup(RunnerFacade):
             **limits,  # type: ignore[arg-type]
         )
         prepare.validation = trainer._loop.validation  # Its interval may change in the run.
+        prepare.update, trainer._loop.is_shared = update, True  # It is shared in its own way.
         if trainer.run.train_data is not None:
             # Samplers shuffle each pass, although there is only one epoch.
             trainer.run.train_data.sets_epoch_per_pass = not settings.by_epoch
@@ -268,6 +277,8 @@ class RunnerSetup(RunnerFacade):
         """Make this runner the facade of the trainer's run."""
         # MMEngine trains again in a work_dir that holds a run, which our Trainer would reject.
         trainer._session.start.adopt()
+        if self._ranks is not None:  # One connection for all tasks.
+            trainer.run.ranks = self._ranks
         self.run = trainer.run
         self.run.facades[FACADE] = self
         if self._progress is not None:
@@ -297,7 +308,9 @@ class RunnerSetup(RunnerFacade):
         if self._resume and path is None:
             stores = [store for hook in self._native for store in hook.stores(self._work_dir)]
             # Also in the other directories that hooks save to.
-            path = find_latest_checkpoint(self._work_dir, stores)
+            found: list[object] = [find_latest_checkpoint(self._work_dir, stores)]
+            broadcast_object_list(found)  # The first process decides.
+            path = cast("str | None", found[0])
             if path is None:
                 self._logger.warning("There is no checkpoint in %s to resume.", self._work_dir)
         if path is None:
@@ -305,18 +318,6 @@ class RunnerSetup(RunnerFacade):
         if self._resume and "progress" in read_checkpoint(path):
             return [], path
         return [LoadForeign(cast("Runner", self), path, resume=self._resume)], None
-
-    def _scale_lr(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> None:
-        cfg = cast("Described | None", self._arguments["auto_scale_lr"])
-        if not cfg or not cfg.get("enable"):
-            return
-        loader = self._loader("train")
-        # MMEngine multiplies by the number of processes, which is 1 here.
-        batch_size = cast("int", getattr(loader, "batch_size", 1))
-        ratio = batch_size / cast("float", cfg["base_batch_size"])
-        for optimizer in optimizers.values():
-            for group in optimizer.param_groups:
-                group["lr"] *= ratio
 
 
 def build_hook(entry: object) -> object:

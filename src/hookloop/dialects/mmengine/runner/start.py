@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hookloop.core.evaluation import Validation
     from hookloop.core.run import Run
     from hookloop.dialects.mmengine.runner.runner import Runner
+    from hookloop.dialects.mmengine.runner.update import ModelUpdate
 
 _log = logging.getLogger("hookloop")
 _POSITION = (
@@ -92,12 +93,14 @@ class PrepareRun(Hook):
 
     Attributes:
         validation: The validation of the loop; its interval changes at the milestones.
+        update: The update, which several processes make together.
     """
 
     name = "mmengine_loop"
     priority = Priority.HIGHEST
 
     validation: Validation
+    update: ModelUpdate
     takes_part_in_training = True
 
     def __init__(self, runner: Runner, intervals: list[tuple[int, int]]) -> None:
@@ -106,6 +109,8 @@ class PrepareRun(Hook):
         self._intervals = [interval for _, interval in intervals]
 
     def before_train(self, run: Run) -> None:
+        if not run.world.is_alone:
+            self.update.share(run, finds_unused=self._runner.finds_unused)
         # The wrapper has to know the total number, to make a step of the rest.
         done, limit = run.progress.iter, self._runner.max_iters
         self._runner.optim_wrapper.initialize_count_status(run.model, done, limit)  # type: ignore[attr-defined]

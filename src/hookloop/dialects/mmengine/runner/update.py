@@ -10,6 +10,8 @@ from torch import Tensor
 
 from hookloop.core.update import Update
 from hookloop.data.microbatches import is_scalar
+from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict
+from hookloop.dialects.mmengine.runner.sharing import SharedGradients, SharedNumbers, place_of
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -33,6 +35,20 @@ class ModelUpdate(Update):
         super().__init__("", self._step, self._loss, optimizers)
         self.returns_loss = True
         self._runner = runner
+        self._numbers: SharedNumbers | None = None
+
+    def share(self, run: Run, *, finds_unused: bool) -> None:
+        """Average gradients and numbers over all processes from now on."""
+        wrapper = cast("OptimWrapper", self._runner.optim_wrapper)
+        single = list(wrapper.values()) if isinstance(wrapper, OptimWrapperDict) else [wrapper]
+        is_frozen = not all(parameter.requires_grad for parameter in self.parameters())
+        thaws = any(hook.changes_what_trains for hook in run.hooks)
+        unused = finds_unused or len(single) > 1 or is_frozen or thaws
+        for one in single:
+            if isinstance(one.sharing, SharedGradients):  # Of an earlier training.
+                one.sharing.close()
+            one.sharing = SharedGradients(run, one.optimizer, finds_unused=unused)
+        self._numbers = SharedNumbers()
 
     @property
     def keeps_gradients(self) -> bool:
@@ -41,7 +57,12 @@ class ModelUpdate(Update):
 
     def _step(self, run: Run) -> object:
         if run.phase == "train":
-            return run.model.train_step(run.batch, optim_wrapper=self._runner.optim_wrapper)  # type: ignore[operator]
+            wrapper = self._runner.optim_wrapper
+            if self._numbers is None:
+                return run.model.train_step(run.batch, optim_wrapper=wrapper)  # type: ignore[operator]
+            run.place = place_of(run)
+            output = run.model.train_step(run.batch, optim_wrapper=wrapper)  # type: ignore[operator]
+            return self._numbers.of_all(run, output) if isinstance(output, Mapping) else output
         step = run.model.val_step if run.phase == "val" else run.model.test_step
         return step(run.batch)  # type: ignore[operator]
 
@@ -77,6 +98,9 @@ class EvaluatorMetric:
         size: The number of samples.
     """
 
+    # As torchmetrics does: on several processes, its evaluator gathers the results itself.
+    dist_sync_on_step = False
+
     def __init__(self, runner: Runner, evaluator: Evaluator, size: int) -> None:
         self._runner = runner
         self._evaluator = evaluator
@@ -84,8 +108,11 @@ class EvaluatorMetric:
 
     def update(self, output: object, targets: object, /) -> None:
         """Pass one batch to the evaluator."""
+        run = self._runner.run
         samples = output if isinstance(output, list | tuple) else [output]
-        self._evaluator.process(data_samples=samples, data_batch=self._runner.run.batch)
+        self._evaluator.process(data_samples=samples, data_batch=run.batch)
+        if run.place is not None:
+            self._evaluator.note_batch(run.place.batch)
 
     def compute(self) -> object:
         """Return the metrics that are numbers; MMEngine's hooks get all of them."""

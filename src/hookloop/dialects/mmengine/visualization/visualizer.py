@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self, cast
 
+from hookloop.dialects.mmengine.dist import is_main_process
 from hookloop.dialects.mmengine.logging.named import Named
 from hookloop.dialects.mmengine.visualization.backends import BaseVisBackend
 from hookloop.writers.records import Image, Scalars
@@ -76,27 +77,31 @@ class Visualizer(Named):
         """Return the backend of a class name."""
         return self._vis_backends[name]
 
+    def _writing(self) -> Iterable[BaseVisBackend]:
+        """Return the backends that write; of several processes only the first one does."""
+        return self._vis_backends.values() if is_main_process() else ()
+
     def add_config(self, config: object, **kwargs: object) -> None:
-        for backend in self._vis_backends.values():
+        for backend in self._writing():
             backend.add_config(config, **kwargs)
 
     def add_graph(self, model: object, data_batch: object, **kwargs: object) -> None:
-        for backend in self._vis_backends.values():
+        for backend in self._writing():
             backend.add_graph(model, data_batch, **kwargs)
 
     def add_image(self, name: str, image: object, step: int = 0) -> None:
-        for backend in self._vis_backends.values():
+        for backend in self._writing():
             backend.add_image(name, image, step)
 
     def add_scalar(self, name: str, value: object, step: int = 0, **kwargs: object) -> None:
-        for backend in self._vis_backends.values():
+        for backend in self._writing():
             backend.add_scalar(name, value, step, **kwargs)
 
     def add_scalars(
         self, scalar_dict: Mapping[str, object], step: int = 0, file_path: str | None = None,
         **kwargs: object,
     ) -> None:  # fmt: skip
-        for backend in self._vis_backends.values():
+        for backend in self._writing():
             backend.add_scalars(scalar_dict, step, file_path, **kwargs)
 
     def add_datasample(self, name: str, image: object, *args: object, **kwargs: object) -> None:

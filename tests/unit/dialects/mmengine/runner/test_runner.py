@@ -16,6 +16,7 @@ from hookloop.dialects.mmengine.model import BaseModel, BaseTTAModel
 from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict
 from hookloop.dialects.mmengine.registry import DATASETS, METRICS, MODELS
 from hookloop.dialects.mmengine.runner import Runner
+from hookloop.errors import HookloopError
 
 BASE = """
 default_hooks = dict(logger=None, checkpoint=dict(type='CheckpointHook', interval=1))
@@ -282,7 +283,9 @@ def test_arguments_that_are_given_in_part_are_rejected():
         ({"default_hooks": {"loger": None}}, AssertionError, "no 'loger' to remove"),
         ({"train_cfg": {"type": "MyLoop", "max_epochs": 1}}, ValueError, "is not offered"),
         ({"train_cfg": {"by_epoch": True, "max_iters": 3}}, ValueError, "needs max_epochs"),
-        ({"launcher": "slurm"}, ValueError, "one process"),
+        ({"launcher": "slrum"}, ValueError, "Did you mean 'slurm'"),
+        ({"launcher": "slurm"}, HookloopError, "SLURM_PROCID, which is not set"),
+        ({"launcher": "pytorch"}, HookloopError, "torchrun"),
     ],
 )
 def test_problems_are_reported_at_construction(options, error, message):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import torch.distributed
+from torch import Tensor
+from torch.distributed import ReduceOp
 
 from hookloop.parallel.world import World
 
 
 def get_rank() -> int:
     """Return the rank of this process."""
-    # From the environment: hook files call these functions without a task.
+    # From the environment: hook files call these functions without a task, also before the
+    # processes are connected.
     return World.from_environment().rank
 
 
@@ -18,9 +21,14 @@ def get_world_size() -> int:
     return World.from_environment().size
 
 
+def get_primary_rank() -> int:
+    """Return the rank of the process that writes."""
+    return 0
+
+
 def is_primary() -> bool:
     """Return whether this is the process that writes."""
-    return get_rank() == 0
+    return get_rank() == get_primary_rank()
 
 
 is_master = is_primary  # The older name.
@@ -33,13 +41,71 @@ def is_distributed_training_run() -> bool:
 
 def barrier() -> None:
     """Wait for all processes."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
+    if _is_connected():
         torch.distributed.barrier()
 
 
-def all_reduce_max(tensor: torch.Tensor) -> torch.Tensor:
+# --- tensors of all processes; in a single process each function returns what it got -------------
+
+
+def all_reduce_mean(tensor: Tensor) -> Tensor:
+    """Return the mean of a tensor over all processes."""
+    # Not every backend (gloo) can compute a mean.
+    return all_reduce_sum(tensor) / get_world_size() if _is_connected() else tensor
+
+
+def all_reduce_sum(tensor: Tensor) -> Tensor:
+    """Replace the tensor by its sum over all processes, and return it."""
+    return all_reduce_op(tensor, ReduceOp.SUM)
+
+
+def all_reduce_min(tensor: Tensor) -> Tensor:
+    """Replace the tensor by its minimum over all processes, and return it."""
+    return all_reduce_op(tensor, ReduceOp.MIN)
+
+
+def all_reduce_max(tensor: Tensor) -> Tensor:
     """Replace the tensor by its maximum over all processes, and return it."""
-    # In a single process there is no group to talk to, and the tensor is the maximum already.
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        torch.distributed.all_reduce(tensor, torch.distributed.ReduceOp.MAX)
+    return all_reduce_op(tensor, ReduceOp.MAX)
+
+
+def all_reduce_op(tensor: Tensor, op: ReduceOp.RedOpType) -> Tensor:
+    """Replace the tensor by its reduction over all processes, and return it."""
+    if _is_connected():
+        torch.distributed.all_reduce(tensor, op)
     return tensor
+
+
+def gather_tensors_from_all(tensor: Tensor) -> list[Tensor]:
+    """Return the tensors of all processes, which have the same shape; a number has one element."""
+    own = tensor.detach().reshape(-1) if tensor.ndim == 0 else tensor.detach().contiguous()
+    if not _is_connected():
+        return [own]
+    gathered = [torch.empty_like(own) for _ in range(get_world_size())]
+    torch.distributed.all_gather(gathered, own)
+    return gathered
+
+
+def gather_from_all(tensor: Tensor) -> Tensor:
+    """Return the tensors of all processes, joined along the first dimension."""
+    return torch.cat(gather_tensors_from_all(tensor), 0)
+
+
+def broadcast(tensor: Tensor, src: int = 0) -> Tensor:
+    """Replace the tensor by that of one process, and return it."""
+    if _is_connected():
+        torch.distributed.broadcast(tensor, src)
+    return tensor
+
+
+def broadcast_object(obj: object, src: int = 0) -> object:
+    """Return the object of one process in all of them."""
+    sent = [obj]
+    if _is_connected():
+        torch.distributed.broadcast_object_list(sent, src)
+    return sent[0]
+
+
+def _is_connected() -> bool:
+    # In a single process there is no group to talk to.
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
