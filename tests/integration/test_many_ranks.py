@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader
 
 from hookloop import Hook
 from hookloop.core.points import POINTS
+from hookloop.hooks import AverageWeights, ClipGradients, SavePredictions, StopOnNaN
 
 pytestmark = pytest.mark.slow
 
@@ -97,9 +98,29 @@ def test_a_killed_run_continues_to_the_same_bits(tmp_path, whole_run, kill):
         assert after["metrics"] == before["metrics"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
-@pytest.mark.parametrize("rank", [0, 2])
-def test_a_signal_to_one_rank_ends_all_in_order(tmp_path, number, rank):
+@pytest.mark.parametrize("strategy", ["replicated", "sharded"])
+def test_hooks_that_keep_weights_or_data_continue_exactly(tmp_path, strategy):
+    def work(name, *more):
+        hooks = [
+            AverageWeights(),
+            ClipGradients(max_norm=0.5),
+            StopOnNaN(gradients=True, every=1),
+            SavePredictions(),
+            *more,
+        ]
+        return train(tmp_path / name, hooks=hooks, parallel=strategy)
+
+    whole = on_ranks(work, 3, "whole")
+    each_rank(work, 3, "run", KillAt("after_train_iter", 17, [1]))
+    continued = on_ranks(work, 3, "run")
+    for one, other in zip(whole, continued, strict=True):
+        assert is_equal(one, other) and one["metrics"] == other["metrics"]
+
+
+@pytest.mark.parametrize(
+    ("rank", "number"), [(0, signal.SIGINT), (2, signal.SIGTERM), (2, signal.SIGUSR1)]
+)
+def test_a_signal_to_one_rank_ends_all_in_order(tmp_path, rank, number):
     directory = tmp_path / "run"
     signalled = [KillAt("after_train_iter", 9, [rank], number)]
     ends = each_rank(lambda: train(directory, hooks=signalled, save_every="10 epochs"), 3)

@@ -120,6 +120,16 @@ class Shards:
                 self.put_back(state, key, tensor)
         return state
 
+    def read_rest(self) -> dict[str, object]:
+        """Return all but the model and the optimizers, with whole tensors."""
+        for key, path in self.paths.items():
+            if path[0] not in (MODEL, OPTIMIZERS):
+                tensor = self.empty(key)
+                self.read({key: tensor})
+                self.put_back(self.state, key, tensor)
+        left = (MODEL, OPTIMIZERS)
+        return {part: value for part, value in self.state.items() if part not in left}
+
     def put_back(self, state: dict[str, object], key: str, tensor: Tensor) -> None:
         """Put a tensor into its place in a state."""
         try:
@@ -171,14 +181,9 @@ def load_into(
     with _Agreement(group) as agreement:
         _load_model(model, shards)
         _load_optimizers(model, optimizers, shards)
-        for key, path in shards.paths.items():
-            if path[0] not in (MODEL, OPTIMIZERS):
-                tensor = shards.empty(key)
-                shards.read({key: tensor})
-                shards.put_back(shards.state, key, tensor)
+        rest = shards.read_rest()
     agreement.check()
-    left = (MODEL, OPTIMIZERS)
-    return {part: value for part, value in shards.state.items() if part not in left}
+    return rest
 
 
 def _load_model(model: Module, shards: Shards) -> None:

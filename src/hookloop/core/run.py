@@ -6,10 +6,10 @@ and handles the requests, between two iterations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 from hookloop import peers
 from hookloop.arguments import missing_attribute
@@ -154,6 +154,7 @@ class Run:
         outbox: Where records wait for the writers; write it through `emit`.
         facades: How foreign hooks see this run, by the name of their dialect.
         side_randomness: Where hooks that only observe get their random numbers.
+        gather_model: Calls a function with the whole model, where it is sharded; see `with_model`.
     """
 
     model: torch.nn.Module
@@ -183,6 +184,7 @@ class Run:
     outbox: Outbox = field(default_factory=Outbox)
     facades: dict[str, object] = field(default_factory=dict)
     side_randomness: SideRandomness = field(default_factory=SideRandomness)
+    gather_model: Callable[[Callable[[], Any]], Any] | None = None
 
     if not TYPE_CHECKING:  # Type checkers must still report an unknown attribute.
 
@@ -245,6 +247,13 @@ class Run:
 
     def _requests(self, everywhere: bool) -> Requests:
         return self.requests if everywhere or self.world.is_alone else self.wishes
+
+    def with_model(self, compute: Callable[[], Value]) -> Value:
+        """Call a function that uses the model outside of an update, and return its result.
+
+        A sharded model can be used in no other way: all ranks have to call this together.
+        """
+        return compute() if self.gather_model is None else cast("Value", self.gather_model(compute))
 
     def gather(self, value: Value) -> list[Value]:
         """Return the values of all ranks, in their order, on every rank; all have to call it."""

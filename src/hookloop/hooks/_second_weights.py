@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from hookloop.checkpoint.dtensors import is_sharded, local_part, spread
 from hookloop.errors import CheckpointError
 from hookloop.hooks._many_tensors import copy_all, lerp_all
 
@@ -51,11 +52,14 @@ class SecondWeights:
             live.detach().to(device, torch.promote_types(live.dtype, torch.float32), copy=True)
             for live in self.live
         ]
+        # Of a sharded model, the parts of this rank are averaged, each with its own.
+        self._is_sharded = any(map(is_sharded, self.live))
+        self._parts = list(map(local_part, self.numbers))
         self._has_same_types = all(
             own.dtype == live.dtype and own.device == live.device
             for own, live in zip(self.numbers, self.live, strict=True)
         )
-        self._views = [tensor.detach() for tensor in self.live]
+        self._views = [local_part(tensor.detach()) for tensor in self.live]
         self._first: list[Tensor] | None = None
         parameters = {id(parameter) for parameter in model.parameters()}
         self.buffers = [i for i, one in enumerate(self.live) if id(one) not in parameters]
@@ -66,18 +70,18 @@ class SecondWeights:
         if self._has_same_types:
             # Views without gradients save a check per tensor. They are made again if the model
             # was moved to other memory.
-            if self._views[0].data_ptr() != self.live[0].data_ptr():
+            if not self._is_sharded and self._views[0].data_ptr() != self.live[0].data_ptr():
                 self._views = [tensor.detach() for tensor in self.live]
             live = self._views
         else:
-            pairs = zip(self.numbers, self.live, strict=True)
+            pairs = zip(self._parts, map(local_part, self.live), strict=True)
             live = [tensor.detach().to(own.device, own.dtype) for own, tensor in pairs]
         # The lists are kept between updates: torch.optim.swa_utils.AveragedModel gathers and groups
         # its lists at each update, which takes four to six times as long as the update itself.
         if share == 1:
-            copy_all(self.numbers, live)
+            copy_all(self._parts, live)
         else:
-            lerp_all(self.numbers, live, share)
+            lerp_all(self._parts, live, share)
 
     @property
     def is_in(self) -> bool:
@@ -91,14 +95,17 @@ class SecondWeights:
             # wrapped models refer to the tensors.
             self._first = [tensor.detach().clone() for tensor in self.live]
             with torch.no_grad():
-                copy_all(self.live, self.numbers)
+                copy_all(self._live_parts(), self._parts)
 
     def swap_out(self) -> None:
         """Give the model its own numbers back, bit for bit; do nothing if it has them."""
         if self._first is not None:
             with torch.no_grad():
-                copy_all(self.live, self._first)
+                copy_all(self._live_parts(), list(map(local_part, self._first)))
             self._first = None
+
+    def _live_parts(self) -> list[Tensor]:
+        return [local_part(tensor.detach()) for tensor in self.live]
 
     def first(self) -> dict[str, Tensor]:
         """Return the model's own numbers by name, also while the second set is swapped in."""
@@ -138,7 +145,8 @@ class SecondWeights:
                 f"The averaged weights of the checkpoint do not fit the model: {differing}."
             )
         for name, index in self.names.items():
-            self.numbers[index].copy_(state[name])
+            own = self.numbers[index]
+            local_part(own).copy_(local_part(spread(state[name], own)))
 
     def _fits(self, name: str, tensor: Tensor) -> bool:
         return tensor.shape == self.numbers[self.names[name]].shape

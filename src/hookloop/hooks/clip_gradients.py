@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
+from hookloop.checkpoint.dtensors import local_part
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError
 
@@ -61,6 +62,8 @@ class ClipGradients(Hook):
                 clip_grad_value_(parameters, self.max_value)
             elif self.max_norm is not None:
                 norm = clip_grad_norm_(parameters, self.max_norm, self.norm_type)
+                # Of a sharded model each rank has the whole norm.
+                norm = local_part(norm)
                 run.metrics.series(name).add(norm)  # As a tensor: no wait for the device.
 
     def _sets(self, run: Run) -> list[tuple[str, list[Tensor]]]:

@@ -73,7 +73,7 @@ class CountComplexity(Hook):
         with torch.no_grad(), torch.random.fork_rng(devices):
             run.model.eval()
             try:
-                run.model(sample)
+                run.with_model(lambda: run.model(sample))
             finally:
                 counter.close()
                 run.model.train(was_training)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from torch import Tensor
 
+from hookloop.checkpoint.dtensors import local_part
 from hookloop.core.hook import Hook
 from hookloop.data.portable import named_tensors, write_portable
 from hookloop.errors import HookError
@@ -123,7 +124,9 @@ class StopOnNaN(Hook):
 
     def before_update(self, run: Run) -> None:
         if self.gradients and "train" in self.phases:
-            found = {n: p.grad for n, p in run.model.named_parameters() if p.grad is not None}
+            # Of a sharded model each rank looks at its parts, some of which may be empty.
+            parts = {n: p.grad for n, p in run.model.named_parameters() if p.grad is not None}
+            found = {n: part for n, g in parts.items() if (part := local_part(g)).numel()}
             # The largest number of each: NaN and infinity pass through, and nothing can overflow.
             norms = norms_of(list(found.values()), inf)
             for name, norm in zip(found, norms, strict=True):

@@ -6,11 +6,14 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
 
+from hookloop.checkpoint.shard_reading import Shards as OpenShards
+from hookloop.checkpoint.storage import is_checkpoint_directory
 from hookloop.core.shared_update import SharedUpdate, Team
 from hookloop.core.update import Update
 from hookloop.data.randomness import Randomness, seed_rank
@@ -92,7 +95,7 @@ def shard_model(loop: Loop, settings: Parallel) -> None:
     if run.world.is_alone or not settings.is_sharded or loop.shards is not None:
         return
     shards = Shards(run.model, run.optimizers, run.ranks, settings, run.device)
-    loop.shards = shards
+    loop.shards, run.gather_model = shards, shards.forward
     for update in loop.updates:
         update.compute = _computing_with(shards, update.compute)
 
@@ -160,7 +163,12 @@ def find_checkpoint(
     whole = loop.shards is None
     found = start.take_checkpoint(stores, whole=whole) if run.world.is_main else None
     label = run.ranks.share(found[0] if found is not None else None)
-    return found if run.world.is_main else start.take_named(label, whole=whole)
+    if not run.world.is_main:
+        found = start.take_named(label, whole=whole)
+    if found is not None and not whole and is_checkpoint_directory(Path(found[0])):
+        # What hooks and the metrics have saved is not sharded.
+        found = found[0], {**found[1], **OpenShards.open(found[0]).read_rest()}
+    return found
 
 
 def _digest(fact: object) -> str:

@@ -101,8 +101,7 @@ def restore(
     _check_kinds(run, checkpoint, label)
     _warn_of_changes(run, checkpoint)
     if is_read:  # Each rank reads its own parts.
-        rest = load_into(run.model, run.optimizers, label, run.ranks.group)
-        checkpoint = {**checkpoint, **rest}
+        load_into(run.model, run.optimizers, label, run.ranks.group)
     else:
         with restoring("model", label):
             restore_model(run.model, _part(checkpoint, "model", label), label)
