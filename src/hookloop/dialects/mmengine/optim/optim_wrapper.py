@@ -22,6 +22,9 @@ class Sharing(Protocol):
     def join(self, loss: Tensor) -> Tensor:
         """Return what to call backward on instead of this process's loss."""
 
+    def complete(self) -> None:
+        """Average gradients that were computed without `join`, before a step."""
+
 
 class OptimWrapper:
     """An optimizer that is updated with a loss.
@@ -92,6 +95,8 @@ class OptimWrapper:
 
     def step(self, **kwargs: object) -> None:
         """Clip the gradients and make a step."""
+        if self.sharing is not None:
+            self.sharing.complete()
         if self.clip_grad_kwargs:
             self._clip_grad()
         self.optimizer.step(**kwargs)  # type: ignore[call-overload]
@@ -251,6 +256,8 @@ class AmpOptimWrapper(OptimWrapper):
         self._inner_count += 1
 
     def step(self, **kwargs: object) -> None:
+        if self.sharing is not None:
+            self.sharing.complete()
         if self.clip_grad_kwargs:
             # Clipping must see the true gradients.
             self.loss_scaler.unscale_(self.optimizer)

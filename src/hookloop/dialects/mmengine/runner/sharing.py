@@ -39,8 +39,10 @@ class SharedGradients:
         self._run = run
         self._parameters = [one for group in optimizer.param_groups for one in group["params"]]
         self._is_joined = False
-        # Gradients may wait for a step of several losses, and building a replica drops them.
+        # Gradients may wait for a step of several losses. Building a replica would add to them.
         waiting = [parameter.grad for parameter in self._parameters]
+        for parameter in self._parameters:
+            parameter.grad = None
         self._replica = Replica(run.model, self._parameters, finds_unused=finds_unused)
         for parameter, gradient in zip(self._parameters, waiting, strict=True):
             parameter.grad = gradient
@@ -62,16 +64,20 @@ class SharedGradients:
         factor = factor_of(self._run)
         return joined if factor == 1.0 else joined * factor
 
+    def complete(self) -> None:
+        """Average gradients that a model has computed without its wrapper, before a step."""
+        if not self._is_joined:
+            self._average()
+            self._is_joined = True
+
     def close(self) -> None:
         """Leave the optimizer alone."""
         self._handle.remove()
 
     def _before_step(self, *_: object) -> None:
-        if self._is_joined:
-            self._is_joined = False
-            self._check_complete()
-        else:
-            self._average()
+        self.complete()  # A wrapper of a project's own may not have called it.
+        self._is_joined = False
+        self._check_complete()
 
     def _check_complete(self) -> None:
         try:
@@ -84,7 +90,6 @@ class SharedGradients:
             ) from error
 
     def _average(self) -> None:
-        """Average gradients that a model has computed without its wrapper."""
         parameters = self._parameters
         has = torch.tensor([float(one.grad is not None) for one in parameters])
         all_reduce(has, "max")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.ranks import on_ranks
+from tests.ranks import each_rank, on_ranks
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
@@ -137,6 +137,41 @@ def test_checkpoints_are_written_once_and_continue_on_any_number_of_processes(tm
     on_ranks(train, 2, "shrunk", 2)
     weights, iterations, _ = train("shrunk", 4, resume=True)
     assert_close(weights, alone)
+
+
+def test_gradients_that_wait_for_a_step_are_kept(tmp_path):
+    def train(name, epochs, **options):
+        # Steps of three losses in epochs of four: the first epoch ends between two steps.
+        wrapper = {"optimizer": {"type": "SGD", "lr": 0.05}, "accumulative_counts": 3}
+        cfg = {"train_cfg": {"by_epoch": True, "max_epochs": epochs}, "optim_wrapper": wrapper}
+        return state_of(make(tmp_path / name, **cfg, **options).train())
+
+    def stop_after_one(name):
+        class Stop(Hook):
+            def after_train_epoch(self, runner):
+                runner.train_loop.stop_training = True
+
+        return train(name, 4, custom_hooks=[Stop()])
+
+    alone = train("one", 4)
+    on_ranks(stop_after_one, 2, "two")
+    for weights in on_ranks(lambda: train("two", 4, resume=True), 3):
+        assert_close(weights, alone)
+
+
+class Broken(Error):
+    def compute_metrics(self, results):
+        raise ZeroDivisionError("no results of this kind")
+
+
+def test_a_metric_that_fails_on_the_first_process_ends_all(tmp_path):
+    def train(name):
+        make(tmp_path / name, val_evaluator=Broken()).train()
+
+    first, *others = each_rank(train, 3, "broken", timeout=60)
+    assert "ZeroDivisionError: no results of this kind" in first.error
+    for other in others:
+        assert other.code and "PeerFailed" in other.error
 
 
 def test_weights_of_another_run_are_loaded(tmp_path):

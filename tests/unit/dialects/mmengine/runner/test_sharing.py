@@ -204,7 +204,9 @@ def test_a_model_with_two_optimizers_makes_its_own_steps(tmp_path):
         model = Adversaries()
         wrappers = OptimWrapperDict(
             first=OptimWrapper(torch.optim.SGD(model.layers.parameters(), lr=0.1)),
-            second=OptimWrapper(torch.optim.Adam(model.other.parameters(), lr=0.01)),
+            second=OptimWrapper(
+                torch.optim.Adam(model.other.parameters(), lr=0.01), clip_grad={"max_norm": 0.2}
+            ),
         )
         return train(directory, batch_size, lambda: model, {"optim_wrapper": wrappers})
 
