@@ -24,7 +24,7 @@ def train(job: Job) -> None:
     iteration = _load(job, optimizer) if job.resumes else 0
     losses: list[Tensor] = []
     log = (job.folder / "log.jsonl").open("w") if job.rank == 0 else None
-    model.train()
+    job.model.train()
     for epoch in range(iteration // job.iterations, job.epochs):
         sampler.set_epoch(epoch)
         skip = iteration - epoch * job.iterations

@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -27,21 +28,19 @@ VALIDATED = 103
 class Network(nn.Module):
     """An MLP, and a function to call when a forward pass of a training begins."""
 
-    def __init__(
-        self, widths: tuple[int, ...], notify: Callable[[], object], dropout: float
-    ) -> None:
+    def __init__(self, widths: tuple[int, ...], dropout: float) -> None:
         super().__init__()
         torch.manual_seed(0)
         layers: list[nn.Module] = []
-        for inputs, outputs in zip(widths, widths[1:], strict=False):
+        for inputs, outputs in pairwise(widths):
             layers += [nn.Linear(inputs, outputs), nn.ReLU(), nn.Dropout(dropout)]
         self.layers = nn.Sequential(*layers[:-2])
-        self._notify = notify
+        self.notify: Callable[[], object] = lambda: None
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Compute the output."""
         if self.training:
-            self._notify()
+            self.notify()
         output: Tensor = self.layers(inputs)
         return output
 
@@ -61,7 +60,8 @@ class Job:
         shuffles: Whether each epoch has another order.
         save_at: The iteration after which a checkpoint is saved; 0 for none.
         resumes: Whether to continue from that checkpoint.
-        notify: Called when a forward pass of the training begins.
+        model: The model; its `notify` is called when a forward pass of the training begins.
+        data: The samples of an epoch.
     """
 
     rank: int
@@ -74,12 +74,11 @@ class Job:
     shuffles: bool = False
     save_at: int = 0
     resumes: bool = False
-    notify: Callable[[], object] = lambda: None
     model: Network = field(init=False)
     data: TensorDataset = field(init=False)
 
     def __post_init__(self) -> None:
-        self.model = Network(self.widths, self.notify, self.dropout)
+        self.model = Network(self.widths, self.dropout)
         self.data = samples(self.iterations * BATCH, self.widths[0])
 
     @property

@@ -120,11 +120,10 @@ class Replica:
     def _weighted(self, numbers: Sequence[Tensor], factor: Tensor | float) -> Tensor:
         """Return the gradient of the carrier's own parameter."""
         count = len(self._parameter)
-        is_tensor = isinstance(factor, Tensor)
-        if not numbers or (not is_tensor and not factor):
+        if not numbers or (not isinstance(factor, Tensor) and not factor):
             return torch.zeros_like(self._parameter)
         weighted = torch.stack(tuple(numbers)).mul_(factor)
-        if is_tensor:  # What counts for nothing may be NaN, as a mean over nothing is.
+        if isinstance(factor, Tensor):  # A mean over nothing, which counts for nothing, is NaN.
             weighted = torch.where(factor == 0, 0.0, weighted)
         if len(numbers) == count:
             return weighted
@@ -210,7 +209,7 @@ class _Join(torch.autograd.Function):
         return loss.view_as(loss)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override] # noqa: ANN401
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:  # noqa: ANN401
         return grad, ctx.gradient, None
 
 
