@@ -23,7 +23,8 @@ ENGINE = [*CORE, *sorted((SOURCE / "trainer").glob("*.py"))]
 MAX_FUNCTION_LINES = 50
 MAX_CLASS_LINES = 250
 MAX_MODULE_LINES = 400
-MAX_CORE_LINES = 2200  # All told; a reader gets through it in an hour.
+# All told; a reader gets through it in an hour. The 400 lines for many ranks are in two files.
+MAX_CORE_LINES = 2700
 
 
 def tree_of(path):
@@ -211,7 +212,9 @@ def test_each_point_has_one_firing_site():
         and node.attr in names
         and "plan" in (getattr(node.value, "id", ""), getattr(node.value, "attr", ""))
     )
-    assert sites == Counter(names)
+    # On many ranks the update is another one, with the same points.
+    twice = {"after_backward", "before_update", "after_update"}
+    assert sites == Counter([*names, *twice])
 
 
 # --- documents ---------------------------------------------------------------------------------

@@ -14,6 +14,9 @@ from torch import Tensor, nn
 
 from bench.many.job import BATCH, LOG_EVERY, VALIDATED, Job, samples
 
+ALWAYS_SHUFFLES = True
+"""On several ranks its own sampler shuffles the training data, whatever the loader says."""
+
 
 class Module(lightning.LightningModule):
     """The model with its steps."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
@@ -18,8 +19,14 @@ if TYPE_CHECKING:
 
 @click.command("check", short_help="Report what training would reject.")
 @config_and_overrides
+@click.option(
+    "--ranks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Also report what a training on N ranks would reject; none is started.",
+)
 @reporting
-def command(config: Path, overrides: tuple[str, ...]) -> int:
+def command(config: Path, overrides: tuple[str, ...], ranks: int | None) -> int:
     """Build what CONFIG describes and report everything that training would reject.
 
     Nothing is trained, and no run directory is made.
@@ -27,12 +34,28 @@ def command(config: Path, overrides: tuple[str, ...]) -> int:
     from hookloop.config.load import load, show
 
     loaded = load(config, overrides)
-    with TemporaryDirectory() as scratch:
+    with TemporaryDirectory() as scratch, _as_rank(ranks):
         trainer = build_without_run(loaded, scratch)
         trainer.check()
+        if ranks is not None:
+            _check_devices(trainer, ranks)
     _check_directory(loaded)  # Apart, because the Trainer above has a temporary directory.
     print_text(f"{show(loaded.path)}: nothing to reject.  {_describe(trainer)}")
     return 0
+
+
+def _as_rank(ranks: int | None) -> AbstractContextManager[None]:
+    """Return a context in which a Trainer is the first of so many ranks on one node."""
+    from hookloop.parallel.world import World, assume
+
+    return nullcontext() if ranks is None else assume(World(0, ranks, 0, ranks))
+
+
+def _check_devices(trainer: Trainer, ranks: int) -> None:
+    """Reject more ranks than there are devices: the last one would find none."""
+    from hookloop.parallel.world import World, choose_device
+
+    choose_device(trainer.run.device.type, World(ranks - 1, ranks, ranks - 1, ranks))
 
 
 def build_without_run(config: Config, scratch: str) -> Trainer:
@@ -71,6 +94,8 @@ def _describe(trainer: Trainer) -> str:
         f"{type(run.model).__name__}: {sum(counts):,} parameters{frozen}",
         f"{len(run.hooks)} hooks",
     ]
+    if not run.world.is_alone:
+        parts.append(f"{run.world.size} ranks")
     if run.progress.total_iters is not None:
         parts.insert(1, f"{run.progress.total_iters:,} iterations")
     return ", ".join(parts)

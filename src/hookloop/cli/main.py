@@ -9,6 +9,7 @@ import click
 
 from hookloop.cli.streams import keep_streams, report_lost_output
 from hookloop.lazy import load_name
+from hookloop.parallel.launched import join_launcher
 from hookloop.version import VERSION
 
 VERBS = (
@@ -91,6 +92,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line and exit with its code: 2 for a user error, 1 for a failed run."""
     keep_streams()
+    join_launcher()
     try:
         # In standalone mode, click would end an interrupted command with 1.
         cli.main(standalone_mode=False, prog_name="hookloop")

@@ -16,6 +16,8 @@ from typing import ParamSpec
 import click
 
 from hookloop.errors import ConfigError, HookloopError
+from hookloop.parallel.failure import PeerFailed
+from hookloop.parallel.launched import report_end, report_failure
 from hookloop.runs.run_log import RunLog
 from hookloop.runs.shown import make_safe
 
@@ -23,6 +25,8 @@ P = ParamSpec("P")
 
 USER_ERROR = 2
 FAILED = 1
+SIGNALLED = 128
+"""The exit codes of interrupted runs are above it."""
 MOST = 1000
 """How many characters of a message are shown."""
 
@@ -35,15 +39,27 @@ def reporting(function: Callable[P, int]) -> Callable[..., None]:
     def run(show_all: bool, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
             with closing(RunLog()):  # The log of a training takes over what was reported before.
-                code = function(*args, **kwargs)
+                code = report_end(function(*args, **kwargs))
         # `main` shows these, as it does those of the group itself.
         except (click.ClickException, click.Abort):
             raise
         except HookloopError as error:
-            code = _report_user_error(error, show_all=show_all)
-        # Not BaseException: an interrupted run ends with a SystemExit that has its exit code.
+            code = USER_ERROR
+            if not report_failure(error, code):
+                _report_user_error(error, show_all=show_all)
         except Exception as error:  # noqa: BLE001 - reported, with a hint at --traceback
-            code = _report_failure(error, show_all=show_all)
+            code = FAILED
+            if not report_failure(error, code):
+                _report_failure(error, show_all=show_all)
+        # Another rank failed, and shows why. The launcher wants to know all the same.
+        except PeerFailed as failure:
+            code = FAILED
+            report_failure(failure, code)
+        # An interrupted run ends with a SystemExit that has its exit code.
+        except SystemExit as end:
+            if not isinstance(end.code, int) or end.code < SIGNALLED:
+                raise
+            code = report_end(end.code)
         sys.exit(code)
 
     return run
@@ -62,23 +78,22 @@ def print_error(message: str) -> None:
     click.echo(f"{label} {make_safe(message)}", err=True, color=color)
 
 
-def _report_user_error(error: HookloopError, *, show_all: bool) -> int:
+def _report_user_error(error: HookloopError, *, show_all: bool) -> None:
     if show_all:
         print_text("".join(traceback.format_exception(error)).rstrip(), err=True)
-        return USER_ERROR
+        return
     problems = error.problems if isinstance(error, ConfigError) else (error,)
     for problem in problems:
         print_error(str(problem))
     _show_notes(error)
     if _is_from_user_code(error.__cause__):
         print_text("  --traceback shows where it comes from", err=True)
-    return USER_ERROR
 
 
-def _report_failure(error: Exception, *, show_all: bool) -> int:
+def _report_failure(error: Exception, *, show_all: bool) -> None:
     if show_all:
         print_text("".join(traceback.format_exception(error)).rstrip(), err=True)
-        return FAILED
+        return
     print_error(f"{type(error).__name__}: {_shortened(str(error))}".removesuffix(": "))
     frame = frame_in_user_code(error)
     if frame is not None:
@@ -87,7 +102,6 @@ def _report_failure(error: Exception, *, show_all: bool) -> int:
             print_text(f"    {frame.line}", err=True)
     _show_notes(error)
     print_text("  --traceback shows all", err=True)
-    return FAILED
 
 
 def _show_notes(error: BaseException) -> None:

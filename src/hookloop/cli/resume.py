@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from hookloop.cli.arguments import aliases
+from hookloop.cli.launch import Launch, launch_options
 from hookloop.cli.report import reporting
-from hookloop.cli.train import strict_option, train
+from hookloop.cli.train import reject_problems, strict_option, train
 from hookloop.errors import CheckpointError
 
 
@@ -27,6 +28,7 @@ from hookloop.errors import CheckpointError
     metavar="PATH_OR_URL",
     help="Continue from this checkpoint; needed when RUN names one in a store of its own.",
 )
+@launch_options
 @strict_option
 @reporting
 def command(
@@ -35,6 +37,7 @@ def command(
     config: Path | None,
     checkpoint: str | None,
     strict: bool,
+    launch: Launch,
 ) -> int:
     """Continue RUN, the directory of a run, from its newest complete checkpoint.
 
@@ -53,7 +56,17 @@ def command(
             f"'{run}' is not a run to resume: give the directory of a run, with its config.yaml. "
             "A run that a script made is resumed by the script, with Trainer(resume=...)."
         )
+    launch.check()
     # With --config, nothing in RUN is run as code: the directory may be somebody else's.
     loaded = load(config or home, overrides)
     named = checkpoint or (None if home == run else str(run))
+    if launch.ranks is not None:
+        if named and launch.restarts:
+            raise click.UsageError(
+                "--restarts continues from the newest checkpoint, so that none can be named."
+            )
+        reject_problems(loaded)
+        own = {"--config": config, "--checkpoint": checkpoint}
+        chosen = [part for name, value in own.items() if value for part in (name, str(value))]
+        return launch.run(["resume", str(run), *overrides, *chosen, *["--strict"] * strict])
     return train(loaded, home, resume=named or True, strict=strict)

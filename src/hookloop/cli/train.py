@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from hookloop.cli.arguments import config_and_overrides, run_directory_of
+from hookloop.cli.launch import Launch, launch_options
 from hookloop.cli.report import print_error, print_text, reporting
 from hookloop.errors import CheckpointError, HookloopError
+from hookloop.parallel.launched import report_iteration, restarts_so_far
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config
@@ -30,10 +33,16 @@ strict_option = click.option(
 @config_and_overrides
 @click.option("--run-dir", type=click.Path(path_type=Path), help="Directory of the run.")
 @click.option("--resume", is_flag=True, help="Continue the run of this directory or config.")
+@launch_options
 @strict_option
 @reporting
 def command(
-    config: Path, overrides: tuple[str, ...], run_dir: Path | None, resume: bool, strict: bool
+    config: Path,
+    overrides: tuple[str, ...],
+    run_dir: Path | None,
+    resume: bool,
+    strict: bool,
+    launch: Launch,
 ) -> int:
     """Train what CONFIG describes: a YAML or Python file, or the directory of a run.
 
@@ -42,9 +51,15 @@ def command(
     """
     from hookloop.config.load import load
 
+    launch.check()
     loaded = load(config, overrides)
     if resume and run_dir is None:
         run_dir = run_directory_of(config) or _run_to_resume(loaded)
+    if launch.ranks is not None:
+        reject_problems(loaded)
+        verb = ["train", str(config), *overrides, *["--resume"] * resume, *["--strict"] * strict]
+        with directory_for_ranks(loaded, run_dir, launch) as home:
+            return launch.run([*verb, *(("--run-dir", str(home)) if home is not None else ())])
     # None and not False: without the option, the config decides.
     return train(loaded, run_dir, resume=True if resume else None, strict=strict)
 
@@ -64,21 +79,66 @@ def train(
     from hookloop.config.build import build
     from hookloop.core.run import Interrupted
 
+    if restarts_so_far():  # Also if the run was killed before it had anything to continue.
+        resume = "auto"
     trainer = build(config, run_dir=run_dir, resume=resume)
+    is_main = trainer.run.world.is_main
     try:
         outcome = trainer.train()
     except Interrupted as interruption:
-        _show_outcome(interruption.outcome)
-        print_text(f"hookloop resume {interruption.outcome.run_dir} continues it.")
+        if is_main:
+            _show_outcome(interruption.outcome)
+            print_text(f"hookloop resume {interruption.outcome.run_dir} continues it.")
         return interruption.outcome.exit_code
+    except BaseException:
+        report_iteration(trainer.run.progress.iter)
+        raise
     metrics = dict(outcome.metrics)
     # A test gives the run an outcome of its own, so that of the training is kept aside.
     if trainer.run.test_data:
         metrics |= trainer.test()
         failed = dict.fromkeys((*outcome.disabled, *trainer.run.outcome.disabled))
         outcome = replace(outcome, disabled=tuple(failed))
-    _show_outcome(outcome, metrics)
+    if is_main:
+        _show_outcome(outcome, metrics)
     return outcome.exit_code or (HOOK_FAILED if strict and outcome.disabled else 0)
+
+
+def reject_problems(config: Config) -> None:
+    """Reject a config with problems here, once, and not on each rank, seconds later."""
+    from hookloop.config.blueprint import draw
+
+    draw(config)
+
+
+@contextmanager
+def directory_for_ranks(
+    config: Config, run_dir: Path | None, launch: Launch
+) -> Iterator[Path | None]:
+    """Choose the run's directory before the ranks start: a restart has to find it again.
+
+    One that is named after the time is made here, and removed if nothing was written to it.
+    """
+    from hookloop.runs.layout import TIME, RunDir, default_path
+
+    name, written = config.tree.get("name"), config.tree.get("run_dir")
+    wanted = run_dir or Path(str(written or default_path(str(name) if name else None)))
+    if TIME not in wanted.name:
+        yield wanted
+    elif config.tree.get("resume"):
+        yield None  # It names the run, or is rejected with the reason.
+    elif launch.nodes > 1:
+        if launch.restarts:
+            raise HookloopError(
+                "--restarts on several nodes needs --run-dir, a directory that all of them see: "
+                "one that is named after the time would not be found again."
+            )
+        yield None
+    else:
+        home = RunDir.create(wanted).path
+        yield home
+        with suppress(OSError):
+            home.rmdir()
 
 
 def _show_outcome(outcome: Outcome, metrics: Mapping[str, float] | None = None) -> None:

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, cast
 
@@ -24,6 +25,9 @@ from hookloop.core.hook import Hook
 from hookloop.hooks._writing import Writing
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.hooks.write_metrics import WriteMetrics
+from hookloop.parallel.launch import Attempt, Layout
+from hookloop.parallel.launched import join_launcher, report_end, report_failure
+from hookloop.parallel.verdict import find_cause
 from hookloop.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -39,19 +43,27 @@ class KillProcess(Hook):
     Args:
         iteration: The number of completed iterations after which to do it.
         moment: The mount point, or ``"while saving"``: a few milliseconds after a save has begun.
+        who: ``"rank 2"``, ``"all ranks"`` or ``"launcher"``; alone, the process itself.
+        save_every: After how many iterations the first rank saves, which the others do not see.
     """
 
     draws_random_numbers = False
 
-    def __init__(self, iteration: int, moment: str) -> None:
+    def __init__(
+        self, iteration: int, moment: str, who: str = "all ranks", save_every: int = 1
+    ) -> None:
         self.iteration = iteration
         self.moment = moment
+        self.who = who
+        self.save_every = save_every
+        self._begun = 0
         self._last: str | None = None
         self._saves = 0
 
     def before_train(self, run: Run) -> None:
         """Remember the checkpoint that this process resumed from."""
         self._last = _read(run.dir / LAST)
+        self._begun = run.progress.iter
 
     def before_train_iter(self, run: Run) -> None:
         """Kill the process here, if it is time."""
@@ -77,25 +89,36 @@ class KillProcess(Hook):
         self._saves += 1
         if self.moment == "while saving" and run.progress.iter >= self.iteration:
             # A generator of its own: the training must draw the same numbers as without the kill.
-            threading.Timer(random.Random().uniform(0.0, 0.02), _kill).start()
+            delay = random.Random().uniform(0.0, 0.02)
+            threading.Timer(delay, self._kill, (run.world.rank,)).start()
 
     def _kill_if_due(self, run: Run, moment: str) -> None:
         if self.moment != moment or run.progress.iter < self.iteration:
             return
         # A small model is faster than the disk: without a checkpoint, nothing would be tested.
         until = monotonic() + PATIENCE
-        while self._saves and _read(run.dir / LAST) == self._last and monotonic() < until:
+        saves = self._saves
+        if not run.world.is_main:
+            saves = run.progress.iter // self.save_every - self._begun // self.save_every
+        while saves and _read(run.dir / LAST) == self._last and monotonic() < until:
             sleep(0.002)
-        _kill()
+        self._kill(run.world.rank)
+
+    def _kill(self, rank: int) -> None:
+        if self.who == "launcher":
+            if rank == 0:  # Which waits for its own checkpoint.
+                _kill(os.getppid())  # The ranks end with it.
+        elif self.who in ("all ranks", f"rank {rank}"):
+            _kill(os.getpid())
 
 
 def _read(path: Path) -> str | None:
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
-def _kill() -> None:
+def _kill(pid: int) -> None:
     # Windows has no SIGKILL; there, SIGTERM ends a process as suddenly.
-    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+    os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def make_trainer(task: Mapping[str, object]) -> Trainer:
@@ -118,7 +141,8 @@ def make_trainer(task: Mapping[str, object]) -> Trainer:
         kept = {name: hook for name, hook in changed.items() if not _is_service(hook)}
         named["default_hooks"] = {**kept, "checkpoint": save, "console": None}
     if kill := cast("dict[str, object] | None", task["kill"]):
-        hooks.append(KillProcess(cast("int", kill["iter"]), str(kill["moment"])))
+        who, every = str(kill.get("who", "all ranks")), cast("int", task["every"])
+        hooks.append(KillProcess(cast("int", kill["iter"]), str(kill["moment"]), who, every))
     named["hooks"] = hooks
     return Trainer(**named)  # type: ignore[arg-type]
 
@@ -130,15 +154,37 @@ def _is_service(hook: object) -> bool:
 
 def main() -> None:
     """Train as the task says, and write down what may make a resume inexact."""
+    join_launcher()
     task = json.loads(sys.argv[1])
+    if task.get("ranks", 1) > 1 and "RANK" not in os.environ:
+        sys.exit(_launch(task["ranks"]))
     if task["aliases"]:
         dialects.alias(*task["aliases"])
     trainer = make_trainer(task)
     data = trainer.run.train_data
     # Written before the training, which may end in a kill.
     notes = [f"{data.name}: {data.inexact}."] if data is not None and data.inexact else []
-    Path(task["run_dir"]).with_suffix(".json").write_text(json.dumps(notes), encoding="utf-8")
-    trainer.train()
+    if trainer.run.world.is_main:
+        Path(task["run_dir"]).with_suffix(".json").write_text(json.dumps(notes), encoding="utf-8")
+    try:
+        trainer.train()
+    except BaseException as error:
+        report_failure(error, 1)
+        raise
+    report_end(0)
+
+
+def _launch(ranks: int) -> int:
+    """Start this task on ranks; if one is killed, end as it did."""
+    with TemporaryDirectory(prefix="hookloop-verify-") as folder:
+        command = ["-m", "hookloop.cli.verify_resume_process", sys.argv[1]]
+        ended = Attempt(command, Layout(ranks), Path(folder)).run()
+    if -getattr(signal, "SIGKILL", signal.SIGTERM) in ended.codes.values():
+        _kill(os.getpid())
+    cause = find_cause(ended)
+    if cause is not None:
+        sys.stderr.write("\n".join((cause.traceback, *cause.messages)))
+    return cause.code if cause is not None else 0
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ SETTINGS: dict[str, object] = {
     "seed": int | None,
     "resume": bool | str | None,
     "seed_samples": bool,
+    "parallel": str | dict[str, object] | None,
 }
 """Arguments of the Trainer that are plain values, with their types."""
 

@@ -15,6 +15,7 @@ from time import monotonic
 from types import CodeType
 from typing import TYPE_CHECKING
 
+from hookloop.core.hook import method_of
 from hookloop.core.run import Requests
 from hookloop.errors import HookError
 
@@ -49,6 +50,7 @@ class Meetings:
         self._is_alone = run.world.is_alone
         self._is_frequent = False
         self._last = (0, 0.0)
+        self._seconds = PERIOD  # Of an iteration, as far as is known.
         self.next = NEVER
 
     def begin(self, at: int) -> None:
@@ -86,8 +88,9 @@ class Meetings:
         if self._is_frequent:
             return 1
         last, since = self._last
-        seconds = (monotonic() - since) / max(at - last, 1)
-        return max(SHORTEST, min(LONGEST, int(PERIOD / max(seconds, 1e-9))))
+        if at > last:  # Several meetings may follow an iteration, which say nothing of the time.
+            self._seconds = max((monotonic() - since) / (at - last), 1e-9)
+        return max(SHORTEST, min(LONGEST, int(PERIOD / self._seconds)))
 
     def _reject_lonely(self, shared: int) -> None:
         asked = [rank for rank, has in enumerate(self._run.ranks.gather(shared)) if has]
@@ -142,6 +145,7 @@ def _names_request(code: CodeType | None) -> bool:
 
 
 def _acting_in_iterations(plan: Plan) -> Iterator[Hook]:
+    # All hooks, also those that run on the first rank alone: every rank has to expect the meeting.
     for point in plan.points.values():
         if point.is_busy and "val" not in point.name and "test" not in point.name:
-            yield from plan.calls(point.name).hooks
+            yield from (hook for hook in plan.hooks if method_of(hook, point.name))

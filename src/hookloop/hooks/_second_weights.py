@@ -5,7 +5,7 @@ The arithmetic on lists of tensors is kept apart from the hook, which decides wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +57,9 @@ class SecondWeights:
         )
         self._views = [tensor.detach() for tensor in self.live]
         self._first: list[Tensor] | None = None
+        parameters = {id(parameter) for parameter in model.parameters()}
+        self.buffers = [i for i, one in enumerate(self.live) if id(one) not in parameters]
+        """Which of them are buffers."""
 
     def blend(self, share: float) -> None:
         """Move the second set towards the first by a share of the distance; 1 copies."""
@@ -107,6 +110,15 @@ class SecondWeights:
             name: self.numbers[index].to(self.live[index].dtype)
             for name, index in self.names.items()
         }
+
+    def second_buffers(self) -> list[Tensor]:
+        """Return the second set's buffers."""
+        return [self.numbers[index] for index in self.buffers]
+
+    def load_second_buffers(self, buffers: Sequence[Tensor]) -> None:
+        """Take back what `second_buffers` returned."""
+        for own, saved in zip(self.second_buffers(), buffers, strict=True):
+            own.copy_(saved)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the second set by name, in its own precision."""

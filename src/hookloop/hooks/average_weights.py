@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
+import torch
+
 from hookloop.checkpoint.shape import Named, check_state, is_count, is_tensor
-from hookloop.core.hook import Hook, Priority
+from hookloop.core.hook import Priority
 from hookloop.errors import HookError, nearest
 from hookloop.hooks._intervals import moment_of
 from hookloop.hooks._second_weights import SecondWeights
+from hookloop.hooks._state_of_ranks import StateOfRanks
+from hookloop.parallel.reduce import mean_over_ranks
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,7 +25,7 @@ KINDS = ("exponential", "stochastic", "annealing")
 _log = logging.getLogger("hookloop")
 
 
-class AverageWeights(Hook):
+class AverageWeights(StateOfRanks):
     """Average the weights during training and use the average in validation and testing.
 
     Training never sees the averaged weights. A checkpoint holds both sets: ``model`` is always the
@@ -97,6 +101,7 @@ class AverageWeights(Hook):
         self._updates = 0
         self._weights: SecondWeights | None = None
         self._loaded: Mapping[str, Tensor] = {}
+        self._loaded_buffers: Sequence[Tensor] = ()
 
     def share(self, updates: int) -> float:
         """Return the share of the new weights after a number of averaged iterations."""
@@ -121,7 +126,19 @@ class AverageWeights(Hook):
         self.warmup = cast("bool", state.get("warmup", False))
         # Kept until there is a model to compare it with: before_train, or the first evaluation.
         self._loaded = cast("Mapping[str, Tensor]", state["averaged"])
+        self._loaded_buffers = cast("Sequence[Tensor]", state.get("buffers", ()))
         self._weights = None
+
+    def own_state(self) -> dict[str, object]:
+        # The weights are equal on all ranks. Batch norm's statistics are those of a rank's data.
+        return {"buffers": [] if self._weights is None else self._weights.second_buffers()}
+
+    def divide_state(
+        self, states: Sequence[Mapping[str, object]], rank: int, size: int
+    ) -> Mapping[str, object]:
+        of_ranks = [cast("list[Tensor]", state.get("buffers", [])) for state in states]
+        columns = zip(*of_ranks, strict=True)
+        return {"buffers": [torch.stack(column).mean(0) for column in columns]}
 
     def before_train(self, run: Run) -> None:
         self._has_begun = self._updates > 0
@@ -138,7 +155,10 @@ class AverageWeights(Hook):
 
     def before_val(self, run: Run) -> None:
         if self._updates:
-            self._open(run).swap_in()  # Opens them if a checkpoint is evaluated without training.
+            weights = self._open(run)  # Opens them if a checkpoint is evaluated without training.
+            weights.swap_in()
+            if weights.buffers:  # Each rank evaluates a part of the data, with the same model.
+                mean_over_ranks([weights.live[index] for index in weights.buffers])
 
     def after_val(self, run: Run) -> None:
         if self._weights is not None:
@@ -152,6 +172,7 @@ class AverageWeights(Hook):
     after_test = after_run = after_val
 
     def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
+        super().before_save_checkpoint(run, checkpoint)
         state = cast("dict[str, Tensor]", checkpoint["model"])
         averaged = dict(state)  # Entries that are not averaged, so that a model can load it.
         if self._weights is not None and self._updates:
@@ -166,5 +187,7 @@ class AverageWeights(Hook):
             self._weights = SecondWeights(run.model, buffers=self.buffers, device=self.device)
             if self._loaded and self._updates:
                 self._weights.load_state_dict(self._loaded)
-            self._loaded = {}
+                if self._loaded_buffers:
+                    self._weights.load_second_buffers(self._loaded_buffers)
+            self._loaded, self._loaded_buffers = {}, ()
         return self._weights

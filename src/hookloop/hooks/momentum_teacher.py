@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
 
 from hookloop.checkpoint.shape import Named, check_state, is_tensor
-from hookloop.core.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks._many_tensors import copy_all, lerp_all
+from hookloop.hooks._state_of_ranks import StateOfRanks
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
 
 
-class MomentumTeacher(Hook):
+class MomentumTeacher(StateOfRanks):
     """Keep a teacher whose weights follow the model's, for self-distillation.
 
     A step gets it with ``MomentumTeacher.of(run)``. After each iteration the teacher keeps the
@@ -87,8 +87,21 @@ class MomentumTeacher(Hook):
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         check_state(state, {"teacher": Named(is_tensor)})
-        self._loaded = cast("Mapping[str, Tensor]", state["teacher"])
+        # The buffers of this rank, which are those of its data, replace those of the first.
+        own = cast("Mapping[str, Tensor]", state.get("buffers", {}))
+        self._loaded = {**cast("Mapping[str, Tensor]", state["teacher"]), **own}
         self._teacher = None
+
+    def own_state(self) -> dict[str, object]:
+        if self._teacher is None:
+            return {"buffers": {}}
+        state, named = self._teacher.state_dict(), dict(self._teacher.named_buffers())
+        return {"buffers": {name: part for name, part in state.items() if name in named}}
+
+    def divide_state(
+        self, states: Sequence[Mapping[str, object]], rank: int, size: int
+    ) -> Mapping[str, object]:
+        return {}  # Those of the first rank: each iteration copies them from the model.
 
     def before_train(self, run: Run) -> None:
         if self.momentum != self.final and run.progress.total_iters is None:

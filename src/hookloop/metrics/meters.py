@@ -6,6 +6,7 @@ A function is averaged over samples, so that a short last batch has less weight.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -115,8 +116,14 @@ class Meters:
         results: dict[str, Value] = {name: mean.mean() for name, mean in self._means.items()}
         for name, metric in self._metrics.items():
             if isinstance(metric, Accumulating):
-                results |= _named(name, metric.compute())
+                results |= _named(name, self._computed(metric))
         return results
+
+    def _computed(self, metric: Accumulating) -> object:
+        with warnings.catch_warnings():
+            if self._batches is not None:  # A rank may have had no part of the data.
+                warnings.filterwarnings("ignore", message="The ``compute`` method of metric")
+            return metric.compute()
 
 
 def _syncs_itself(metric: object) -> bool:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _KEY = "hookloop/failed"
 _HEARD = "hookloop/heard"
+_WAITED = "hookloop/waited/"
 _SEPARATOR = "\n--\n"
 
 
@@ -61,24 +62,24 @@ class LastWord:
         trace = "".join(traceback.format_exception(error))
         if self._is_cut_off or isinstance(error, PeerFailed):
             return  # What happened is known, or nobody can be told.
-        # Otherwise the store is gone, with whoever kept it, and nobody can be told.
+        self._say(word + _SEPARATOR + trace)
         with suppress(RuntimeError):
-            self._store.compare_set(_KEY, "", word + _SEPARATOR + trace)
             self._store.add(_HEARD, 1)
 
     def of_another(self, error: BaseException, iteration: int) -> PeerFailed | None:
         """Return the failure of another rank, if an error here is what its end looks like."""
         if not is_broken_connection(error):
             return None
+        if "imed out" in str(error):
+            self._say(self._who_did_not_come(iteration))
         # A rank that fails has said so before its connections break. One that was killed has not.
         try:
-            self._store.wait([_KEY], self._patience)
-            word = self._store.get(_KEY).decode()
+            word = self._store.get(_KEY).decode() if self._has_word() else ""
             self._store.add(_HEARD, 1)
-        except RuntimeError:  # Nobody said anything, or the store is gone.
+        except RuntimeError:  # The store is gone.
             word = ""
         reason, _, trace = word.partition(_SEPARATOR)
-        if reason.startswith(f"rank {self._world.rank} "):
+        if reason.startswith(f"rank {self._world.rank} failed"):
             return None
         if not reason:
             self._is_cut_off = True
@@ -87,6 +88,32 @@ class LastWord:
                 "its host is gone"
             )
         return PeerFailed(reason, trace)
+
+    def _who_did_not_come(self, iteration: int) -> str:
+        """Return which ranks the others have waited for in vain."""
+        self._store.set(f"{_WAITED}{self._world.rank}", "")
+        time.sleep(self._patience.total_seconds())  # Their patience ends at about the same time.
+        others = [rank for rank in range(self._world.size) if rank != self._world.rank]
+        missing = [rank for rank in others if not self._store.check([f"{_WAITED}{rank}"])]
+        who = f"rank {missing[0]}" if len(missing) == 1 else f"the ranks {missing}"
+        return (
+            f"{who} did not come in time after iteration {iteration}: it hangs, or does something "
+            "that the others do not do. parallel={'timeout': ...} sets how long they wait"
+        )
+
+    def _say(self, word: str) -> None:
+        with suppress(RuntimeError):  # The store may be gone, with whoever kept it.
+            self._store.compare_set(_KEY, "", word)
+
+    def _has_word(self) -> bool:
+        """Wait for the word of another rank."""
+        end = time.monotonic() + self._patience.total_seconds()
+        # Not by the store's own wait, which logs its time limit as a warning of the network.
+        while not self._store.check([_KEY]):
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.02)
+        return True
 
     def linger(self) -> None:
         """Wait until the others have heard why the run ends, if the store ends with this process.
@@ -102,11 +129,10 @@ class LastWord:
                 time.sleep(0.02)
 
 
-# What gloo, NCCL and the store write when a connection breaks. They raise a RuntimeError or a class
-# below it, for everything alike.
-_BROKEN = ("gloo", "Connection", "connection", "NCCL", "Broken pipe", "Socket", "socket", "recv")
-
-
 def is_broken_connection(error: BaseException) -> bool:
     """Return whether an error is what the end of another rank looks like."""
-    return isinstance(error, RuntimeError) and any(word in str(error) for word in _BROKEN)
+    from torch.distributed import DistError
+
+    # gloo and NCCL raise a RuntimeError, or a class below it, for everything alike.
+    is_theirs = any(word in str(error) for word in ("gloo", "NCCL"))
+    return isinstance(error, DistError) or (isinstance(error, RuntimeError) and is_theirs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import io
 import logging
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -19,6 +20,7 @@ import torch
 from torch import Tensor
 
 from hookloop.errors import HookloopError
+from hookloop.parallel import slurm
 from hookloop.parallel.failure import LastWord, PeerFailed
 from hookloop.parallel.settings import TIMEOUT
 from hookloop.parallel.world import World
@@ -67,13 +69,12 @@ class Ranks:
         if self.world.is_alone or self.is_open:
             return
         import torch.distributed as dist
-        from torch.distributed.rendezvous import rendezvous
 
         if not dist.is_initialized():  # Otherwise whoever started this process has done it.
-            store, rank, size = next(iter(rendezvous("env://", timeout=self._wait)))
             backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+            rank, size = self.world.rank, self.world.size
             dist.init_process_group(
-                backend, store=store, rank=rank, world_size=size, timeout=self._wait
+                backend, store=self._connect(), rank=rank, world_size=size, timeout=self._wait
             )
             self._is_ours = True
             atexit.register(self.close)
@@ -81,6 +82,15 @@ class Ranks:
         # mistaken for these.
         self._own_group = dist.new_group(backend="gloo", timeout=self._wait)
         self._last_word = LastWord(self.world, _store())
+
+    def _connect(self) -> Store:
+        """Return the store through which the ranks find each other."""
+        if "RANK" not in os.environ and slurm.is_step():
+            return slurm.open_store(self.world.rank, self.world.size, self._wait)
+        from torch.distributed.rendezvous import rendezvous
+
+        store, _, _ = next(iter(rendezvous("env://", timeout=self._wait)))
+        return cast("Store", store)
 
     @property
     def _wait(self) -> timedelta:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 SLOTS = 16
 """How many numbers travel with the gradients, at most."""
 
+OWN = ("carried", "unused")
+"""Parameters that the carrier has of its own."""
+
 WARM_UP = 2
 """Passes after which DDP has found the order of its buckets, in which it sums from then on."""
 
@@ -181,12 +184,14 @@ class _Carrier(torch.nn.Module):
         self.others = torch.nn.ParameterList(cast("list[torch.nn.Parameter]", outside))
         device = next(iter(wanted.values())).device
         self.carried = torch.nn.Parameter(torch.zeros(slots, device=device))
+        if finds_unused:  # DDP warns of an option that finds nothing in the first iteration.
+            self.unused = torch.nn.Parameter(torch.zeros(1, device=device))
         names = dict(self.named_parameters())
         self.trained = {
             name.removeprefix("model."): one for name, one in names.items() if id(one) in wanted
         }
         # What other updates step is theirs to average, and buffers are SyncBuffers' business.
-        ignored = [n for n, one in names.items() if id(one) not in wanted and n != "carried"]
+        ignored = [n for n, one in names.items() if id(one) not in wanted and n not in OWN]
         buffers = [name for name, _ in self.named_buffers()]
         self._ddp_params_and_buffers_to_ignore = [*ignored, *buffers]
 

@@ -54,6 +54,12 @@ class Shards:
         from torch.distributed.fsdp import fully_shard
 
         check_optimizers(optimizers)
+        if has_sparse_gradients(model):
+            raise ModelError(
+                "The model has an embedding with sparse=True, whose gradients cannot be sharded: "
+                "leave sparse out, or write parallel='replicated'.",
+                argument="model",
+            )
         before = dict(model.named_parameters(remove_duplicate=False))
         options = {"mesh": make_mesh(settings, ranks.world.size, device), **_policies(settings)}
         carrier, blocks = _Carrier(model), blocks_of(model, settings.shard)
@@ -148,6 +154,12 @@ class _Carrier(torch.nn.Module):
 
     def forward(self, compute: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever is computed
         return compute()
+
+
+def has_sparse_gradients(model: torch.nn.Module) -> bool:
+    """Return whether an embedding of the model has sparse gradients."""
+    kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
+    return any(isinstance(one, kinds) and one.sparse for one in model.modules())
 
 
 def check_optimizers(optimizers: Mapping[str, Optimizer]) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
 
 from hookloop.errors import HookloopError
+from hookloop.parallel import slurm
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,11 @@ class World:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> World:
-        """Read what a launcher such as torchrun has set."""
+        """Read what a launcher has set: torchrun, or srun of SLURM; `assume` comes first."""
+        if environment is os.environ and (assumed := _assumed.get()) is not None:
+            return assumed
         if "RANK" not in environment and "WORLD_SIZE" not in environment:
-            return cls()
+            return cls(**slurm.read_step(environment)) if slurm.is_step(environment) else cls()
         read = _Variables(environment)
         rank, size = read.number("RANK"), read.number("WORLD_SIZE")
         if not 0 <= rank < size:
@@ -59,8 +64,25 @@ class World:
             read.number("LOCAL_RANK", rank),
             read.number("LOCAL_WORLD_SIZE", size),
             read.number("GROUP_RANK", 0),
-            read.number("TORCHELASTIC_RESTART_COUNT", 0),
+            # Our own launcher counts for itself, since torch's does not restart under it.
+            read.number("HOOKLOOP_RESTART", read.number("TORCHELASTIC_RESTART_COUNT", 0)),
         )
+
+
+_assumed: ContextVar[World | None] = ContextVar("assumed", default=None)
+
+
+@contextmanager
+def assume(world: World) -> Iterator[None]:
+    """Build what is built inside as a rank of this world would, without the other ranks.
+
+    Environment variables would do, but the user's own code reads those, and may connect.
+    """
+    token = _assumed.set(world)
+    try:
+        yield
+    finally:
+        _assumed.reset(token)
 
 
 @dataclass(frozen=True)
@@ -78,10 +100,7 @@ class _Variables:
                 f"The launcher has set {'RANK' if name == 'WORLD_SIZE' else 'WORLD_SIZE'} but not "
                 f"{name}: start the processes with torchrun, or with hookloop train --ranks."
             )
-        try:
-            return int(text)
-        except ValueError as error:
-            raise HookloopError(f"{name}={text!r} must be a whole number.") from error
+        return slurm.number(self.environment, name)
 
 
 def choose_device(wanted: str | torch.device, world: World | None = None) -> torch.device:

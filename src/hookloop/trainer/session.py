@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from signal import SIGINT
 from typing import TYPE_CHECKING, cast
 
@@ -29,9 +30,11 @@ from hookloop.runs.run_log import RunLog
 from hookloop.secret import redact
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.ending import do_at_end, fire_after_run
+from hookloop.trainer.peer_failures import break_off, breaking_off, explaining, linger
 from hookloop.trainer.several_ranks import (
     agree_on_order,
     check_alike,
+    find_checkpoint,
     join_orders,
     shard_model,
     share_updates,
@@ -139,14 +142,14 @@ class Session:
         run.requests = Requests(validate=run.requests.validate, any=run.requests.validate)
         run.wishes = Requests()
         run.outcome = Outcome("running")
-        with self._breaking_off():
+        with breaking_off(run):
             run.ranks.open(run.device)
             if run.hooks or self.start.is_given:  # A run without hooks leaves nothing on disk.
                 self._open(log, trains=trains)
         failure: BaseException | None = None
-        self._protect_randomness()
+        protect_randomness(run)
         try:
-            with self._explaining():
+            with explaining(run):
                 self._prepare(trains=trains)
                 yield
                 self._saver.close(run)
@@ -164,7 +167,7 @@ class Session:
                     # The lock last: another process may start to train here as soon as it is
                     # released.
                     last.callback(self.start.leave)
-                    last.callback(self._linger)
+                    last.callback(linger, run)
                     # After the writers are closed. A second signal, such as the SIGTERM that
                     # follows a warning, would otherwise kill the process while trackers are being
                     # closed.
@@ -178,7 +181,7 @@ class Session:
     def _fail(self, error: BaseException, log: RunLog) -> None:
         """Do what a failure asks for: tell the other ranks, note it, let hooks act, save."""
         run = self.run
-        self._break_off(error)
+        break_off(run, error)
         run.outcome = self._outcome(error)
         if isinstance(error, Exception):
             log.note("".join(traceback.format_exception(error)).rstrip())
@@ -232,7 +235,7 @@ class Session:
             # Once: a second train() continues with the trained weights.
             start.weights = None
         stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
-        if (found := self._find_checkpoint(stores)) is not None:
+        if (found := find_checkpoint(self._loop, start, stores)) is not None:
             label, checkpoint = found
             # Before anything is restored, so that hooks can still change the entries.
             fire(run.plan.after_load_checkpoint, run, checkpoint)
@@ -245,51 +248,6 @@ class Session:
                 self._saver.resumed(run, label)
             else:  # What the checkpoint had not written yet is the training's to write.
                 run.metrics.mark_all_read()
-
-    def _find_checkpoint(self, stores: list[str]) -> tuple[str, dict[str, object]] | None:
-        """Load the checkpoint to continue from; the first rank decides which one that is."""
-        run = self.run
-        # Parts of a sharded model are read later, by each rank its own.
-        whole = self._loop.shards is None
-        if run.world.is_alone:
-            return self.start.take_checkpoint(stores)
-        found = self.start.take_checkpoint(stores, whole=whole) if run.world.is_main else None
-        label = run.ranks.share(found[0] if found is not None else None)
-        return found if run.world.is_main else self.start.take_named(label, whole=whole)
-
-    # --- failures of other ranks ------------------------------------------------------------
-
-    @contextmanager
-    def _explaining(self) -> Iterator[None]:
-        """Raise `PeerFailed` where a connection broke because another rank failed."""
-        try:
-            yield
-        except RuntimeError as error:
-            failed = self.run.ranks.failure_of_another(error, self.run.progress.iter)
-            if failed is None:
-                raise
-            _log.error("%s: rank %d ends with it.", failed, self.run.world.rank)
-            raise failed from error
-
-    @contextmanager
-    def _breaking_off(self) -> Iterator[None]:
-        """Let the other ranks know of a failure before anything is set up."""
-        try:
-            with self._explaining():
-                yield
-        except BaseException as error:
-            self._break_off(error)
-            self._linger()
-            raise
-
-    def _break_off(self, error: BaseException) -> None:
-        run = self.run
-        if not isinstance(error, SystemExit) or error.code:
-            run.ranks.break_off(error, run.progress.iter)
-
-    def _linger(self) -> None:
-        if self.run.ranks.is_broken:
-            self.run.ranks.linger()
 
     def _close_writers(self) -> None:
         """Write what hooks put until the last moment, and add it to the outcome."""
@@ -304,24 +262,6 @@ class Session:
         if outcome.disabled and run.world.is_main:
             record_disabled(run, trains=trains)
         log.note(f"{outcome} after iteration {run.progress.iter}")
-
-    def _protect_randomness(self) -> None:
-        """Name the generators that hooks must leave alone if they only observe."""
-        run, side = self.run, self.run.side_randomness
-        side.begin()
-        side.watch_devices({run.device, *(one.device for one in run.model.parameters())})
-        self._protect_loaders()
-        if side.key is None:
-            # A checkpoint may bring another key later, with which the observers repeat their
-            # numbers.
-            side.key = run.seed
-
-    def _protect_loaders(self) -> None:
-        sources = _sources(self.run)
-        self.run.side_randomness.watch_loaders(g for one in sources for g in one.generators())
-        # A hook may replace a loader, and the new one has generators of its own.
-        for source in sources:
-            source.on_replaced = self._protect_loaders
 
     def _close_data(self) -> None:
         """End the processes that load data: none outlives the run, even if it is referenced."""
@@ -357,3 +297,22 @@ class Session:
 def _sources(run: Run) -> list[Source]:
     train = [run.train_data] if run.train_data is not None else []
     return [*train, *run.val_data.values(), *run.test_data.values()]
+
+
+def protect_randomness(run: Run) -> None:
+    """Name the generators that hooks must leave alone if they only observe."""
+    side = run.side_randomness
+    side.begin()
+    side.watch_devices({run.device, *(one.device for one in run.model.parameters())})
+    _protect_loaders(run)
+    if side.key is None:
+        # A checkpoint may bring another key later, with which the observers repeat their numbers.
+        side.key = run.seed
+
+
+def _protect_loaders(run: Run) -> None:
+    sources = _sources(run)
+    run.side_randomness.watch_loaders(g for one in sources for g in one.generators())
+    # A hook may replace a loader, and the new one has generators of its own.
+    for source in sources:
+        source.on_replaced = partial(_protect_loaders, run)

@@ -16,8 +16,9 @@ from hookloop.core.update import Update
 from hookloop.data.randomness import Randomness, seed_rank
 from hookloop.errors import HookloopError
 from hookloop.parallel.replicated import SLOTS, Replica
-from hookloop.parallel.sharded import ShardedTeam, Shards
+from hookloop.parallel.sharded import ShardedTeam, Shards, has_sparse_gradients
 from hookloop.runs.records import plain
+from hookloop.trainer.rank_checks import check_on_ranks
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hookloop.core.run import Run
     from hookloop.data.source import Source
     from hookloop.parallel.settings import Parallel
+    from hookloop.trainer.start import Start
 
 
 def share_sources(run: Run) -> None:
@@ -123,11 +125,14 @@ def _finds_unused(loop: Loop, update: Update, settings: Parallel) -> bool:
         return settings.unused_parameters
     is_frozen = not all(parameter.requires_grad for parameter in update.parameters())
     thaws = any(hook.changes_what_trains for hook in loop.run.hooks)
-    return len(loop.updates) > 1 or update.may_skip or is_frozen or thaws
+    # DDP's buckets cannot be warmed up for a sparse gradient. With this option they never change.
+    is_sparse = has_sparse_gradients(loop.run.model)
+    return len(loop.updates) > 1 or update.may_skip or is_frozen or thaws or is_sparse
 
 
 def check_alike(run: Run) -> None:
     """Reject ranks that were started with different things; name the rank that differs."""
+    check_on_ranks(run.hooks)
     facts = {
         "version of hookloop": VERSION,
         "version of torch": str(torch.__version__),
@@ -147,6 +152,20 @@ def check_alike(run: Run) -> None:
                 f"Rank {rank} was started with another {' and '.join(differing)} than rank 0: all "
                 "ranks have to run the same script with the same arguments and files."
             )
+
+
+def find_checkpoint(
+    loop: Loop, start: Start, stores: list[str]
+) -> tuple[str, dict[str, object]] | None:
+    """Load the checkpoint to continue from; the first rank decides which one that is."""
+    run = loop.run
+    if run.world.is_alone:
+        return start.take_checkpoint(stores)
+    # Parts of a sharded model are read later, by each rank its own.
+    whole = loop.shards is None
+    found = start.take_checkpoint(stores, whole=whole) if run.world.is_main else None
+    label = run.ranks.share(found[0] if found is not None else None)
+    return found if run.world.is_main else start.take_named(label, whole=whole)
 
 
 def _digest(fact: object) -> str:

@@ -35,11 +35,12 @@ from hookloop.checkpoint.shape import has_same_form
 from hookloop.checkpoint.shard_reading import load_into
 from hookloop.checkpoint.storage import is_checkpoint_directory
 from hookloop.core.lr_schedule import Schedule
-from hookloop.data.randomness import Randomness, seed_rank
+from hookloop.data.randomness import Randomness
 from hookloop.errors import CheckpointError
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints
 from hookloop.trainer.checkpoint_schema import check_optimizer, check_shapes, restoring
+from hookloop.trainer.rank_state import randomness_of_rank, restore_buffers, state_of_ranks
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "metrics": current_metrics(run),
         "metric_store": run.metrics.state_dict(),
         "hooks": {hook.name: hook.state_dict() for hook in run.hooks},
-        **_of_each_rank(run),
+        **state_of_ranks(run),
         "side_randomness": run.side_randomness.state_dict(),
         "kinds": kinds_of(run),
         "config": plain(run.config),  # A file that is read back holds plain types only.
@@ -86,27 +87,6 @@ def _state_of(run: Run, optimizer: torch.optim.Optimizer) -> dict[str, object]:
 def is_model_sharded(model: torch.nn.Module) -> bool:
     """Return whether each rank has parts of the parameters only."""
     return any(map(is_sharded, model.parameters()))
-
-
-def _of_each_rank(run: Run) -> State:
-    """Collect what differs from rank to rank."""
-    own = Randomness.now().state
-    if run.world.is_alone or run.ranks.is_broken:  # A rank that failed speaks for itself alone.
-        return {"rng": [own]}
-    of_ranks = run.ranks.gather((own, own_buffers(run.model)))
-    parts: State = {"rng": [rng for rng, _ in of_ranks], "world": {"size": run.world.size}}
-    if own_buffers(run.model):
-        parts["buffers"] = [buffers for _, buffers in of_ranks]
-    return parts
-
-
-def own_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Return the buffers that each rank computes from its part of a batch."""
-    return {
-        name: buffer.detach().cpu()
-        for name, buffer in model.named_buffers()
-        if buffer.is_floating_point()
-    }
 
 
 def restore(
@@ -146,8 +126,8 @@ def restore(
     if "side_randomness" in checkpoint:  # Versions before 0.2 did not know of any.
         with restoring("random numbers of hooks", label):
             run.side_randomness.load_state_dict(_part(checkpoint, "side_randomness", label))
-    _restore_buffers(run, checkpoint, label)
-    return _randomness(run, checkpoint, label)
+    restore_buffers(run, checkpoint, label)
+    return randomness_of_rank(run, checkpoint, label)
 
 
 def _restore_each(
@@ -197,52 +177,6 @@ def _settled(series: Mapping[str, object]) -> dict[str, object]:
     came = past if isinstance(past, int) else 0
     came += len(pending) if isinstance(pending, list) else 0
     return {**series, "marks": {}, "start": came}
-
-
-def _restore_buffers(run: Run, checkpoint: Mapping[str, object], label: str) -> None:
-    """Give each rank its own buffers back; on another number of ranks, their mean."""
-    saved = cast("list[dict[str, torch.Tensor]]", checkpoint.get("buffers") or [])
-    if not saved:
-        return
-    with restoring("buffers", label), torch.no_grad():
-        for name, buffer in run.model.named_buffers():
-            if name in saved[0]:
-                of_ranks = [buffers[name] for buffers in saved]
-                if len(saved) == run.world.size:
-                    buffer.copy_(of_ranks[run.world.rank])
-                else:
-                    buffer.copy_(torch.stack(of_ranks).double().mean(0))
-
-
-def _randomness(run: Run, checkpoint: Mapping[str, object], label: str) -> Randomness:
-    """Return the random numbers of a rank, after checking that they can be restored."""
-    # A generator checks its state only when it is set. So each is set for a trial, and set back.
-    now = Randomness.now()
-    rank, size = run.world.rank, run.world.size
-    with restoring("random numbers", label):
-        saved = cast("list[dict[str, object]]", checkpoint["rng"])
-        is_same = len(saved) == size
-        found = Randomness(saved[rank if is_same else 0])
-        try:
-            found.restore()
-            if not is_same and rank:  # Each rank draws other numbers than all ranks before.
-                seed_rank(rank)
-                found = Randomness.now()
-        finally:
-            now.restore()
-    if not is_same:
-        _log.warning(
-            "'%s' was made on %s and continues on %s: the global batches stay the same; random "
-            "numbers that each rank draws for itself, such as those of dropout, do not.",
-            label,
-            _ranks(len(saved)),
-            _ranks(size),
-        )
-    return found
-
-
-def _ranks(count: int) -> str:
-    return "1 rank" if count == 1 else f"{count} ranks"
 
 
 def current_metrics(run: Run) -> dict[str, float]:

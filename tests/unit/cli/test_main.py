@@ -39,6 +39,9 @@ def test_a_misspelled_verb_is_rejected_with_the_nearest() -> None:
     assert "There is no command 'trian'. Did you mean 'train'?" in result.output
 
 
+RANKS = ["--nodes", "--ranks", "--rendezvous", "--restarts"]
+
+
 def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
     context = click.Context(cli)
     options = {
@@ -51,19 +54,23 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         for verb in VERBS
     }
     assert options == {
-        "train": ["--alias", "--resume", "--run-dir", "--strict", "--traceback"],
-        "resume": ["--alias", "--checkpoint", "--config", "--strict", "--traceback"],
+        "train": sorted(["--alias", "--resume", "--run-dir", "--strict", "--traceback", *RANKS]),
+        "resume": sorted(
+            ["--alias", "--checkpoint", "--config", "--strict", "--traceback", *RANKS]
+        ),
         "run": ["--alias", "--traceback"],
         "validate": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
         "test": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
-        "check": ["--alias", "--traceback"],
-        "verify-resume": ["--alias", "--iters", "--kills", "--traceback"],
+        "check": ["--alias", "--ranks", "--traceback"],
+        "verify-resume": sorted(
+            ["--alias", "--iters", "--kills", "--ranks", "--resume-ranks", "--traceback"]
+        ),
         "verify-hooks": ["--alias", "--iters", "--traceback"],
         "plan": ["--alias", "--traceback"],
         "points": ["--traceback"],
+        "join": ["--part", "--traceback"],
         "hooks": ["--traceback"],
         "runs": ["--traceback"],
-        "join": ["--part", "--traceback"],
     }
 
 

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import click
 import pytest
+import torch
 from tests.tiny import make_trainer
 from tests.unit.cli.conftest import Invoke
 
-from hookloop.cli.verify_resume import MOMENTS, Proof
+from hookloop.cli.verify_resume import MOMENTS, Proof, adopt_close
 from hookloop.core.points import POINTS
 from hookloop.hooks import SaveCheckpoint
 
@@ -44,3 +45,24 @@ def test_a_run_that_is_too_short_is_rejected(project: Path, invoke: Invoke) -> N
     result = invoke("verify-resume", "config.yaml", "max_iters=1", "--iters", "6")
     assert result.exit_code == 2
     assert "The run ends after 1 iterations: there is nothing to kill." in result.stderr
+
+
+def test_rounding_is_forgiven_on_another_number_of_ranks(proof: Proof, tmp_path: Path) -> None:
+    one = {"a": torch.tensor([1.0, 2.0]), "b": [torch.tensor([3])], "c": 0.5, "d": 4}
+    near = {"a": torch.tensor([1.0, 2.00001]), "b": [torch.tensor([3])], "c": 0.50001, "d": 4}
+    assert torch.equal(adopt_close(one, near)["a"], one["a"])
+    assert adopt_close(one, near)["c"] == 0.5
+    far = {"a": torch.tensor([1.0, 2.1]), "b": [torch.tensor([4])], "c": 0.6, "d": 5}
+    kept = adopt_close(one, far)
+    assert kept["a"].tolist() == far["a"].tolist()
+    assert (kept["b"], kept["c"], kept["d"]) == (far["b"], 0.6, 5)
+    train(tmp_path / "a", 3)
+    train(tmp_path / "short", 2)
+    assert proof._compare("a", "a", exactly=False) == []
+    assert any("iter" in str(one) for one in proof._compare("a", "short", exactly=False))
+
+
+def test_on_many_ranks_anybody_may_be_killed(proof: Proof) -> None:
+    assert proof._victim(1) == {}
+    drawn = {str(proof._victim(2)["who"]) for _ in range(200)}
+    assert drawn == {"rank 0", "rank 1", "all ranks", "launcher"}

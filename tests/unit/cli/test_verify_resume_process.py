@@ -10,7 +10,7 @@ from hookloop.hooks import SaveCheckpoint
 
 def test_the_kill_draws_no_random_number_of_the_training(tmp_path, monkeypatch):
     killed = threading.Event()
-    monkeypatch.setattr(verify_resume_process, "_kill", killed.set)
+    monkeypatch.setattr(verify_resume_process, "_kill", lambda pid: killed.set())
     hooks = [SaveCheckpoint(every=1), verify_resume_process.KillProcess(1, "while saving")]
     random.seed(0)
     before = random.getstate()

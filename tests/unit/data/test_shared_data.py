@@ -328,7 +328,7 @@ def test_workers_change_nothing(kind, persistent, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [1003, 103])
+@pytest.mark.parametrize("count", [203, 103])
 @pytest.mark.parametrize("kind", KINDS)
 def test_so_are_those_of_more_samples(kind, count):
     one, three = (

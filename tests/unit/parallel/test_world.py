@@ -2,13 +2,14 @@ import pytest
 import torch
 
 from hookloop.errors import HookloopError
-from hookloop.parallel.world import World, choose_device
+from hookloop.parallel.world import World, assume, choose_device
 
 
 @pytest.fixture(autouse=True)
 def no_launcher(monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     monkeypatch.delenv("WORLD_SIZE", raising=False)
+    monkeypatch.delenv("SLURM_STEP_ID", raising=False)
 
 
 def test_without_a_launcher_there_is_one_process():
@@ -92,3 +93,10 @@ def test_auto_is_the_best_device_there_is(monkeypatch, cuda, mps, expected):
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 2)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
     assert choose_device("auto") == expected
+
+
+def test_a_world_is_assumed_inside_of_a_context_only():
+    with assume(World(0, 4)):
+        assert World.from_environment() == World(0, 4)
+        assert World.from_environment({"RANK": "1", "WORLD_SIZE": "2"}).size == 2
+    assert World.from_environment() == World()

@@ -123,9 +123,9 @@ def test_a_training_is_continued_as_one_longer_training(first, then, options):
     assert_same_bits(parts.run.model, whole.run.model)
 
 
-def test_several_processes_are_rejected_for_now(monkeypatch):
+def test_a_launcher_that_says_only_half_is_rejected(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(HookloopError, match="trains in one process"):
+    with pytest.raises(HookloopError, match="has set WORLD_SIZE but not RANK"):
         make_trainer()
 
 

@@ -63,7 +63,7 @@ class EmloopCompanion(Companion):
         self._before = Randomness.now()
         # A new Source over the same data, so that the training's own position does not move.
         run.val_data = {TRAIN: Source(source.data, source.name), **run.val_data}
-        run.validate()
+        run.validate(everywhere=True)
 
     def before_train_epoch(self, run: Run) -> None:
         # The epoch opens with its first batch, since the validation requested above comes between.

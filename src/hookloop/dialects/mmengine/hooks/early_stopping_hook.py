@@ -98,9 +98,10 @@ class _StopEarly(NativeHook):
                 raise RuntimeError(text)
             _log.warning(text)
             return
-        reason = self._find_reason(float(metrics[monitor]))
+        # That of the first rank, so that all stop in the same iteration.
+        reason = self._find_reason(run.ranks.share(float(metrics[monitor])))
         if reason:
-            run.stop(f"EarlyStoppingHook: {reason}")
+            run.stop(f"EarlyStoppingHook: {reason}", everywhere=True)
 
     def _find_reason(self, value: float) -> str | None:
         """Take a new value; return the reason to stop, or None."""

@@ -76,7 +76,7 @@ class KeepCheckpoints(Hook):
         facade = run.facades.get(FACADE)
         # An evaluator may return None for a metric, which our own metrics cannot hold.
         raw = getattr(facade, "raw_metrics", None) or without_phase(metrics, run.phase)
-        better = self._update_scores(raw)
+        better = run.ranks.share(self._update_scores(raw))  # The first rank decides for all.
         # MMEngine writes the periodic file again with the new best score; a file off the interval
         # results.
         if better and run.phase == "val" and self.last is not None:
@@ -142,7 +142,8 @@ class KeepCheckpoints(Hook):
             ("schedules", settings.save_param_scheduler),
         )
         leave_out = tuple(part for part, is_saved in parts if not is_saved)
-        run.save(Save(name, self.directory(run), "periodic", self.name, keep, leave_out=leave_out))
+        save = Save(name, self.directory(run), "periodic", self.name, keep, leave_out=leave_out)
+        run.save(save, everywhere=True)
         self._put_info(run, "last_ckpt", name)
 
     def _save_best(self, run: Run, metric: str) -> None:
@@ -153,7 +154,8 @@ class KeepCheckpoints(Hook):
         of = self.last if self._saved_at == run.progress.iter else None
         score = {metric: self._scores[metric]}
         owner = f"{self.name}/{metric}"
-        run.save(Save(name, self.directory(run), "best", owner, keep=1, of=of, metrics=score))
+        save = Save(name, self.directory(run), "best", owner, keep=1, of=of, metrics=score)
+        run.save(save, everywhere=True)
         suffix = "" if len(self._metrics) == 1 else f"_{metric}"
         self._put_info(run, f"best_score{suffix}", self._scores[metric])
         self._put_info(run, f"best_ckpt{suffix}", name)

@@ -64,10 +64,12 @@ class CheckPointHook(HookBase):
         # Retention counts the files of one owner, so two of these hooks do not disturb each other.
         owner, keep = self.trainer.hook, self.max_num_checkpoints
         self.trainer.run.save(
-            Save(self.curr_checkpoint_name, kind="periodic", owner=owner, keep=keep)
+            Save(self.curr_checkpoint_name, kind="periodic", owner=owner, keep=keep),
+            everywhere=True,
         )
 
     def _save_last(self, done: int, limit: int | None) -> None:
         # Without `keep`, so that it does not count among the newest and is never removed.
         if limit is not None and done >= limit:
-            self.trainer.run.save(Save(f"{self.prefix}_model_final.pth", owner=self.trainer.hook))
+            final = Save(f"{self.prefix}_model_final.pth", owner=self.trainer.hook)
+            self.trainer.run.save(final, everywhere=True)

@@ -83,15 +83,17 @@ class EvaluateHook(HookBase):
         for name, value in metrics.items():
             # Not smoothed: a median over evaluations would hide the newest.
             trainer.log_buffer.put_scalar(name, value, smoothing_hint=False)
-        score = tuple(float(value) for value in metrics.values())
+        # That of the first rank, so that all keep the same one.
+        score = trainer.run.ranks.share(tuple(float(value) for value in metrics.values()))
         if score and (self.best is None or score > self.best):
             self.best = score
             self._keep()
 
     def _keep(self) -> None:
         run, owner = self.trainer.run, self.trainer.hook
-        run.save(Save("best_result.pth", kind="best", owner=owner))
+        run.save(Save("best_result.pth", kind="best", owner=owner), everywhere=True)
         # iMIX pickles the model of the last epoch here, which is not the best and runs code when
         # it is loaded.
         others = ("optimizers", "schedules", "scaler", "data", "metrics", "hooks", "rng")
-        run.save(Save("model_best.pth", kind="best", owner=owner, leave_out=others))
+        best = Save("model_best.pth", kind="best", owner=owner, leave_out=others)
+        run.save(best, everywhere=True)

@@ -58,6 +58,6 @@ def save_as(task: Task, name: str, latest: str, folder: str | None = None) -> No
     """Request a checkpoint, and a second name of it for the newest."""
     owner = task.hook
     directory = None if folder is None or Path(folder) == task.run.dir else folder
-    task.run.save(Save(name, directory, owner=owner))
+    task.run.save(Save(name, directory, owner=owner), everywhere=True)
     # `of` makes it the same file under two names: it is written once.
-    task.run.save(Save(latest, directory, owner=owner, of=name))
+    task.run.save(Save(latest, directory, owner=owner, of=name), everywhere=True)

@@ -1,0 +1,205 @@
+"""Train on many ranks: the options ``--ranks``, ``--nodes``, ``--rendezvous``, ``--restarts``."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from hookloop.cli.arguments import ALIASES, Verb
+from hookloop.cli.report import print_error, print_text
+from hookloop.errors import HookloopError
+
+if TYPE_CHECKING:
+    from hookloop.parallel.launch import Ended, Layout
+    from hookloop.parallel.verdict import Cause
+
+ranks_option = click.option(
+    "--ranks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Train on N processes of this node, as torchrun --nproc-per-node N would.",
+)
+
+
+def launch_options(function: Verb) -> Verb:
+    """Add the options for a training on several processes, which a verb gets as ``launch``."""
+    options = (
+        ranks_option,
+        click.option(
+            "--nodes",
+            type=click.IntRange(min=1),
+            default=1,
+            metavar="N",
+            help="Train on N nodes: start this command on each, with the same options.",
+        ),
+        click.option(
+            "--rendezvous",
+            metavar="HOST:PORT",
+            help="Where the nodes meet: a port of one of them. A SLURM step knows it.",
+        ),
+        click.option(
+            "--restarts",
+            type=click.IntRange(min=0),
+            default=0,
+            metavar="N",
+            help="Start all ranks again, up to N times, when one is lost.",
+        ),
+    )
+
+    @functools.wraps(function)
+    def verb(
+        *args: object,
+        ranks: int | None,
+        nodes: int,
+        rendezvous: str | None,
+        restarts: int,
+        **others: object,
+    ) -> object:
+        return function(*args, launch=Launch(ranks, nodes, rendezvous, restarts), **others)
+
+    # click lists them in the order of the decorators, of which the last is the outermost.
+    for option in reversed(options):
+        verb = option(verb)
+    return verb
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What the options ask for.
+
+    Attributes:
+        ranks: The processes on this node; None to train in this process.
+        nodes: The nodes.
+        rendezvous: Where they meet.
+        restarts: How often the ranks may be started again.
+    """
+
+    ranks: int | None
+    nodes: int = 1
+    rendezvous: str | None = None
+    restarts: int = 0
+
+    def check(self) -> None:
+        """Reject options that do not fit together, or this process."""
+        if self.ranks is None:
+            given = {"--nodes": self.nodes > 1, "--rendezvous": self.rendezvous is not None}
+            given["--restarts"] = self.restarts > 0
+            for name in (name for name, is_given in given.items() if is_given):
+                raise click.UsageError(f"{name} needs --ranks N, the processes on each node.")
+            return
+        if "RANK" in os.environ:
+            raise HookloopError(
+                f"--ranks {self.ranks}: this process is a rank already, because RANK="
+                f"{os.environ['RANK']} is set. Leave out --ranks here, or the other launcher."
+            )
+
+    def layout(self) -> Layout:
+        """Return how many ranks there are, and where they meet."""
+        from hookloop.parallel import slurm
+        from hookloop.parallel.launch import Layout
+
+        place = self.rendezvous
+        if self.nodes > 1 and place is None and slurm.is_step():
+            place = "{}:{}".format(*slurm.meeting_place())
+        if self.nodes > 1 and place is None:
+            raise click.UsageError(
+                "--nodes needs --rendezvous HOST:PORT: a free port of one of the nodes, the same "
+                "for all."
+            )
+        if place is not None and not place.rpartition(":")[2].isdecimal():
+            raise click.UsageError(f"--rendezvous: '{place}' must be HOST:PORT, as in gpu1:29500.")
+        return Layout(self.ranks or 1, self.nodes, place)
+
+    def run(self, verb: Sequence[str]) -> int:
+        """Run a verb of the command line on the ranks, and return the exit code."""
+        from hookloop.parallel.launch import THREADS
+
+        layout = self.layout()
+        names = click.get_current_context().meta.get(ALIASES, ())
+        aliases = [part for name in names for part in ("--alias", name)]
+        if THREADS not in os.environ and layout.ranks > 1:
+            print_text(f"Each rank computes with one thread; {THREADS} sets more.", err=True)
+        with TemporaryDirectory(prefix="hookloop-launch-", ignore_cleanup_errors=True) as folder:
+            command = ["-m", "hookloop", *verb, *aliases]
+            return Restarts(command, layout, Path(folder), self.restarts).run()
+
+
+class Restarts:
+    """Starts the ranks, and starts them again after a failure that may pass.
+
+    Args:
+        command: The arguments for Python.
+        layout: How many ranks there are.
+        folder: A private directory.
+        restarts: How often they may be started again.
+    """
+
+    def __init__(self, command: Sequence[str], layout: Layout, folder: Path, restarts: int) -> None:
+        self._command = command
+        self._layout = layout
+        self._folder = folder
+        self._restarts = restarts
+
+    def run(self) -> int:
+        """Run the ranks to the end, and return the exit code."""
+        from hookloop.parallel.verdict import find_cause
+
+        seen: set[object] = set()
+        for number in range(self._restarts + 1):
+            ended = self._try(number)
+            code = orderly_code(ended)
+            if code is not None:
+                return code
+            cause = find_cause(ended)
+            if ended.signal is not None and (cause is None or not cause.traceback):
+                return 128 + ended.signal
+            if cause is None:
+                return 0
+            left = self._restarts - number
+            is_repeated = cause.repeats is not None and cause.repeats in seen
+            again = cause.may_pass and not is_repeated and ended.signal is None and left > 0
+            self._show(cause, left, again=again, is_repeated=is_repeated)
+            if not again:
+                return cause.code
+            seen.add(cause.repeats)
+        return 1
+
+    def _try(self, number: int) -> Ended:
+        from hookloop.parallel.launch import Attempt
+
+        folder = self._folder / f"attempt-{number}"
+        folder.mkdir()
+        return Attempt(self._command, self._layout, folder, number).run()
+
+    def _show(self, cause: Cause, left: int, *, again: bool, is_repeated: bool) -> None:
+        for message in cause.messages:
+            print_error(message)
+        context = click.get_current_context(silent=True)
+        shows_all = context is not None and context.params.get("show_all")
+        # The user's own code is to be searched for the reason, so its traceback is always shown.
+        if cause.traceback and (cause.code == 1 or shows_all):
+            print_text(cause.traceback.rstrip(), err=True)
+        if again:
+            print_text(f"All ranks are started again; restarts left: {left - 1}.", err=True)
+        elif self._restarts and is_repeated:
+            print_text("It failed there before, so it is not started again.", err=True)
+        elif self._restarts and cause.may_pass:
+            print_text("No restart is left.", err=True)
+
+
+def orderly_code(ended: Ended) -> int | None:
+    """Return the exit code of a run that all ranks ended in order; None if one did not."""
+    reports = ended.reports.values()
+    if ended.codes or ended.error is not None or not reports:
+        return None
+    if not all(report.is_in_order for report in reports):
+        return None
+    codes = [report.exit_code or 0 for report in reports]
+    return next((code for code in codes if code), 0)

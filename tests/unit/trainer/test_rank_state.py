@@ -1,0 +1,68 @@
+import logging
+
+import pytest
+import torch
+from tests.integration.many_ranks import Net, Plain, make
+from tests.ranks import on_ranks
+
+from hookloop.data.randomness import Randomness
+from hookloop.trainer.rank_state import (
+    own_buffers,
+    randomness_of_rank,
+    restore_buffers,
+    state_of_ranks,
+)
+
+
+def run_of(model=Net):
+    return make(None, resume=None, default_hooks=False, model=model)[0].run
+
+
+def test_one_process_has_one_entry():
+    run = run_of()
+    assert list(state_of_ranks(run)) == ["rng"]
+    assert len(state_of_ranks(run)["rng"]) == 1
+
+
+def test_only_buffers_of_numbers_belong_to_a_rank():
+    assert set(own_buffers(Net())) == {"norm.running_mean", "norm.running_var"}
+    assert own_buffers(Plain()) == {}
+
+
+def test_buffers_of_other_ranks_are_averaged():
+    run = run_of()
+    of_ranks = [
+        {"norm.running_mean": torch.full((16,), value), "norm.running_var": torch.ones(16)}
+        for value in (1.0, 2.0, 6.0)
+    ]
+    restore_buffers(run, {"buffers": of_ranks}, "file")
+    assert torch.equal(run.model.norm.running_mean, torch.full((16,), 3.0))
+
+
+def test_another_number_of_ranks_is_reported(caplog):
+    run = run_of()
+    states = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        states.append(Randomness.now().state)
+    with caplog.at_level(logging.WARNING, logger="hookloop"):
+        found = randomness_of_rank(run, {"rng": states}, "file")
+    assert "was made on 2 ranks and continues on 1 rank" in caplog.text
+    assert torch.equal(found.state["torch"], states[0]["torch"])
+
+
+@pytest.mark.slow
+def test_each_rank_gets_its_own_back():
+    def work():
+        run = run_of()
+        run.ranks.open(torch.device("cpu"))
+        torch.manual_seed(run.world.rank)
+        run.model.norm.running_mean.fill_(run.world.rank)
+        state = state_of_ranks(run)
+        expected = torch.rand(2)
+        run.model.norm.running_mean.fill_(9.0)
+        restore_buffers(run, state, "file")
+        randomness_of_rank(run, state, "file").restore()
+        return run.model.norm.running_mean[0].item(), torch.equal(torch.rand(2), expected)
+
+    assert on_ranks(work, 3) == [(0.0, True), (1.0, True), (2.0, True)]
