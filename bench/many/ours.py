@@ -39,6 +39,7 @@ def count_validated(job: Job) -> int:
     trainer = Trainer(
         job.model,
         val_data=job.loader(samples(VALIDATED, job.widths[0]), batch_size=BATCH),
+        loss=nn.MSELoss(),
         metrics={"error": count},
         device="cpu",
         default_hooks=False,
