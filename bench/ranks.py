@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter, process_time
+from time import perf_counter, process_time, sleep
 from types import ModuleType
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -70,11 +70,11 @@ class Times:
 
 @dataclass
 class Facts:
-    """What an engine does besides being fast: samples that it validates, exact resumes by size."""
+    """What an engine does besides being fast: samples that it validates, resumes by number of ranks."""
 
     name: str
     validated: int = 0
-    exact: dict[int, bool] = field(default_factory=dict)
+    resumed: dict[int, str] = field(default_factory=dict)
 
 
 class Lane(threading.Thread):
@@ -195,7 +195,7 @@ def find_facts(sizes: tuple[int, ...]) -> list[Facts]:
             continue
         print(f"{name}: validation and resume ...", file=sys.stderr)
         fact = Facts(name, _validated(engine))
-        fact.exact = {size: is_exact(engine, size) for size in sizes}
+        fact.resumed = {size: resume(engine, size) for size in sizes}
         facts.append(fact)
     return facts
 
@@ -214,59 +214,69 @@ def _validated(engine: ModuleType) -> int:
         return int(counted.read_text()) if counted.exists() else 0
 
 
-def is_exact(engine: ModuleType, size: int) -> bool:
-    """Return whether a killed and resumed training has the weights of one that was not killed."""
-    options: dict[str, object] = {
-        "iterations": 20,
-        "epochs": 2,
-        "dropout": 0.3,
-        "shuffles": True,
-        "save_at": 10,
-    }
+OPTIONS: dict[str, object] = {
+    "iterations": 20,
+    "epochs": 2,
+    "dropout": 0.3,
+    "shuffles": True,
+    "save_at": 10,
+}
+KILL_AFTER = 14
+
+
+def resume(engine: ModuleType, size: int) -> str:
+    """Kill a training in an epoch and resume it; return whether its weights are the same.
+
+    A training that starts over comes to the same weights, too: it must not be taken for a resume.
+    """
     with TemporaryDirectory() as folder:
         whole, cut = Path(folder) / "whole", Path(folder) / "cut"
         whole.mkdir()
         cut.mkdir()
-        _train(engine, size, Job, whole, options)
-        _train(engine, size, _killed_after(14), cut, options)
-        _train(engine, size, Job, cut, {**options, "resumes": True})
+        _train(engine, size, whole, {})
+        _train(engine, size, cut, {"kill_after": KILL_AFTER})
+        made = _train(engine, size, cut, {"resumes": True})
         ends = [path / "weights.pth" for path in (whole, cut)]
-        if not all(path.exists() for path in ends):
-            return False
+        if made is None or not all(path.exists() for path in ends):
+            return "failed"
+        if made == 40:
+            return "started over"
         first, second = (torch.load(path, weights_only=True) for path in ends)
-        return all(torch.equal(first[name], second[name]) for name in first)
+        is_same = all(torch.equal(first[name], second[name]) for name in first)
+        return "yes" if is_same else "no"
 
 
-def _train(
-    engine: ModuleType,
-    size: int,
-    make: Callable[..., Job],
-    folder: Path,
-    options: dict[str, object],
-) -> None:
+def _train(engine: ModuleType, size: int, folder: Path, changes: dict[str, object]) -> int | None:
+    """Train on ranks; return how many iterations were made, or None if a rank failed."""
+    kill_after = changes.pop("kill_after", None)
+
     def train(rank: int) -> None:
         torch.set_num_threads(1)
-        job = make(rank, size, folder, **options)
-        engine.train(job)
-        if rank == 0:
-            torch.save(job.model.state_dict(), folder / "weights.pth")
-
-    fork(train, size, 120)
-
-
-def _killed_after(iterations: int) -> Callable[..., Job]:
-    def make(*args: object, **options: object) -> Job:
-        job, count = Job(*args, **options), [0]  # type: ignore[arg-type]
+        job, count = Job(rank, size, folder, **{**OPTIONS, **changes}), [0]  # type: ignore[arg-type]
 
         def notify() -> None:
             count[0] += 1
-            if count[0] > iterations:
+            if kill_after is not None and count[0] > kill_after:
+                wait_for(lambda: engine.has_saved(job))
                 kill_this_rank()
 
         job.model.notify = notify
-        return job
+        engine.train(job)
+        if rank == 0:
+            torch.save(job.model.state_dict(), folder / "weights.pth")
+            (folder / "made").write_text(str(count[0]))
 
-    return make
+    codes = fork(train, size, 120)
+    return None if any(codes) else int((folder / "made").read_text())
+
+
+def wait_for(is_done: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait until a checkpoint, which may be written in the background, is complete."""
+    end = perf_counter() + seconds
+    while not is_done():
+        if perf_counter() > end:
+            raise TimeoutError("there is no checkpoint")
+        sleep(0.05)
 
 
 # --- the tables ----------------------------------------------------------------------------------
@@ -317,9 +327,7 @@ def show_facts(facts: list[Facts]) -> None:
     """Print what the engines do besides."""
     print(f"\n{'':14} validated of {VALIDATED}   resumed in an epoch, bit for bit")
     for fact in facts:
-        exact = ", ".join(
-            f"{size} ranks {'yes' if is_one else 'no'}" for size, is_one in fact.exact.items()
-        )
+        exact = ", ".join(f"{size} ranks {answer}" for size, answer in fact.resumed.items())
         print(f"{fact.name:14} {fact.validated:16}   {exact}")
 
 
@@ -328,7 +336,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare trainings on several ranks.")
     parser.add_argument("--quick", action="store_true", help="minutes, less exact")
     parser.add_argument("--json", type=Path, help="file of figures")
+    parser.add_argument("--facts", action="store_true", help="only validations and resumes")
     options = parser.parse_args()
+    if options.facts:
+        show_facts(find_facts((2, 4)))
+        return
     content = measure(quick=options.quick)
     if options.json:
         options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -6,7 +6,7 @@ import json
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import ProjectConfiguration
+from accelerate.utils import DataLoaderConfiguration
 from torch import Tensor, nn
 
 from bench.many.job import BATCH, LOG_EVERY, VALIDATED, Job, samples
@@ -14,7 +14,8 @@ from bench.many.job import BATCH, LOG_EVERY, VALIDATED, Job, samples
 
 def train(job: Job) -> None:
     """Train, with the loss of all ranks in a file."""
-    accelerator = Accelerator(cpu=True, project_config=ProjectConfiguration(str(job.folder)))
+    order = DataLoaderConfiguration(use_seedable_sampler=True)
+    accelerator = Accelerator(cpu=True, dataloader_config=order)
     loss_of = nn.MSELoss()
     plain = job.loader(job.data, batch_size=job.own_batch, shuffle=job.shuffles)
     model, optimizer, loader = accelerator.prepare(job.model, job.optimizer(), plain)
@@ -45,6 +46,7 @@ def train(job: Job) -> None:
             if iteration == job.save_at and not job.resumes:
                 accelerator.save_state(str(job.folder / "state"))
                 accelerator.wait_for_everyone()
+                (job.folder / "saved").touch()
 
 
 def count_validated(job: Job) -> int:
@@ -59,3 +61,8 @@ def count_validated(job: Job) -> int:
             outputs, _ = accelerator.gather_for_metrics((model(inputs), targets))
             counted += len(outputs)
     return counted
+
+
+def has_saved(job: Job) -> bool:
+    """Return whether the checkpoint is complete; it is written before the training continues."""
+    return (job.folder / "saved").exists()

@@ -87,3 +87,8 @@ def count_validated(job: Job) -> int:
             sums += torch.tensor([errors.sum(), len(errors)], dtype=torch.float64)
     dist.all_reduce(sums)
     return int(sums[1])
+
+
+def has_saved(job: Job) -> bool:
+    """Return whether the checkpoint is complete; it is written before the training continues."""
+    return (job.folder / "last.pth").exists()

@@ -87,3 +87,8 @@ def count_validated(job: Job) -> int:
     total = torch.tensor(module.counted)
     torch.distributed.all_reduce(total)
     return int(total)
+
+
+def has_saved(job: Job) -> bool:
+    """Return whether the checkpoint is complete; it is written before the training continues."""
+    return (job.folder / "saved.ckpt").exists()

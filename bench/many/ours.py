@@ -47,3 +47,9 @@ def count_validated(job: Job) -> int:
     trainer.on("after_run")(lambda run: counted.append(sum(run.gather(sum(counted)))))
     trainer.validate()
     return counted[-1]
+
+
+def has_saved(job: Job) -> bool:
+    """Return whether the checkpoint, which is written in the background, is complete."""
+    index = job.folder / "run" / "checkpoints.json"
+    return index.exists() and f"iter_{job.save_at}" in index.read_text()
