@@ -24,6 +24,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time, sleep
 from types import ModuleType
+from typing import cast
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -70,7 +71,7 @@ class Times:
 
 @dataclass
 class Facts:
-    """What an engine does besides being fast: samples that it validates, resumes by number of ranks."""
+    """Samples that an engine validates, and how it resumes, by the number of ranks."""
 
     name: str
     validated: int = 0
@@ -248,7 +249,7 @@ def resume(engine: ModuleType, size: int) -> str:
 
 def _train(engine: ModuleType, size: int, folder: Path, changes: dict[str, object]) -> int | None:
     """Train on ranks; return how many iterations were made, or None if a rank failed."""
-    kill_after = changes.pop("kill_after", None)
+    kill_after = cast("int | None", changes.pop("kill_after", None))
 
     def train(rank: int) -> None:
         torch.set_num_threads(1)

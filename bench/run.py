@@ -4,8 +4,8 @@ The same work (tiny.py) is done by a hand-written loop, by hookloop and by the p
 installed, in turns within one process (race.py); at the end the weights of all must agree bit for
 bit. The hand-written loop takes part twice: the difference of the two is the noise. Hookloop is
 closer to it than that, so the two are compared once more, alone and for six times as many rounds.
-Then come common kinds of data (kinds.py), an empty mount point, what grows (growth.py), how long the
-start takes (start.py) and trainings on two ranks (ranks.py).
+Then come common kinds of data (kinds.py), an empty mount point, what grows (growth.py), how long
+the start takes (start.py) and trainings on two ranks (ranks.py).
 Tables are printed, all figures go to a JSON file, and a picture shows the first ones.
 """
 
