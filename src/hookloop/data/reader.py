@@ -282,7 +282,7 @@ class LoaderReader:
             self._indices.cut = cut
         # All ranks need the same order, so their batches must come in it.
         changes: dict[str, object] = {"in_order": True}
-        # Beginning the generators again takes 25 us a sample, for nothing if none is drawn from.
+        # Beginning the generators again takes longer than loading a sample of tensors does.
         draws = self._loader.num_workers > 0 or not is_drawless(self._loader.dataset)
         if self._seed_samples and self._gather is None and draws:
             self._indices.seeds = True
