@@ -50,9 +50,11 @@ class DrawMistakes(Hook):
             self.pictures.append(f"{title}\n{draw(images[index, 0])}")
 
     def write(self, run: Run) -> None:
-        """Write the file of this phase."""
-        file = run.dir / f"mistakes_{run.phase}.txt"
-        file.write_text("\n".join(self.pictures[: self.limit]), encoding="utf-8")
+        """Write the file of this phase, with what all ranks have found."""
+        pictures = [picture for of_rank in run.gather(self.pictures) for picture in of_rank]
+        if run.world.is_main:
+            file = run.dir / f"mistakes_{run.phase}.txt"
+            file.write_text("\n".join(pictures[: self.limit]), encoding="utf-8")
 
 
 def draw(image: Tensor) -> str:

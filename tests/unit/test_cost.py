@@ -13,6 +13,7 @@ from time import perf_counter
 import numpy as np
 import pytest
 import torch
+from tests.ranks import on_ranks
 from torch.utils.data import (
     DataLoader,
     Dataset,
@@ -466,3 +467,36 @@ def test_an_interval_reads_everything_in_one_go(reads, tmp_path):
 def test_lines_on_the_screen_read_in_one_go_too(reads, tmp_path):
     train_and_count(tmp_path / "run", [ShowProgress(every=EVERY, file=io.StringIO())], reads)
     assert {key: n for key, n in reads["in"].items() if key[0] == EVERY} == {(EVERY, "tolist"): 1}
+
+
+# --- what ranks tell each other ------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_an_iteration_without_a_meeting_exchanges_nothing_but_gradients(tmp_path):
+    """Counted are the collectives that Python calls: those of DDP are called by its reducer."""
+    names = ("all_reduce", "all_gather", "all_gather_object", "broadcast", "broadcast_object_list",
+             "barrier", "gather", "scatter", "reduce")  # fmt: skip
+
+    def count_collectives():
+        import torch.distributed as dist
+
+        calls, meetings = [], set()
+        for name in names:
+            original = getattr(dist, name)
+
+            def counting(*args, _original=original, _name=name, **options):
+                calls.append((trainer.run.progress.iter, _name))
+                return _original(*args, **options)
+
+            setattr(dist, name, counting)
+        trainer = make_trainer(tmp_path / "run", [RecordTimes(), WriteMetrics(every=EVERY)], 200)
+        trainer.on("after_train_iter")(lambda run: meetings.add(trainer._loop.meetings.next))
+        trainer.train()
+        inside = [call for call in calls if 0 < call[0] < 199]
+        return inside, meetings
+
+    for inside, meetings in on_ranks(count_collectives, 2):
+        assert {iteration for iteration, _ in inside} <= meetings
+        assert {name for _, name in inside} <= {"all_reduce"}
+        assert 0 < len(inside) <= len(meetings) < 100

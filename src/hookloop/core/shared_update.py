@@ -7,7 +7,7 @@ is recorded are the numbers of the global batch, equal on all ranks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hookloop.core.plan import fire
 from hookloop.core.run import Place
-from hookloop.core.update import Update
+from hookloop.core.update import LossOf, Update
 from hookloop.data.microbatches import is_scalar
 from hookloop.errors import ModelError
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class Team(Protocol):
-    """How the ranks of a run average the gradients of one update.
+    """How the ranks of a run average the gradients and numbers of one update.
 
     Attributes:
-        is_scaled: Whether the numbers that it carries are scaled like the loss.
+        has_parts: Whether a rank has only a part of each gradient.
     """
 
-    is_scaled: bool
+    has_parts: bool
 
     def clear(self) -> None:
         """Drop the numbers of the last update."""
@@ -40,14 +40,18 @@ class Team(Protocol):
     def start(self, *, synchronizes: bool) -> None:
         """Begin a microbatch; the backward of the last one averages the gradients."""
 
-    def forward(self, compute: Callable[[], Tensor | None]) -> Tensor | None:
+    def forward(self, compute: LossOf, run: Run) -> Tensor | None:
         """Compute a loss whose backward averages the gradients."""
 
-    def carry(self, loss: Tensor | None, numbers: Sequence[Tensor]) -> Tensor | None:
-        """Note numbers of this rank, and return what to call backward on, if anything."""
+    def backward(
+        self, loss: Tensor | None, factor: Tensor | float, numbers: Sequence[Tensor]
+    ) -> None:
+        """Add the gradients of a loss, and numbers of this rank, both times a factor."""
 
-    def weigh(self, factor: Tensor | float) -> None:
-        """Set what the numbers of the last microbatch count for."""
+    def join(
+        self, loss: Tensor | None, factor: Tensor | float, numbers: Sequence[Tensor]
+    ) -> Tensor | None:
+        """Return a loss whose backward does the same, for a backward of the user's own."""
 
     def agree_on_skip(self, is_skipped: bool, iteration: int) -> None:
         """Reject an update that only some ranks skip, where all are needed."""
@@ -74,7 +78,9 @@ class SharedUpdate:
         self._team = team
         self._size = size
         self._compute = update.compute
+        self._has_own_backward = type(update).backward is not Update.backward
         self._names: tuple[str, ...] = ()
+        self._unit: Tensor | None = None
         self._is_weighted = False
 
     def make(self, run: Run, batches: list[object]) -> None:
@@ -86,25 +92,25 @@ class SharedUpdate:
         expected = self._expected(shares)
         self._is_weighted = expected == 1.0 and not update.sums
         is_empty = True
-        first = cast("Source", run.train_data).position - len(batches)
-        for number, (batch, share) in enumerate(zip(batches, shares, strict=True), start=1):
+        last = cast("Source", run.train_data).position
+        for number, (batch, share) in enumerate(
+            zip(batches, shares, strict=True), 1 - len(batches)
+        ):
             run.batch = batch
-            run.place = Place(first + number, *share)
-            team.start(synchronizes=number == len(batches))
-            loss = team.forward(lambda: self._carrying(run))
+            run.place = Place(last + number, share.own, share.total)
+            team.start(synchronizes=number == 0)
+            loss = team.forward(self._compute, run)
             if update.may_skip:
-                team.agree_on_skip(run.loss is None, run.progress.iter)
-            if run.loss is not None:
-                is_empty = False
-                update.begin(run, run.loss)
-            factor = self._factor(run, share, expected)
-            team.weigh(factor)
+                team.agree_on_skip(loss is None, run.progress.iter)
             if loss is not None:
-                update.backward(loss * factor)
-            if run.loss is not None and (calls := run.plan.after_backward):
+                is_empty = False
+                update.begin(run, loss)
+            numbers = self._numbers(run, loss) if loss is not None and share.own else ()
+            self._backward(loss, self._factor(run, share, expected), numbers)
+            if loss is not None and (calls := run.plan.after_backward):
                 fire(calls, run)
         team.check_complete()
-        carried = self._unscaled(team.carried)
+        carried = team.carried
         # Only a rank that has no loss at all must look whether the others have one: to read a
         # number waits for the device.
         if is_empty and not float(carried[0]):
@@ -123,21 +129,37 @@ class SharedUpdate:
         run.place = Place(cast("Source", run.train_data).position, *share)
         team.clear()
         team.start(synchronizes=True)
-        loss = team.forward(lambda: self._carrying(run))
-        factor = self._factor(run, share, self._expected([share]))
-        return None if loss is None else loss * factor
+        loss = team.forward(self._compute, run)
+        return team.join(loss, self._factor(run, share, self._expected([share])), ())
 
-    def _carrying(self, run: Run) -> Tensor | None:
-        """Compute output and loss, and let the numbers of this rank travel with the gradients."""
-        loss = self._compute(run)
-        if loss is None:
-            return self._team.carry(None, ())
+    def _backward(
+        self, loss: Tensor | None, factor: Tensor | float, numbers: Sequence[Tensor]
+    ) -> None:
+        """Add the gradients of a microbatch, and let the numbers of this rank travel with them."""
+        update, team = self._update, self._team
+        if self._has_own_backward:
+            joined = team.join(loss, factor, numbers)
+            if joined is not None:
+                update.backward(joined)
+            return
+        if update.scaler is not None and loss is not None:
+            loss = update.scaler.scale(loss)
+        team.backward(loss, factor, numbers)
+
+    def _numbers(self, run: Run, loss: Tensor) -> list[Tensor]:
+        """Return what is averaged over the ranks: what the loss counts for, the loss, and more."""
         value = loss.detach().float()
-        numbers = [torch.ones_like(value), value]
+        numbers = [self._one(value), value]
         if self._update.returns_loss and isinstance(run.output, Mapping):
             self._names = _numbers_in(run.output, self._names)
             numbers += [_as_tensor(run.output[name], value) for name in self._names]
-        return self._team.carry(loss, numbers)
+        return numbers
+
+    def _one(self, like: Tensor) -> Tensor:
+        """Return the number 1, which is made once."""
+        if self._unit is None or self._unit.device != like.device:
+            self._unit = torch.ones_like(like)
+        return self._unit
 
     def _expected(self, shares: Sequence[Share]) -> float:
         """Return what the weights of a rank's microbatches add up to, on average over the ranks."""
@@ -158,12 +180,6 @@ class SharedUpdate:
         self._is_weighted = True
         return weight / expected
 
-    def _unscaled(self, carried: Tensor) -> Tensor:
-        scaler = self._update.scaler
-        if scaler is None or not self._team.is_scaled:
-            return carried
-        return carried / scaler.scale(torch.ones_like(carried[0]))
-
     def _complete(self, run: Run, carried: Tensor) -> None:
         """Make gradients and numbers those of the global batch, and record them."""
         update = self._update
@@ -171,15 +187,15 @@ class SharedUpdate:
             # Every rank has the same sum of weights, so all divide by the same number.
             ratio = torch.where(carried[0] == 0, 1.0, carried[0])
             # A part of a sharded gradient is divided by a number, as no tensor is cut like it.
-            divisor = ratio if self._team.is_scaled else float(ratio)
+            divisor = float(ratio) if self._team.has_parts else ratio
             for parameter in set(update.parameters()):
                 if parameter.grad is not None:
                     parameter.grad.div_(divisor)
             carried = carried / ratio
-        run.loss = carried[1].clone()
+        run.loss = carried[1]
         last = run.output
         if self._names and isinstance(last, Mapping):
-            means = {name: carried[2 + i].clone() for i, name in enumerate(self._names)}
+            means = {name: carried[2 + i] for i, name in enumerate(self._names)}
             run.output = {**last, **means}
         update.record(run, run.loss)
         run.output = last

@@ -27,7 +27,7 @@ from hookloop.data.indices import PassStart, SkippingIndices
 from hookloop.data.samplers import SamplerStates, State, Stateful, is_of_torch, samplers_of
 from hookloop.data.seeding import SeededInProcess, SeededSamples
 from hookloop.data.shared_passes import SharedPasses
-from hookloop.data.tensor_batches import make_gather, read_tensors
+from hookloop.data.tensor_batches import is_drawless, make_gather, read_tensors
 from hookloop.data.workers import ShieldedInit, Workers
 
 
@@ -282,7 +282,9 @@ class LoaderReader:
             self._indices.cut = cut
         # All ranks need the same order, so their batches must come in it.
         changes: dict[str, object] = {"in_order": True}
-        if self._seed_samples and self._gather is None:
+        # Beginning the generators again takes longer than loading a sample of tensors does.
+        draws = self._loader.num_workers > 0 or not is_drawless(self._loader.dataset)
+        if self._seed_samples and self._gather is None and draws:
             self._indices.seeds = True
             seeded = SeededSamples if self._loader.num_workers else SeededInProcess
             changes["dataset"] = seeded(self._loader.dataset)

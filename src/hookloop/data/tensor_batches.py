@@ -48,6 +48,13 @@ def make_gather(loader: DataLoader[object]) -> Gather | None:
     return gather
 
 
+def is_drawless(dataset: object) -> bool:
+    """Return whether loading a sample surely draws no random number."""
+    while type(dataset) is Subset:
+        dataset = dataset.dataset
+    return type(dataset) is TensorDataset
+
+
 def read_tensors(
     loader: DataLoader[object], indices: Iterator[object], gather: Gather
 ) -> Iterator[object]:

@@ -92,30 +92,38 @@ class ShardedTeam:
         ranks: The connection to the other ranks.
     """
 
-    is_scaled = False
-    """Numbers travel by themselves here."""
+    has_parts = True
+    """A rank has a part of each gradient; numbers travel by themselves."""
 
     def __init__(self, shards: Shards, ranks: Ranks) -> None:
         self._shards = shards
         self._ranks = ranks
         self.start = shards.start
-        self.forward = shards.forward
-        self._numbers: Tensor | None = None
         self._sum = torch.zeros(SLOTS)
 
     def clear(self) -> None:
         """Drop the numbers of the last update."""
         self._sum = torch.zeros(SLOTS)
 
-    def carry(self, loss: Tensor | None, numbers: Sequence[Tensor]) -> Tensor | None:
-        """Note the numbers of this rank; the loss stays what it is."""
-        self._numbers = torch.stack(list(numbers)).cpu() if loss is not None else None
-        return loss
+    def forward(self, compute: Callable[[Any], Tensor | None], run: object) -> Tensor | None:
+        """Compute a loss; `backward` averages its gradients."""
+        return cast("Tensor | None", self._shards.forward(lambda: compute(run)))
 
-    def weigh(self, factor: Tensor | float) -> None:
-        """Add the numbers of the last microbatch, with what they count for."""
-        if self._numbers is not None:
-            self._sum[: len(self._numbers)] += self._numbers * float(factor)
+    def backward(
+        self, loss: Tensor | None, factor: Tensor | float, numbers: Sequence[Tensor]
+    ) -> None:
+        """Add the gradients of a loss, and numbers of this rank, both times a factor."""
+        weighted = self.join(loss, factor, numbers)
+        if weighted is not None:
+            weighted.backward()  # type: ignore[no-untyped-call]
+
+    def join(
+        self, loss: Tensor | None, factor: Tensor | float, numbers: Sequence[Tensor]
+    ) -> Tensor | None:
+        """Note the numbers of this rank, and return the loss times the factor."""
+        if numbers:
+            self._sum[: len(numbers)] += torch.stack(tuple(numbers)).cpu() * float(factor)
+        return None if loss is None else loss * factor
 
     @property
     def carried(self) -> Tensor:

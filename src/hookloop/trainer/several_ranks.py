@@ -18,7 +18,7 @@ from hookloop.core.shared_update import SharedUpdate, Team
 from hookloop.core.update import Update
 from hookloop.data.randomness import Randomness, seed_rank
 from hookloop.errors import HookloopError
-from hookloop.parallel.replicated import Replica
+from hookloop.parallel.replicated import SLOTS, Replica
 from hookloop.parallel.sharded import ShardedTeam, Shards, has_sparse_gradients
 from hookloop.runs.records import plain
 from hookloop.trainer.rank_checks import check_on_ranks
@@ -81,7 +81,12 @@ def share_updates(loop: Loop, settings: Parallel) -> None:
             team = ShardedTeam(loop.shards, run.ranks)
         else:
             unused = _finds_unused(loop, update, settings)
-            team = Replica(run.model, update.parameters(), finds_unused=unused)
+            team = Replica(
+                run.model,
+                update.parameters(),
+                finds_unused=unused,
+                slots=SLOTS if update.returns_loss else 2,
+            )
         shared = SharedUpdate(update, team, run.world.size)
         if type(update).make is Update.make:
             loop.makes[number] = shared.make

@@ -1,0 +1,1 @@
+"""The same work on many ranks, by hand and by each engine."""
