@@ -51,8 +51,11 @@ class DrawMistakes(Hook):
 
     def write(self, run: Run) -> None:
         """Write the file of this phase."""
-        file = run.dir / f"mistakes_{run.phase}.txt"
-        file.write_text("\n".join(self.pictures[: self.limit]), encoding="utf-8")
+        # On many ranks, each has seen its part of the data, and the first one writes.
+        pictures = [picture for part in run.gather(self.pictures) for picture in part]
+        if run.world.is_main:
+            file = run.dir / f"mistakes_{run.phase}.txt"
+            file.write_text("\n".join(pictures[: self.limit]), encoding="utf-8")
 
 
 def draw(image: Tensor) -> str:
