@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from hookloop.checkpoint.dtensors import local_part, spread
 from hookloop.errors import CheckpointError
 from hookloop.hooks._many_tensors import copy_all, lerp_all
 
@@ -55,7 +56,9 @@ class SecondWeights:
             own.dtype == live.dtype and own.device == live.device
             for own, live in zip(self.numbers, self.live, strict=True)
         )
-        self._views = [tensor.detach() for tensor in self.live]
+        # torch has no kernels for many sharded tensors at once: each rank works on its own parts.
+        self._own = [local_part(own) for own in self.numbers]
+        self._views = self._view()
         self._first: list[Tensor] | None = None
         parameters = {id(parameter) for parameter in model.parameters()}
         self.buffers = [i for i, one in enumerate(self.live) if id(one) not in parameters]
@@ -67,17 +70,20 @@ class SecondWeights:
             # Views without gradients save a check per tensor. They are made again if the model
             # was moved to other memory.
             if self._views[0].data_ptr() != self.live[0].data_ptr():
-                self._views = [tensor.detach() for tensor in self.live]
+                self._views = self._view()
             live = self._views
         else:
             pairs = zip(self.numbers, self.live, strict=True)
-            live = [tensor.detach().to(own.device, own.dtype) for own, tensor in pairs]
+            live = [local_part(one.detach()).to(own.device, own.dtype) for own, one in pairs]
         # The lists are kept between updates: torch.optim.swa_utils.AveragedModel gathers and groups
         # its lists at each update, which takes four to six times as long as the update itself.
         if share == 1:
-            copy_all(self.numbers, live)
+            copy_all(self._own, live)
         else:
-            lerp_all(self.numbers, live, share)
+            lerp_all(self._own, live, share)
+
+    def _view(self) -> list[Tensor]:
+        return [local_part(tensor.detach()) for tensor in self.live]
 
     @property
     def is_in(self) -> bool:
@@ -91,13 +97,13 @@ class SecondWeights:
             # wrapped models refer to the tensors.
             self._first = [tensor.detach().clone() for tensor in self.live]
             with torch.no_grad():
-                copy_all(self.live, self.numbers)
+                copy_all(self._view(), self._own)
 
     def swap_out(self) -> None:
         """Give the model its own numbers back, bit for bit; do nothing if it has them."""
         if self._first is not None:
             with torch.no_grad():
-                copy_all(self.live, self._first)
+                copy_all(self._view(), [local_part(one) for one in self._first])
             self._first = None
 
     def first(self) -> dict[str, Tensor]:
@@ -138,7 +144,7 @@ class SecondWeights:
                 f"The averaged weights of the checkpoint do not fit the model: {differing}."
             )
         for name, index in self.names.items():
-            self.numbers[index].copy_(state[name])
+            self.numbers[index].copy_(spread(state[name], self.numbers[index]))
 
     def _fits(self, name: str, tensor: Tensor) -> bool:
         return tensor.shape == self.numbers[self.names[name]].shape
