@@ -63,6 +63,8 @@ class CheckpointSaver:
 
     def save(self, run: Run, saves: Sequence[Save]) -> None:
         """Copy the current state, once, and start writing it; or keep a file that has it."""
+        if run.ranks.is_broken:
+            saves = [one for save in saves for one in _without_peers(save)]
         if self.is_sharded and saves and not run.ranks.is_broken:
             self._save_shards(run, saves)
             return
@@ -273,6 +275,15 @@ class CheckpointSaver:
         # the thread that trains.
         if self._requests is not None and self._is_alone:
             self._requests.any = True  # On many ranks `announce` finds it at the next meeting.
+
+
+def _without_peers(save: Save) -> list[Save]:
+    """Return what to save of a request when the other ranks are gone.
+
+    Their random numbers and buffers are missing, so that no resume from it would be exact. A hook
+    that asks for a file when a run fails still gets it, as one that is never resumed from.
+    """
+    return [] if save.kind in ("periodic", "best") else [replace(save, kind="exception")]
 
 
 def in_directory(save: Save) -> Save:
