@@ -140,10 +140,12 @@ class CheckpointSaver:
         current.validation = {**current_metrics(run), **metrics}  # Also what hooks put meanwhile.
         # In the background too, and only after the file itself: the entry to amend has to exist.
         for store, name in current.files:
+            self._validations[store.location, iteration] = current.validation
+            if not run.world.is_main:  # All ranks write their shards, the first writes the index.
+                continue
             work = partial(store.amend, name, iteration, current.validation)
             label = f"{store.location}/{name}"
             self._background.submit(Job(f"{label} (metrics)", store.location, work, needs=label))
-            self._validations[store.location, iteration] = current.validation
         # They were held back for these results. The loop has to call `report` once more.
         if self._held:
             run.requests.any = True
