@@ -80,7 +80,10 @@ def _exception(report: Report) -> Cause:
 
 
 def _silent_end(rank: int, code: int, reports: Mapping[int, Report]) -> Cause:
-    reached = reports[rank].iteration if rank in reports else None
+    # A rank that was killed had no time to say where; the others were at the same place.
+    known = [one.iteration for one in reports.values() if one.iteration is not None]
+    own = reports[rank].iteration if rank in reports else None
+    reached = own if own is not None else max(known, default=None)
     where = "" if reached is None else f" after iteration {reached}"
     if code >= 0:
         return Cause((f"rank {rank} ended with exit code {code}{where}, without a reason.",))

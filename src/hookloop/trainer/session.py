@@ -23,6 +23,7 @@ from hookloop.data.workers import check_main_is_guarded
 from hookloop.hooks.stop_on_signal import restore_signal_handlers
 from hookloop.hooks.write_metrics import record_disabled
 from hookloop.parallel.failure import PeerFailed
+from hookloop.parallel.launched import is_launched
 from hookloop.parallel.settings import Parallel
 from hookloop.runs.layout import RunDir
 from hookloop.runs.run_log import RunLog
@@ -183,7 +184,7 @@ class Session:
         if isinstance(error, Exception):
             log.note("".join(traceback.format_exception(error)).rstrip())
         if isinstance(error, PeerFailed):
-            log.note(error.traceback.rstrip())
+            log.note(f"{error}\n{error.traceback}".rstrip())
         if run.phase != "train" and isinstance(error, Exception):
             stream = "" if run.stream == run.phase else f"['{run.stream}']"
             number = self._loop.evaluation.batch_number
@@ -268,7 +269,9 @@ class Session:
             failed = self.run.ranks.failure_of_another(error, self.run.progress.iter)
             if failed is None:
                 raise
-            _log.error("%s: rank %d ends with it.", failed, self.run.world.rank)
+            if not is_launched():  # The launcher shows the reason, once for all ranks.
+                reason = str(failed).partition("\n")[0]
+                _log.error("%s: rank %d ends with it.", reason, self.run.world.rank)
             raise failed from error
 
     @contextmanager
@@ -333,6 +336,8 @@ class Session:
         stop = run.requests.stop
         if isinstance(error, KeyboardInterrupt):
             ending = Outcome("interrupted", "KeyboardInterrupt", SIGINT)
+        elif isinstance(error, PeerFailed):
+            ending = Outcome("failed", redact(str(error).partition("\n")[0]))
         elif isinstance(error, SystemExit) and not error.code:
             ending = Outcome("stopped", "sys.exit() was called")
         elif error is not None:
