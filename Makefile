@@ -66,8 +66,8 @@ bench: $(BENCH)/.installed ## Measure what an iteration costs, beside the peers;
 	$(BENCH)/bin/python -m bench.run $(if $(QUICK),--quick,--picture docs/images/bench.png)
 	$(if $(QUICK),,$(BENCH)/bin/python bench/saves.py)
 
-faults: $(INSTALLED) ## Kill, starve and damage a training; nothing durable may be lost
-	$(BIN)/python scripts/faults.py
+faults: $(INSTALLED) ## Kill, starve and damage a training; RANKS=4 kills ranks, KILLS=100 times
+	$(BIN)/python scripts/faults.py $(if $(RANKS),--ranks $(RANKS)) $(if $(KILLS),--kills $(KILLS))
 
 downstream: ## Compare the dialects with the real packages, in an environment of their own
 	test -x $(DOWNSTREAM)/bin/python || $(PYTHON) -m venv $(DOWNSTREAM)

@@ -6,6 +6,10 @@ random moments (while it starts, loads, trains, validates, writes) and resumed, 
 final checkpoint and its metrics must be those of the undisturbed run, to the bit. More trials
 follow: every signal, every way to end, a kill between save and validation, damaged files, links in
 place of files, directories that disappear or cannot be written, full disks, a store that hangs.
+
+With ``--ranks 4`` only one trial runs: trainings on so many ranks, with replicas and with shards.
+A random rank, all ranks or the launcher is killed at random moments, also in a save and in a
+validation.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from fault_trials.files import (
     remove_directory,
 )
 from fault_trials.process import TrialFailed
+from fault_trials.ranks import run_rank_trials
 from fault_trials.stores import (
     fail_while_disk_is_full,
     fill_disk_for_a_while,
@@ -76,6 +81,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--small", action="store_true", help="a few kills, as in the tests")
     parser.add_argument("--kills", type=int, help="number of random kills")
+    parser.add_argument("--ranks", type=int, help="kill a training on this many ranks instead")
     parser.add_argument("--seed", type=int, default=0, help="seed of the random moments")
     options = parser.parse_args()
     size = SMALL if options.small else FULL
@@ -83,7 +89,10 @@ def main() -> None:
         size = Size(size.epochs, options.kills, size.patience)
     with tempfile.TemporaryDirectory(prefix="hookloop-faults-") as folder:
         try:
-            run_trials(Path(folder), size, options.seed)
+            if options.ranks:
+                run_rank_trials(Path(folder), options.ranks, size.kills, options.seed)
+            else:
+                run_trials(Path(folder), size, options.seed)
         except TrialFailed as failure:
             raise SystemExit(f"FAILED: {failure}") from failure
 

@@ -50,5 +50,6 @@ class KeepSamples(Hook):
     def after_sample(self, run: Run, text: str) -> None:
         words = words_of(text[: text.rfind(" ")])  # The last word may be cut off.
         run.metrics.put("sample/real_words", len(words & self.words) / max(len(words), 1))
-        with (run.dir / "samples.txt").open("a", encoding="utf-8") as file:
-            file.write(f"--- iteration {run.progress.iter}\n{text}\n")
+        if run.world.is_main:  # On many ranks, all of them have drawn the same text.
+            with (run.dir / "samples.txt").open("a", encoding="utf-8") as file:
+                file.write(f"--- iteration {run.progress.iter}\n{text}\n")

@@ -38,7 +38,8 @@ class JudgePoints(Hook):
             points = run.model.generate(self.count)
         for name, value in judge(points).items():
             run.metrics.put(f"points/{name}", value)
-        (run.dir / "points.txt").write_text(draw(points), encoding="utf-8")
+        if run.world.is_main:  # On many ranks, all of them have generated the same points.
+            (run.dir / "points.txt").write_text(draw(points), encoding="utf-8")
 
 
 def draw(points: torch.Tensor, *, rows: int = 25, columns: int = 50, reach: float = 2.6) -> str:

@@ -31,3 +31,17 @@ def test_a_training_survives_every_trial():
         "store that hangs: ",
     ):
         assert f"\n{trial}" in done.stdout
+
+
+def test_a_training_on_ranks_survives_kills():
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--ranks", "3", "--kills", "4"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for strategy in ("replicated", "sharded"):
+        assert f"\n{strategy}: 2 kills" in done.stdout
+    assert done.stdout.count("all ended bit-equal") == 2

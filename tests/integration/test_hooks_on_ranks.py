@@ -326,3 +326,13 @@ def test_a_run_continues_on_another_number_of_ranks(size, tmp_path):
     assert all(end.code for end in ends)
     resumed = on_ranks(train, size, tmp_path / "cut", None, True)
     assert all(end["samples"] == 22 for end in resumed)
+
+
+def test_averaged_weights_of_shards_are_those_of_replicas(tmp_path):
+    def losses(strategy):
+        average = AverageWeights(momentum=0.1)
+        trainer = make_trainer(tmp_path / strategy, average, parallel=strategy)
+        return trainer.train().metrics["val/loss"]
+
+    replicated = on_ranks(lambda: losses("replicated"), 3)
+    assert on_ranks(lambda: losses("sharded"), 3) == pytest.approx(replicated, rel=1e-5)

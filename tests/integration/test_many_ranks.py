@@ -20,6 +20,7 @@ from torch.nn.functional import mse_loss
 from torch.utils.data import DataLoader
 
 from hookloop import Hook
+from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.points import POINTS
 from hookloop.hooks import AverageWeights, ClipGradients, SavePredictions, StopOnNaN
 
@@ -368,3 +369,12 @@ def test_a_step_may_skip_an_update_on_some_ranks_or_on_all(tmp_path):
         lambda: train(tmp_path / "shards", model=Plain, loss=None, step=step, parallel="sharded"), 3
     )
     assert "no loss on the ranks [1] only" in ends[0].error
+
+
+def test_a_save_that_a_failure_prevents_is_not_made_without_the_other_ranks(tmp_path):
+    killing = [KillAt("after_train_iter", 8, [2])]
+    each_rank(lambda: train(tmp_path / "run", hooks=killing, save_every=4), 3)
+    found = CheckpointStore(tmp_path / "run").newest()
+    assert found is not None
+    assert found[1]["progress"]["iter"] in (4, 8)
+    assert len(found[1]["rng"]) == 3

@@ -34,7 +34,13 @@ def command(directory: Path) -> int:
     if not runs:
         print_text(f"There is no run in '{directory}'.")
         return 0
-    show_table(COLUMNS, [_cells(run) for run in runs], wide=("run", "outcome", "best"))
+    columns, rows = list(COLUMNS), [list(_cells(run)) for run in runs]
+    if any(run.ranks > 1 for run in runs):
+        for line, cell in zip(
+            (columns, *rows), ("ranks", *(run.ranks for run in runs)), strict=True
+        ):
+            line.insert(COLUMNS.index("best"), str(cell))
+    show_table(columns, rows, wide=("run", "outcome", "best"))
     return 0
 
 

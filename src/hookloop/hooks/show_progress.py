@@ -95,7 +95,8 @@ class ShowProgress(Hook):
         if self._display is not None:
             progress = run.progress
             again = f", continuing after iteration {progress.iter}" if progress.iter else ""
-            self._display.show_line(f"{run.dir}  on {run.device}{again}", style="bold")
+            ranks = "" if run.world.is_alone else f", {run.world.size} ranks"
+            self._display.show_line(f"{run.dir}  on {run.device}{ranks}{again}", style="bold")
             self._display.show_line(
                 f"hooks: {', '.join(hook.name for hook in run.hooks)}", style="dim"
             )
@@ -147,9 +148,11 @@ class ShowProgress(Hook):
             return
         # First: the bars would be drawn below the lines that follow.
         self._display.stop()
-        self._show_rest(run)
-        if self._has_trained:
-            self._show_summary(run, self._display)
+        # After a failure of one of many ranks nothing stands between the reason and the user.
+        if not run.ranks.is_broken:
+            self._show_rest(run)
+            if self._has_trained:
+                self._show_summary(run, self._display)
         self._display = None
 
     def _evaluate(self, run: Run) -> None:

@@ -7,12 +7,15 @@ import os
 import signal
 import threading
 from collections.abc import Sequence
+from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
+from hookloop.parallel.launched import is_launched
 from hookloop.parallel.signals import STOP_SIGNALS
+from hookloop.runs.run_log import current_logs
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -27,6 +30,12 @@ connection, a limit of processor time is reported every second, and a cluster th
 warning sends SIGTERM later.
 """
 
+REPEATED = 2.0
+"""Seconds in which a signal that comes again is the same one, on many ranks.
+
+A cluster may signal every process: a rank then gets the signal itself, and from its launcher.
+"""
+
 
 class StopOnSignal(Hook):
     """On a signal finish the iteration, save and end the run; exit with 128 + the signal's number.
@@ -35,6 +44,7 @@ class StopOnSignal(Hook):
     SIGUSR1, SIGUSR2 (a cluster's warning) and SIGXCPU. A second SIGINT, SIGTERM or SIGQUIT ends the
     run at once, without saving; the others may be repeated. SIGHUP is left alone if ``nohup``
     ignores it, and so is any but the first two if the program has its own handler for it.
+    On many ranks, a signal counts once in two seconds: the launcher passes it on.
 
     The previous handlers are restored when the run has ended, after the last hook and writer.
     Until then, a signal that follows a cluster's warning does not interrupt them. A run in another
@@ -65,6 +75,7 @@ class StopOnSignal(Hook):
         self._process = os.getpid()
         self._was_asked = False
         self._is_ending = False
+        self._received: dict[int, float] = {}
 
     def before_run(self, run: Run) -> None:
         # Python allows signal.signal() in the main thread only.
@@ -72,6 +83,7 @@ class StopOnSignal(Hook):
             return
         self._run, self._process = run, os.getpid()
         self._was_asked = self._is_ending = False
+        self._received = {}
         for number in self.signals:
             if not self._is_usual or _is_free(number):
                 self._before[number] = signal.signal(number, self._receive)
@@ -89,6 +101,8 @@ class StopOnSignal(Hook):
         name = signal.Signals(number).name
         is_insistent = name in INSISTENT
         run, is_child = self._run, os.getpid() != self._process
+        if run is not None and not is_child and self._is_repeated(run, number):
+            return
         if run is None or is_child or (is_insistent and self._is_last(run)):
             # A forked child, such as a worker of the data loader, inherits this handler. It dies as
             # it would without the run. The signal is sent again for the handler that was restored.
@@ -99,8 +113,7 @@ class StopOnSignal(Hook):
             self._was_asked = self._was_asked or is_insistent
             return
         if run.requests.stop is None or is_insistent:
-            again = "send it again" if is_insistent else "Ctrl-C or SIGTERM, sent twice, is the way"
-            _log.warning("%s: ending after this iteration; %s to end at once.", name, again)
+            _announce(run, name, is_insistent=is_insistent)
         self._was_asked = self._was_asked or is_insistent
         run.stop(f"{name} was received", signal=number)
 
@@ -110,11 +123,31 @@ class StopOnSignal(Hook):
         # another reason still gets one warning.
         return self._was_asked or (self._is_ending and not run.is_interrupted)
 
+    def _is_repeated(self, run: Run, number: int) -> bool:
+        """Return whether a signal has reached this rank before, by another way."""
+        if run.world.is_alone and not is_launched():
+            return False
+        now = monotonic()
+        before, self._received[number] = self._received.get(number), now
+        return before is not None and now - before < REPEATED
+
     def _restore(self) -> None:
         for number, handler in self._before.items():
             # None: the handler was not set from Python and cannot be restored from here.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)  # type: ignore[arg-type]
         self._before.clear()
+
+
+def _announce(run: Run, name: str, *, is_insistent: bool) -> None:
+    again = "send it again" if is_insistent else "Ctrl-C or SIGTERM, sent twice, is the way"
+    text = f"{name}: ending after this iteration; {again} to end at once."
+    # A launcher also signals the ranks when one of them was killed, which the user must not take
+    # for a signal from outside. Our own shows those itself, once for all ranks.
+    if is_launched() or run.ranks.is_broken:
+        for log in current_logs():
+            log.note(text)
+    else:
+        _log.warning(text)
 
 
 def restore_signal_handlers(run: Run) -> None:

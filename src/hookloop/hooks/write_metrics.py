@@ -188,6 +188,7 @@ def _outcome(run: Run) -> dict[str, object]:
         "ended": _now() if outcome.status != "running" else None,
         "iter": run.progress.iter,
         "epoch": run.progress.epoch,
+        "ranks": run.world.size,
     }
 
 

@@ -34,6 +34,8 @@ LOOK_EVERY = 0.1
 GIVE_UP = 1.0
 """Seconds after a signal for which ranks may still appear that have to be told."""
 
+_log = logging.getLogger("hookloop")
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -90,6 +92,7 @@ class Attempt:
         self._number = number
         self._ended = Ended()
         self._asked: list[int] = []
+        self._shown = 0
         self._told: set[tuple[int, int]] = set()
         self._since = 0.0
         self._kills = False
@@ -159,7 +162,12 @@ class Attempt:
             self._since = time.monotonic()
 
     def _pass_on(self) -> None:
-        """Tell every rank that runs what it has not been told yet."""
+        """Tell every rank that runs what it has not been told yet, and the user that it was."""
+        for number in self._asked[self._shown :]:
+            self._shown += 1
+            name = signal.Signals(number).name
+            again = "sent again, it kills them" if name in INSISTENT else "Ctrl-C twice kills them"
+            _log.warning("%s: the ranks end after this iteration; %s.", name, again)
         for report in self._reports().values() if self._asked else ():
             if report.exit_code is not None:
                 continue

@@ -85,6 +85,11 @@ def join_launcher(environment: Mapping[str, str] = os.environ) -> None:
     _write(Path(folder) / f"rank-{rank}.json", Report(rank, os.getpid()))
 
 
+def is_launched() -> bool:
+    """Return whether a launcher of ours started this process, and shows why and how it ends."""
+    return _own is not None
+
+
 def restarts_so_far() -> int:
     """Return how often the launcher of this process has started the ranks again."""
     return int(os.environ.get(RESTART, "0")) if _own is not None else 0

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from hookloop.parallel.launch import Ended
 from hookloop.parallel.launched import Report
+from hookloop.parallel.signals import STOP_SIGNALS
 
 FAILED = 1
 
@@ -80,11 +81,18 @@ def _exception(report: Report) -> Cause:
 
 
 def _silent_end(rank: int, code: int, reports: Mapping[int, Report]) -> Cause:
-    reached = reports[rank].iteration if rank in reports else None
+    # A rank that was killed had no time to say where; the others were at the same place.
+    known = [one.iteration for one in reports.values() if one.iteration is not None]
+    own = reports[rank].iteration if rank in reports else None
+    reached = own if own is not None else max(known, default=None)
     where = "" if reached is None else f" after iteration {reached}"
     if code >= 0:
         return Cause((f"rank {rank} ended with exit code {code}{where}, without a reason.",))
     name = signal.Signals(-code).name
+    if (
+        name in STOP_SIGNALS
+    ):  # Before it trained; later a rank ends in order. Somebody asked for it.
+        return Cause((f"rank {rank} was ended by {name}{where}.",), 128 - code, may_pass=False)
     hint = ": by somebody, or by the system, which ran out of memory" if name == "SIGKILL" else ""
     return Cause((f"rank {rank} was killed by {name}{where}{hint}.",))
 

@@ -55,6 +55,7 @@ class RunSummary:
         started: When it started.
         seconds: How long it was trained, without pauses, up to the last time it wrote something.
         disabled: The hooks that failed and were left out.
+        ranks: How many processes trained it, the last time.
     """
 
     name: str
@@ -67,6 +68,7 @@ class RunSummary:
     started: datetime | None
     seconds: float | None
     disabled: tuple[str, ...] = ()
+    ranks: int = 1
 
 
 def list_runs(directory: str | Path) -> list[RunSummary]:
@@ -99,6 +101,7 @@ def summarize(run: RunDir, root: Path | None = None) -> RunSummary:
         started=_time(summary.get("started")),
         seconds=_seconds(summary, last, is_running=status == "running"),
         disabled=_disabled(summary.get("disabled")),
+        ranks=max(1, int(_number(summary.get("ranks")) or 1)),
     )
 
 

@@ -63,6 +63,8 @@ class CheckpointSaver:
 
     def save(self, run: Run, saves: Sequence[Save]) -> None:
         """Copy the current state, once, and start writing it; or keep a file that has it."""
+        if run.ranks.is_broken:
+            saves = [one for save in saves for one in _without_peers(save)]
         if self.is_sharded and saves and not run.ranks.is_broken:
             self._save_shards(run, saves)
             return
@@ -138,10 +140,12 @@ class CheckpointSaver:
         current.validation = {**current_metrics(run), **metrics}  # Also what hooks put meanwhile.
         # In the background too, and only after the file itself: the entry to amend has to exist.
         for store, name in current.files:
+            self._validations[store.location, iteration] = current.validation
+            if not run.world.is_main:  # All ranks write their shards, the first writes the index.
+                continue
             work = partial(store.amend, name, iteration, current.validation)
             label = f"{store.location}/{name}"
             self._background.submit(Job(f"{label} (metrics)", store.location, work, needs=label))
-            self._validations[store.location, iteration] = current.validation
         # They were held back for these results. The loop has to call `report` once more.
         if self._held:
             run.requests.any = True
@@ -273,6 +277,15 @@ class CheckpointSaver:
         # the thread that trains.
         if self._requests is not None and self._is_alone:
             self._requests.any = True  # On many ranks `announce` finds it at the next meeting.
+
+
+def _without_peers(save: Save) -> list[Save]:
+    """Return what to save of a request when the other ranks are gone.
+
+    Their random numbers and buffers are missing, so that no resume from it would be exact. A hook
+    that asks for a file when a run fails still gets it, as one that is never resumed from.
+    """
+    return [] if save.kind in ("periodic", "best") else [replace(save, kind="exception")]
 
 
 def in_directory(save: Save) -> Save:

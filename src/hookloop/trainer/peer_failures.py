@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from hookloop.parallel.launched import is_launched
+
 if TYPE_CHECKING:
     from hookloop.core.run import Run
 
@@ -22,7 +24,9 @@ def explaining(run: Run) -> Iterator[None]:
         failed = run.ranks.failure_of_another(error, run.progress.iter)
         if failed is None:
             raise
-        _log.error("%s: rank %d ends with it.", failed, run.world.rank)
+        if not is_launched():  # The launcher shows the reason, once for all ranks.
+            reason = str(failed).partition("\n")[0]
+            _log.error("%s: rank %d ends with it.", reason, run.world.rank)
         raise failed from error
 
 

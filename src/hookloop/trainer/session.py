@@ -186,7 +186,7 @@ class Session:
         if isinstance(error, Exception):
             log.note("".join(traceback.format_exception(error)).rstrip())
         if isinstance(error, PeerFailed):
-            log.note(error.traceback.rstrip())
+            log.note(f"{error}\n{error.traceback}".rstrip())
         if run.phase != "train" and isinstance(error, Exception):
             stream = "" if run.stream == run.phase else f"['{run.stream}']"
             number = self._loop.evaluation.batch_number
@@ -273,6 +273,8 @@ class Session:
         stop = run.requests.stop
         if isinstance(error, KeyboardInterrupt):
             ending = Outcome("interrupted", "KeyboardInterrupt", SIGINT)
+        elif isinstance(error, PeerFailed):
+            ending = Outcome("failed", redact(str(error).partition("\n")[0]))
         elif isinstance(error, SystemExit) and not error.code:
             ending = Outcome("stopped", "sys.exit() was called")
         elif error is not None:

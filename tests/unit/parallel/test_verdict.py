@@ -59,7 +59,7 @@ def test_a_rank_that_ends_without_a_word_is_named():
     cause = find_cause(ended(Report(0, 100), Report(1, 101, iteration=3), codes={1: 7, 0: TERM}))
     assert cause.messages == ("rank 1 ended with exit code 7 after iteration 3, without a reason.",)
     only = find_cause(ended(Report(0, 100), codes={0: TERM}))
-    assert only.messages == ("rank 0 was killed by SIGTERM.",)
+    assert only.messages == ("rank 0 was ended by SIGTERM.",)
 
 
 @pytest.mark.parametrize(
