@@ -58,11 +58,9 @@ class SharedGradients:
         # Always, also before the last loss of a step: what waits is then the same everywhere, and
         # the checkpoint of the first process is that of all.
         replica.start(synchronizes=True)
-        one = torch.ones((), device=loss.device)
-        joined = replica.forward(lambda: replica.carry(loss, [one]))
+        joined = replica.forward(lambda _: loss, self._run)
         self._is_joined = True
-        factor = factor_of(self._run)
-        return joined if factor == 1.0 else joined * factor
+        return cast("Tensor", replica.join(joined, factor_of(self._run), ()))
 
     def complete(self) -> None:
         """Average gradients that a model has computed without its wrapper, before a step."""
