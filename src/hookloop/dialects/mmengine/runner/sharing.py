@@ -60,7 +60,7 @@ class SharedGradients:
         replica.start(synchronizes=True)
         joined = replica.forward(lambda _: loss, self._run)
         self._is_joined = True
-        return cast("Tensor", replica.join(joined, factor_of(self._run), ()))
+        return replica.join(joined, factor_of(self._run), ())
 
     def complete(self) -> None:
         """Average gradients that a model has computed without its wrapper, before a step."""
