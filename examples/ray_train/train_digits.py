@@ -15,6 +15,7 @@ DIGITS = Path(__file__).resolve().parents[1] / "digits"
 def train(settings: dict[str, str]) -> None:
     """Train on one worker; the batch size is that of all workers together."""
     import torch
+
     from hookloop import Trainer
 
     sys.path.insert(0, str(DIGITS))
