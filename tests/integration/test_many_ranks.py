@@ -1,5 +1,6 @@
 """Training on many ranks: the same result as one process, and the same bits after a kill."""
 
+import os
 import shutil
 import signal
 
@@ -378,3 +379,15 @@ def test_a_save_that_a_failure_prevents_is_not_made_without_the_other_ranks(tmp_
     assert found is not None
     assert found[1]["progress"]["iter"] in (4, 8)
     assert len(found[1]["rng"]) == 3
+
+
+def test_on_many_ranks_a_signal_that_comes_twice_at_once_is_one(tmp_path):
+    class Send(Hook):
+        def after_train_iter(self, run):
+            if run.progress.iter == 4 and run.world.rank == 1:
+                for _ in range(2):  # From the cluster, and from the launcher.
+                    os.kill(os.getpid(), signal.SIGTERM)
+
+    ends = each_rank(lambda: train(tmp_path / "run", hooks=[Send()], save_every="10 epochs"), 2)
+    assert [end.code for end in ends] == [128 + signal.SIGTERM] * 2
+    assert len(list((tmp_path / "run").glob("*.pth"))) == 1

@@ -169,7 +169,7 @@ class Proof(Trials):
         else:
             print_error("the resumed run is not the same as the undisturbed one.")
             if not self._is_exact:
-                print_text("  Random numbers of a model, as of Dropout, differ by rank.", err=True)
+                print_text(f"  {DEPENDS_ON_RANKS}", err=True)
         for difference in differences:
             print_text(f"  {difference}", err=True)
         notes = json.loads((self.folder / "undisturbed.json").read_text(encoding="utf-8"))
@@ -180,6 +180,11 @@ class Proof(Trials):
 EXACT = "exact: every tensor and counter of the two final checkpoints is the same."
 CLOSE = (
     "close: weights and optimizers are the same but for rounding, the place in the data exactly."
+)
+
+DEPENDS_ON_RANKS = (
+    "Dropout, random augmentation and batch norm depend on the number of ranks: each rank draws "
+    "its own numbers and sees its part of a batch. Leave them out to compare the rest."
 )
 
 OF_ALL_RANKS = ("model", "optimizers", "schedules", "progress", "data")

@@ -149,7 +149,7 @@ class ShowProgress(Hook):
         # First: the bars would be drawn below the lines that follow.
         self._display.stop()
         # After a failure of one of many ranks nothing stands between the reason and the user.
-        if not run.ranks.is_broken:
+        if run.world.is_alone or not run.ranks.is_broken:
             self._show_rest(run)
             if self._has_trained:
                 self._show_summary(run, self._display)

@@ -89,9 +89,7 @@ def _silent_end(rank: int, code: int, reports: Mapping[int, Report]) -> Cause:
     if code >= 0:
         return Cause((f"rank {rank} ended with exit code {code}{where}, without a reason.",))
     name = signal.Signals(-code).name
-    if (
-        name in STOP_SIGNALS
-    ):  # Before it trained; later a rank ends in order. Somebody asked for it.
+    if name in STOP_SIGNALS:  # Before it trained: later, a rank ends in order.
         return Cause((f"rank {rank} was ended by {name}{where}.",), 128 - code, may_pass=False)
     hint = ": by somebody, or by the system, which ran out of memory" if name == "SIGKILL" else ""
     return Cause((f"rank {rank} was killed by {name}{where}{hint}.",))
