@@ -53,13 +53,7 @@ class Shards:
     ) -> None:
         from torch.distributed.fsdp import fully_shard
 
-        check_optimizers(optimizers)
-        if has_sparse_gradients(model):
-            raise ModelError(
-                "The model has an embedding with sparse=True, whose gradients cannot be sharded: "
-                "leave sparse out, or write parallel='replicated'.",
-                argument="model",
-            )
+        check_shardable(model, optimizers, settings, ranks.world.size)
         before = dict(model.named_parameters(remove_duplicate=False))
         options = {"mesh": make_mesh(settings, ranks.world.size, device), **_policies(settings)}
         carrier, blocks = _Carrier(model), blocks_of(model, settings.shard)
@@ -156,6 +150,27 @@ class _Carrier(torch.nn.Module):
         return compute()
 
 
+def check_shardable(
+    model: torch.nn.Module, optimizers: Mapping[str, Optimizer], settings: Parallel, size: int
+) -> None:
+    """Reject what cannot be sharded over so many ranks."""
+    check_optimizers(optimizers)
+    if has_sparse_gradients(model):
+        raise ModelError(
+            "The model has an embedding with sparse=True, whose gradients cannot be sharded: "
+            "leave sparse out, or write parallel='replicated'.",
+            argument="model",
+        )
+    replicate, shard = settings.mesh or (1, size)
+    if replicate * shard != size:
+        raise HookloopError(
+            f"parallel: mesh has {replicate} x {shard} = {replicate * shard} ranks, but there are "
+            f"{size}.",
+            argument="parallel",
+        )
+    blocks_of(model, settings.shard)
+
+
 def has_sparse_gradients(model: torch.nn.Module) -> bool:
     """Return whether an embedding of the model has sparse gradients."""
     kinds = (torch.nn.Embedding, torch.nn.EmbeddingBag)
@@ -191,12 +206,6 @@ def make_mesh(settings: Parallel, size: int, device: torch.device) -> DeviceMesh
     from torch.distributed.device_mesh import init_device_mesh
 
     replicate, shard = settings.mesh or (1, size)
-    if replicate * shard != size:
-        raise HookloopError(
-            f"parallel: mesh has {replicate} x {shard} = {replicate * shard} ranks, but there are "
-            f"{size}.",
-            argument="parallel",
-        )
     if replicate == 1:
         return init_device_mesh(device.type, (shard,), mesh_dim_names=("shard",))
     return init_device_mesh(device.type, (replicate, shard), mesh_dim_names=("replicate", "shard"))

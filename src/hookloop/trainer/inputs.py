@@ -202,6 +202,11 @@ def check_updates(run: Run) -> None:
 
 def check_own_updates(run: Run, updates: Iterable[Update], accumulate: int) -> None:
     """Reject what would have no effect where the user makes the updates."""
+    if not run.world.is_alone:
+        raise ModelError(
+            f"trainer.loop() cannot average the gradients of {run.world.size} ranks, because the "
+            "backward is yours: write step=, or an Update, and call train()."
+        )
     for point in run.plan.points.values():
         if point.within and (owners := run.plan.calls(point.name).hooks):
             raise HookError(

@@ -19,7 +19,7 @@ from hookloop.core.update import Update
 from hookloop.data.randomness import Randomness, seed_rank
 from hookloop.errors import HookloopError
 from hookloop.parallel.replicated import SLOTS, Replica
-from hookloop.parallel.sharded import ShardedTeam, Shards, has_sparse_gradients
+from hookloop.parallel.sharded import ShardedTeam, Shards, check_shardable, has_sparse_gradients
 from hookloop.runs.records import plain
 from hookloop.trainer.rank_checks import check_on_ranks
 from hookloop.version import VERSION
@@ -30,6 +30,21 @@ if TYPE_CHECKING:
     from hookloop.data.source import Source
     from hookloop.parallel.settings import Parallel
     from hookloop.trainer.start import Start
+
+
+def check_parallel(run: Run, settings: Parallel) -> None:
+    """Reject a way of working together that cannot work, before anything is started."""
+    size = run.world.size
+    if size == 1:
+        return
+    if settings.strategy == "none":
+        raise HookloopError(
+            f"parallel='none' allows one process, and the launcher has started {size}: start one, "
+            "or write parallel='replicated'.",
+            argument="parallel",
+        )
+    if settings.is_sharded:
+        check_shardable(run.model, run.optimizers, settings, size)
 
 
 def share_sources(run: Run) -> None:

@@ -52,8 +52,9 @@ from hookloop.trainer.inputs import (
     whole,
 )
 from hookloop.trainer.planning import Planner
+from hookloop.trainer.rank_checks import check_on_ranks
 from hookloop.trainer.session import Session
-from hookloop.trainer.several_ranks import share_sources
+from hookloop.trainer.several_ranks import check_parallel, share_sources
 from hookloop.trainer.start import Start
 from hookloop.trainer.timetable import Row, timetable_of
 from hookloop.trainer.updates import Loss, Precision, autocast, make_scaler, make_updates
@@ -184,6 +185,7 @@ class Trainer(Guarded):
             seed=None if seed is None else whole("seed", seed),
             progress=make_progress(source, max_epochs, max_iters, epoch_iters, accumulate),
         )
+        check_parallel(self.run, together)
         share_sources(self.run)
         scaler = make_scaler(precision, where)
         saver = CheckpointSaver(scaler, start.restore)
@@ -312,6 +314,8 @@ class Trainer(Guarded):
         self.check_hooks()
         for hook in self.run.hooks:
             hook.check_setup()
+        if not self.run.world.is_alone:
+            check_on_ranks(self.run.hooks)
         # A Trainer that only evaluates is complete without training data, optimizer and limits.
         if self.run.train_data is not None:
             check_trainable(self.run)

@@ -3,6 +3,8 @@ import torch
 from tests.integration.many_ranks import make, train
 from tests.ranks import each_rank, on_ranks
 
+from hookloop import Hook
+from hookloop.errors import HookloopError
 from hookloop.trainer.several_ranks import agree_on_order, check_alike, join_orders, share_sources
 
 
@@ -12,6 +14,54 @@ def test_one_process_shares_nothing():
     join_orders(run)
     agree_on_order(run, is_new=True)
     assert run.train_data.shares() is None and run.train_data.order is None
+
+
+@pytest.fixture
+def three_ranks(monkeypatch):
+    """The environment of the first of three ranks; nothing is connected."""
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"parallel": "none"},
+            "allows one process, and the launcher has started 3",
+        ),
+        ({"batch_size": 2}, "batch"),
+        ({"parallel": {"strategy": "sharded", "mesh": {"shard": 2}}}, "mesh has 1 x 2 = 2 ranks"),
+        ({"parallel": {"strategy": "sharded", "shard": ["Blok"]}}, "no module of the class Blok"),
+    ],
+)
+def test_what_cannot_work_is_rejected_before_anything_starts(three_ranks, changes, message):
+    with pytest.raises(HookloopError, match=message):
+        make(None, resume=None, default_hooks=False, **changes)
+
+
+def test_an_optimizer_that_cannot_step_shards_is_rejected_by_check(three_ranks):
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.Adafactor(model.parameters())
+    with pytest.raises(HookloopError, match="Adafactor, which cannot step a sharded model"):
+        make(None, resume=None, model=lambda: model, optimizer=optimizer, parallel="sharded")
+
+
+def test_updates_in_a_loop_of_the_users_own_are_rejected(three_ranks):
+    trainer, _ = make(None, resume=None, default_hooks=False)
+    rejected = pytest.raises(HookloopError, match="cannot average the gradients of 3 ranks")
+    with rejected, trainer.loop():
+        pass
+
+
+def test_a_hook_that_writes_a_file_on_all_ranks_is_rejected_by_check(three_ranks):
+    class Writes(Hook):
+        def after_train_epoch(self, run):
+            (run.dir / "epoch.txt").write_text("done")
+
+    trainer, _ = make(None, resume=None, default_hooks=False, hooks=[Writes()])
+    with pytest.raises(HookloopError, match="would write each of them on all ranks"):
+        trainer.check()
 
 
 @pytest.mark.slow
