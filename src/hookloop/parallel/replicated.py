@@ -157,10 +157,14 @@ class Replica:
         order. A resumed run would make its first update with another layout than the run that was
         cut off. The loss is artificial, so that the order does not depend on the data.
         """
+        # Gradients of a resumed run may wait for their update.
+        waiting = [(parameter, parameter.grad) for parameter in self._carrier.parameters()]
+        for parameter, _ in waiting:
+            parameter.grad = None
         for _ in range(WARM_UP):
             self.backward(self.forward(_Carrier.sum_of_all, self._carrier), 1.0, ())
-        for parameter in self._carrier.parameters():
-            parameter.grad = None
+        for parameter, gradient in waiting:
+            parameter.grad = gradient
 
 
 class _Carrier(torch.nn.Module):

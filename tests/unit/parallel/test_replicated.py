@@ -132,3 +132,13 @@ def test_the_model_is_left_as_it_was():
         assert gradients(model) == [None] * 4
 
     connected(compare, 2)
+
+
+def test_gradients_that_wait_for_their_update_are_kept():
+    def keep(rank):
+        model, _ = model_and_inputs(rank)
+        model[0].weight.grad = torch.full_like(model[0].weight, 7.0)
+        Replica(model, model.parameters(), finds_unused=False)
+        return [None if one is None else one.unique().tolist() for one in gradients(model)]
+
+    assert connected(keep, 2) == [[[7.0], None, None, None]] * 2

@@ -39,13 +39,7 @@ class SharedGradients:
         self._run = run
         self._parameters = [one for group in optimizer.param_groups for one in group["params"]]
         self._is_joined = False
-        # Gradients may wait for a step of several losses. Building a replica would add to them.
-        waiting = [parameter.grad for parameter in self._parameters]
-        for parameter in self._parameters:
-            parameter.grad = None
         self._replica = Replica(run.model, self._parameters, finds_unused=finds_unused)
-        for parameter, gradient in zip(self._parameters, waiting, strict=True):
-            parameter.grad = gradient
         self._handle = optimizer.register_step_pre_hook(self._before_step)
 
     def join(self, loss: Tensor) -> Tensor:
