@@ -15,7 +15,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint co
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check quick format bench faults docs downstream clean
+.PHONY: help install demo test check ranks quick format bench faults docs downstream clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -43,10 +43,13 @@ check: $(INSTALLED) ## Style, types, layers and every test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest --numprocesses auto
+	$(BIN)/pytest --numprocesses auto -m "not long"
+
+ranks: $(INSTALLED) ## The long proofs on many ranks, which `make test` makes in a small size
+	$(BIN)/pytest --numprocesses auto -m long
 
 quick: $(INSTALLED) ## The everyday tests: all but those that start processes or take seconds
-	$(BIN)/pytest --numprocesses auto -m "not slow"
+	$(BIN)/pytest --numprocesses auto -m "not slow and not long"
 
 format: $(INSTALLED) ## Format the code and fix what ruff can fix
 	$(BIN)/ruff format .

@@ -31,8 +31,13 @@ pytestmark = pytest.mark.slow
 # --- the step -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [2, 3, 4])
-@pytest.mark.parametrize("accumulate", [1, 3])
+LONG = pytest.mark.long  # Beside a smaller case of the same.
+
+
+@pytest.mark.parametrize(
+    ("size", "accumulate"),
+    [(3, 1), (4, 3), *(pytest.param(*one, marks=LONG) for one in ((2, 1), (2, 3), (3, 3), (4, 1)))],
+)
 def test_ranks_compute_what_one_process_computes(tmp_path, size, accumulate):
     changes = {"model": Plain, "accumulate": accumulate, "clip_norm": 1.0}
     alone = train(tmp_path / "alone", **changes)
@@ -83,7 +88,10 @@ def whole_run(request, tmp_path_factory):
     return request.param, on_ranks(lambda: train(directory, parallel=request.param), 3)
 
 
-@pytest.mark.parametrize("kill", KILLS)
+@pytest.mark.parametrize(
+    "kill",
+    [name if name == "one rank" else pytest.param(name, marks=LONG) for name in KILLS],
+)
 def test_a_killed_run_continues_to_the_same_bits(tmp_path, whole_run, kill):
     strategy, whole = whole_run
     directory = tmp_path / "run"
@@ -100,7 +108,7 @@ def test_a_killed_run_continues_to_the_same_bits(tmp_path, whole_run, kill):
         assert after["metrics"] == before["metrics"]
 
 
-@pytest.mark.parametrize("strategy", ["replicated", "sharded"])
+@pytest.mark.parametrize("strategy", [pytest.param("replicated", marks=LONG), "sharded"])
 def test_hooks_that_keep_weights_or_data_continue_exactly(tmp_path, strategy):
     def work(name, *more):
         hooks = [
@@ -120,7 +128,12 @@ def test_hooks_that_keep_weights_or_data_continue_exactly(tmp_path, strategy):
 
 
 @pytest.mark.parametrize(
-    ("rank", "number"), [(0, signal.SIGINT), (2, signal.SIGTERM), (2, signal.SIGUSR1)]
+    ("rank", "number"),
+    [
+        (2, signal.SIGTERM),
+        pytest.param(0, signal.SIGINT, marks=LONG),
+        pytest.param(2, signal.SIGUSR1, marks=LONG),
+    ],
 )
 def test_a_signal_to_one_rank_ends_all_in_order(tmp_path, rank, number):
     directory = tmp_path / "run"
@@ -133,7 +146,7 @@ def test_a_signal_to_one_rank_ends_all_in_order(tmp_path, rank, number):
     assert all(is_equal(one, other) for one, other in zip(whole, continued, strict=True))
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("size", [3, *(pytest.param(one, marks=LONG) for one in (1, 2, 4))])
 def test_a_run_continues_on_any_number_of_ranks(tmp_path, size):
     changes = {"model": Plain, "save_every": 7}
     whole = on_ranks(lambda: train(tmp_path / "whole", **changes), size)
@@ -181,9 +194,18 @@ class CountBatches:
         return {"samples": float(self.samples), "mean": self.total / self.samples}
 
 
-@pytest.mark.parametrize("samples", [1003, 3, 1])
-@pytest.mark.parametrize("strategy", ["replicated", "sharded"])
-def test_every_sample_is_evaluated_once(tmp_path, samples, strategy):
+@pytest.mark.parametrize(
+    ("strategy", "samples"),
+    [
+        ("replicated", 1003),
+        ("sharded", 3),
+        *(
+            pytest.param(*one, marks=LONG)
+            for one in (("replicated", 3), ("replicated", 1), ("sharded", 1003), ("sharded", 1))
+        ),
+    ],
+)
+def test_every_sample_is_evaluated_once(tmp_path, strategy, samples):
     def evaluate(parallel=None):
         from torchmetrics import MeanAbsoluteError
 
@@ -269,12 +291,26 @@ def test_a_request_that_only_some_ranks_make_everywhere_is_rejected(tmp_path):
 
 # --- failures -----------------------------------------------------------------------------------
 
+OFTEN = {
+    "before_run",
+    "after_loss",
+    "after_train_iter",
+    "after_val_epoch",
+    "before_save_checkpoint",
+}
 NOT_REACHED = {"after_load_checkpoint", "on_stop", "on_exception"} | {
     name for name in (point.name for point in POINTS) if "test" in name
 }
 
 
-@pytest.mark.parametrize("point", [point.name for point in POINTS if point.name not in NOT_REACHED])
+@pytest.mark.parametrize(
+    "point",
+    [
+        point.name if point.name in OFTEN else pytest.param(point.name, marks=LONG)
+        for point in POINTS
+        if point.name not in NOT_REACHED
+    ],
+)
 def test_a_failure_at_any_point_of_one_rank_ends_all(tmp_path, point):
     def fail(run, *_):
         if run.world.rank == 1:

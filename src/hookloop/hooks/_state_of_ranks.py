@@ -47,8 +47,8 @@ class StateOfRanks(Hook):
         hooks[self.name] = {**shared, OF_RANKS: run.gather(own)}
 
     def after_load_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
-        hooks = cast("dict[str, dict[str, object]]", checkpoint.get("hooks") or {})
-        state = hooks.get(self.name)
+        hooks = checkpoint.get("hooks")
+        state = hooks.get(self.name) if isinstance(hooks, dict) else None
         rank, size = run.world.rank, run.world.size
         # What else it may be, in a damaged file, is reported when it is restored.
         if not isinstance(state, Mapping) or (OF_RANKS not in state and size == 1):
@@ -56,4 +56,4 @@ class StateOfRanks(Hook):
         rest = {name: part for name, part in state.items() if name != OF_RANKS}
         states = cast("list[Mapping[str, object]]", state.get(OF_RANKS, [rest]))
         own = states[rank] if len(states) == size else self.divide_state(states, rank, size)
-        hooks[self.name] = {**rest, **own}
+        cast("dict[str, object]", hooks)[self.name] = {**rest, **own}

@@ -245,7 +245,14 @@ DEATHS = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("victim", DEATHS, ids=lambda death: "-".join(map(str, death)))
+@pytest.mark.parametrize(
+    "victim",
+    [
+        death if at % 5 == 1 else pytest.param(death, marks=pytest.mark.long)
+        for at, death in enumerate(DEATHS)
+    ],
+    ids=lambda death: "-".join(map(str, death)),
+)
 def test_killed_at_any_step_the_last_good_one_stays(tmp_path: Path, victim) -> None:
     from tests.unit.checkpoint.sharding import SECONDS, start_ranks
 

@@ -105,7 +105,9 @@ def test_the_same_exception_in_the_same_iteration_is_not_tried_a_third_time(laun
 @pytest.mark.slow
 def test_a_user_error_is_shown_once_and_never_tried_again(launch) -> None:
     code, shown = launch("fail(DataError('no samples'), 0, 2)", 5)
-    assert (code, shown) == (2, "error: no samples\n")
+    # Both ranks have it; the first one to report is shown.
+    assert code == 2
+    assert shown in ("error: no samples\n", "error: rank 1: no samples\n")
 
 
 @ranks

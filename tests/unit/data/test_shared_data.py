@@ -299,7 +299,7 @@ def test_with_other_batches_each_sample_of_the_pass_is_still_read_once(kind, bef
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("persistent", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", ["random", "own sampler", "generator", "own batches", "iterable"])
 def test_workers_change_nothing(kind, persistent, tmp_path):
     def make(workers):
@@ -328,6 +328,7 @@ def test_workers_change_nothing(kind, persistent, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("count", [203, 103])
 @pytest.mark.parametrize("kind", KINDS)
 def test_so_are_those_of_more_samples(kind, count):
