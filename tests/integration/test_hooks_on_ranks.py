@@ -31,7 +31,8 @@ from hookloop.hooks import (
     StopOnPlateau,
 )
 
-pytestmark = pytest.mark.slow
+# The contract suite runs every hook on two ranks in each run of the tests.
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def make_data(samples, size=8, *, shuffle=False):

@@ -300,7 +300,16 @@ def test_with_other_batches_each_sample_of_the_pass_is_still_read_once(kind, bef
 
 @pytest.mark.slow
 @pytest.mark.parametrize("persistent", [False, pytest.param(True, marks=pytest.mark.long)])
-@pytest.mark.parametrize("kind", ["random", "own sampler", "generator", "own batches", "iterable"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "own sampler",
+        *(
+            pytest.param(kind, marks=pytest.mark.long)
+            for kind in ("random", "generator", "own batches", "iterable")
+        ),
+    ],
+)
 def test_workers_change_nothing(kind, persistent, tmp_path):
     def make(workers):
         plain = KINDS[kind](45)
