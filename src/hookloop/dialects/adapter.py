@@ -42,7 +42,7 @@ class Facade:
     Attributes:
         role: The foreign system's word for it: ``runner``, ``task``, ``trainer``.
         hints: Attributes of the real object that are not offered, and what to use instead.
-        loggers: Loggers that the system's hooks use; the run's log includes their warnings.
+        loggers: Loggers that the system's hooks use; the run shows and logs their messages.
         hook: Name of the hook that is being called, for messages.
     """
 
@@ -54,12 +54,27 @@ class Facade:
         self.run = run
         self.hook = ""
 
+    @classmethod
+    def logger_names(cls) -> tuple[str, ...]:
+        """Return `loggers`; a system whose object has another ``loggers`` overrides this."""
+        return cls.loggers
+
+    @property
+    def adapters(self) -> list[Adapter]:
+        """The adapted hooks of this dialect in the run, in their order."""
+        return [
+            hook for hook in self.run.hooks if isinstance(hook, Adapter) and hook.facade is self
+        ]
+
     def __getattr__(self, name: str) -> object:
         # copy and pickle probe for such names and expect a plain error.
         if name.startswith("__"):
             raise AttributeError(name)
         hint = self.hints.get(name)
-        offered = [name for name in dir(type(self)) if not name.startswith("_")]
+        # What every facade has is not an attribute of the foreign object.
+        offered = [
+            name for name in dir(type(self)) if not name.startswith("_") and name not in dir(Facade)
+        ]
         advice = f" Use {hint} instead." if hint else nearest(name, offered)
         # Through __dict__: before __init__ has set `hook`, self.hook would end up here again.
         hook = self.__dict__.get("hook", "")
@@ -121,6 +136,7 @@ class Adapter(Hook):
         # it, so its draws are kept apart from the training's.
         draws = not type(foreign).__module__.startswith("hookloop.")
         self.draws_random_numbers = bool(vars(type(foreign)).get("draws_random_numbers", draws))
+        self.writes = _names(getattr(foreign, "writes", None))
         self._make_facade = facade
         # Set in before_run. An Optional type would demand a check in every call of every iteration.
         self.facade: Facade = cast("Facade", None)
@@ -161,8 +177,8 @@ class Adapter(Hook):
         if key not in run.facades:
             run.facades[key] = self._make_facade(run)
         self.facade = cast("Facade", run.facades[key])
-        for name in self.facade.loggers:
-            forward_logger(name)
+        for name in self.facade.logger_names():
+            forward_logger(name, prints=run.world.is_main)
 
     def stores(self, run_dir: Path) -> Sequence[str]:
         # ClassyVision's CheckpointHook writes there. A resume looks only where hooks declare it.
@@ -228,6 +244,14 @@ def _chain(first: Call, second: Call) -> Call:
         second(run, *args)
 
     return call
+
+
+def _names(declared: object) -> tuple[str, ...]:
+    """Return the metrics that a foreign hook declares as a native one would."""
+    # In a foreign class the word may mean anything, a method for example.
+    if not isinstance(declared, list | tuple) or not all(isinstance(one, str) for one in declared):
+        return ()
+    return tuple(declared)
 
 
 def _instance_text(foreign: object, attribute: str) -> str | None:

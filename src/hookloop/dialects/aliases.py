@@ -8,12 +8,13 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, spec_from_loader
+from multiprocessing import spawn
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from hookloop.dialects import Dialect
@@ -21,38 +22,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger("hookloop")
 
 
-class Alias:
-    """Aliases for the packages of some dialects, from now until `undo`.
-
-    A package that is really installed is left alone: its own hooks are adapted instead.
-
-    >>> from hookloop import dialects
-    >>> with dialects.alias("mmengine"):
-    ...     from mmengine.hooks import Hook
-    >>> Hook.__module__.startswith("hookloop.dialects.mmengine")
-    True
-    """
-
-    def __init__(self, dialects: Iterable[Dialect]) -> None:
-        self.packages: dict[str, str] = {}
-        for dialect in dialects:
-            for foreign, ours in dialect.packages.items():
-                if _is_installed(foreign):
-                    _log.info("'%s' is installed, so it is used and its hooks adapted.", foreign)
-                else:
-                    self.packages[foreign] = ours
-        self._finder = _Finder(self.packages)
-        # First in the list. Otherwise the standard finder would look for a foreign submodule in
-        # our own package's directory and load it a second time.
-        sys.meta_path.insert(0, self._finder)
+class Temporary:
+    """A change that `undo` takes back, and the end of a ``with`` block, too."""
 
     def undo(self) -> None:
-        """Remove the aliases; what was imported through them stays usable."""
-        if self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
-        # Without this, an import would still find the foreign name in the cache.
-        for name in [name for name in sys.modules if name.partition(".")[0] in self.packages]:
-            del sys.modules[name]
+        """Set everything back."""
+        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self
@@ -66,11 +41,75 @@ class Alias:
         self.undo()
 
 
-class _Finder(MetaPathFinder):
-    """Find the modules of aliased packages among ours."""
+class Alias(Temporary):
+    """Aliases for the packages of some dialects, from now until `undo`.
+
+    A package that is really installed is left alone: its own hooks are adapted instead.
+
+    >>> from hookloop import dialects
+    >>> with dialects.alias("mmengine"):
+    ...     from mmengine.hooks import Hook
+    >>> Hook.__module__.startswith("hookloop.dialects.mmengine")
+    True
+    """
+
+    def __init__(self, dialects: Iterable[Dialect]) -> None:
+        self.packages: dict[str, str] = {}
+        chosen = list(dialects)
+        for dialect in chosen:
+            for foreign, ours in dialect.packages.items():
+                if is_installed(foreign):
+                    _log.info("'%s' is installed, so it is used and its hooks adapted.", foreign)
+                else:
+                    self.packages[foreign] = ours
+        self._finder = _Finder(self.packages, [dialect.name for dialect in chosen])
+        # First in the list. Otherwise the standard finder would look for a foreign submodule in
+        # our own package's directory and load it a second time.
+        sys.meta_path.insert(0, self._finder)
+        # A process that is spawned, such as a worker of a loader, imports the script again.
+        self._prepare = spawn.get_preparation_data
+        spawn.get_preparation_data = self._prepare_with_aliases
+
+    def _prepare_with_aliases(self, name: str) -> dict[str, Any]:
+        """Return what a spawned process gets before it imports the script, with the aliases."""
+        return {**self._prepare(name), "hookloop_aliases": _Handed(self.packages)}
+
+    def undo(self) -> None:
+        """Remove the aliases; what was imported through them stays usable."""
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
+        if spawn.get_preparation_data == self._prepare_with_aliases:
+            spawn.get_preparation_data = self._prepare
+        # Without this, an import would still find the foreign name in the cache.
+        for name in [name for name in sys.modules if name.partition(".")[0] in self.packages]:
+            del sys.modules[name]
+
+
+class _Handed:
+    """Aliases that hold in another process as soon as it unpickles them."""
 
     def __init__(self, packages: dict[str, str]) -> None:
         self._packages = packages
+
+    def __reduce__(self) -> tuple[Callable[[dict[str, str]], None], tuple[dict[str, str]]]:
+        return alias_here, (self._packages,)
+
+
+def alias_here(packages: dict[str, str]) -> None:
+    """Alias packages in this process, which another one has started."""
+    sys.meta_path.insert(0, _Finder(packages))
+
+
+class _Finder(MetaPathFinder):
+    """Find the modules of aliased packages among ours.
+
+    Attributes:
+        chosen_dialects: The dialects that were asked for, also those whose packages are installed.
+    """
+
+    def __init__(self, packages: dict[str, str], chosen: Sequence[str] = ()) -> None:
+        self._packages = packages
+        self.chosen_dialects = tuple(chosen)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -86,10 +125,11 @@ class _Finder(MetaPathFinder):
         # Raised here, not left to the other finders: nobody else has the package, and their
         # message would not explain why it is incomplete.
         if found is None:
+            instead = getattr(sys.modules.get(self._packages[package]), "INSTEAD", None)
             raise ModuleNotFoundError(
                 f"'{fullname}' is not offered: hookloop stands in for '{package}' "
-                f"({self._packages[package]}) and has no such module. Install {package}, "
-                "or import the name from hookloop.",
+                f"({self._packages[package]}) and has no such module. To use it, "
+                f"{instead or f'install {package}, or import the name from hookloop'}.",
                 name=fullname,
             )
         is_package = found.submodule_search_locations is not None
@@ -116,10 +156,11 @@ class _Loader(Loader):
         module.__spec__ = self._spec
 
 
-def _is_installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
+    """Return whether a foreign package itself can be imported, and not only our stand-in."""
     loaded = sys.modules.get(package)
-    # Under an earlier alias the loaded module is one of ours.
-    if loaded is not None and not loaded.__name__.startswith("hookloop."):
+    # Under an earlier alias the loaded module is a stand-in, which has a name of its own.
+    if loaded is not None and loaded.__name__ == package:
         return True
     # An earlier alias's finder would find every package that it stands in for.
     finders = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hookloop.core.hook import Hook
+from hookloop.dialects.grafts import Graft
 from hookloop.trainer.adapters import Dialect
 
 _HOME = "hookloop.dialects"
@@ -31,6 +32,12 @@ def _mmengine_hooks() -> Mapping[str, str]:
     return CATALOGUE
 
 
+def _graft_mmengine() -> Graft:
+    from hookloop.dialects.mmengine.graft.patches import make_graft
+
+    return make_graft()
+
+
 MMENGINE = Dialect(
     name="mmengine",
     bases=_bases(f"{_HOME}.mmengine", ("mmengine", "Hook")),
@@ -48,6 +55,8 @@ MMENGINE = Dialect(
         "sampler_seed": "sampler",
         "timer": "timing",
     },
+    graft=_graft_mmengine,
+    sections=("default_hooks", "custom_hooks"),
 )
 
 
@@ -69,11 +78,13 @@ EMLOOP = Dialect(
         f"{_HOME}.emloop",
         ("emloop", "AbstractHook"),
         (".hooks", "AbstractHook"),  # emloop sets __module__ of its base class to this.
+        ("cxflow", "AbstractHook"),  # emloop's older name.
     ),
     adapt=_adapt_emloop,
     catalogue=_emloop_hooks,
     packages={
         "emloop": f"{_HOME}.emloop",
+        "cxflow": f"{_HOME}.emloop",
         "emloop_tensorflow": f"{_HOME}.emloop.tensorflow_hooks",
     },
     gives_all=True,  # emloop passes model, dataset and output_dir to every hook.
@@ -98,7 +109,15 @@ VISSL = Dialect(
     bases=_bases(f"{_HOME}.vissl", ("classy_vision", "ClassyHook")),
     adapt=_adapt_vissl,
     catalogue=_vissl_hooks,
-    packages={"vissl": f"{_HOME}.vissl", "classy_vision": f"{_HOME}.vissl.classy_vision"},
+    packages={
+        "vissl": f"{_HOME}.vissl",
+        "classy_vision": f"{_HOME}.vissl.classy_vision",
+        # Packages that both depend on, with the few names that files of hooks import from them.
+        "fvcore": f"{_HOME}.vissl.fvcore",
+        "iopath": f"{_HOME}.vissl.iopath",
+        "fairscale": f"{_HOME}.vissl.fairscale",
+    },
+    registries=((f"{_HOME}.vissl.classy_vision.hooks.registry", "HOOK_REGISTRY", "classes"),),
 )
 
 
@@ -122,6 +141,7 @@ IMIX = Dialect(
     packages={"imix": f"{_HOME}.imix"},
     registries=((f"{_HOME}.imix.engine.hooks.builder", "HOOKS", "_registered"),),
     settings=("level",),  # A key of a config's entry that is not a constructor argument.
+    sections=("custom_hooks",),
 )
 
 

@@ -12,7 +12,7 @@ class ConfigView(dict[str, object]):
 
     def __init__(self, values: Mapping[str, object]) -> None:
         super().__init__(
-            {k: ConfigView(v) if isinstance(v, Mapping) else v for k, v in values.items()}
+            {k: type(self)(v) if isinstance(v, Mapping) else v for k, v in values.items()}
         )
 
     def __getattr__(self, name: str) -> object:
@@ -35,3 +35,15 @@ class ConfigView(dict[str, object]):
                 return default
             found = found[key]
         return found
+
+
+def with_own_values(config: Mapping[str, object]) -> dict[str, object]:
+    """Return a config whose entry ``vars``, the user's own values, is among the others too.
+
+    A config file accepts no other keys that the engine does not know.
+
+    >>> with_own_values({"vars": {"a": 1}, "b": 2})["a"]
+    1
+    """
+    own = config.get("vars")
+    return {**(own if isinstance(own, Mapping) else {}), **config}

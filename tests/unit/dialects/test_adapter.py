@@ -246,3 +246,34 @@ def test_natives_and_foreign_hooks_keep_their_order():
     hooks = [native("C", 50), foreign("B", "ABOVE_NORMAL"), foreign("D", "NORMAL"), native("A", 0)]
     make_trainer(hooks=hooks, max_iters=1).train()
     assert calls == ["A", "B", "C", "D"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "writes"),
+    [(("val/score",), ("val/score",)), (["val/a"], ("val/a",)), ("val/a", ()), (print, ())],
+)
+def test_a_foreign_hook_may_declare_what_it_writes(declared, writes):
+    class Writing(Base):
+        pass
+
+    Writing.writes = declared
+    assert adapt(Writing()).writes == writes
+
+
+def test_a_facade_lists_its_hooks_and_names_the_loggers_to_forward(tmp_path):
+    class Logging(View):
+        loggers = ("foreign.system",)
+
+    class Mine(Base):
+        def on_step(self, task):
+            self.task = task
+
+    first, second = Mine(), Mine()
+    mounts = [Mount("after_train_iter", "on_step", bind_step)]
+    adapters = [
+        Adapter(one, mounts, facade=Logging, base=Base).named(name)
+        for one, name in ((first, "a"), (second, "b"))
+    ]
+    make_trainer(hooks=[*adapters, Hook()], run_dir=tmp_path).train()
+    assert first.task.adapters == adapters
+    assert Logging.logger_names() == ("foreign.system",)

@@ -1,7 +1,9 @@
 """Import aliases: foreign names for our modules, for a while."""
 
 import importlib
+import pickle
 import sys
+from multiprocessing import spawn
 
 import pytest
 
@@ -38,7 +40,7 @@ def test_undoing_takes_the_names_away():
 
 def test_one_alias_covers_several_dialects_and_all_their_packages():
     with dialects.alias("vissl", "pointrix") as alias:
-        assert set(alias.packages) == {"vissl", "classy_vision", "pointrix"}
+        assert {"vissl", "classy_vision", "fvcore", "pointrix"} <= set(alias.packages)
         import classy_vision.hooks
         import pointrix.hook
 
@@ -83,3 +85,17 @@ def test_an_installed_package_is_left_alone(monkeypatch, tmp_path):
 def test_an_unknown_dialect_is_rejected_with_the_nearest():
     with pytest.raises(HookError, match="Did you mean 'mmengine'?"):
         dialects.alias("mmengin")
+
+
+def test_a_spawned_process_has_the_aliases_before_it_imports_the_script(monkeypatch):
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    with dialects.alias("mmengine"):
+        # The rest of it can be pickled only while a process is being started.
+        data = pickle.dumps(spawn.get_preparation_data("worker")["hookloop_aliases"])
+    assert "hookloop_aliases" not in spawn.get_preparation_data("worker")
+    pickle.loads(data)  # What the other process does first.
+    from mmengine.hooks import Hook
+
+    assert Hook.__module__.startswith("hookloop.")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "mmengine"]:
+        monkeypatch.delitem(sys.modules, name)

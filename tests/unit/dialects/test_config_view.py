@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookloop.dialects.config_view import ConfigView
+from hookloop.dialects.config_view import ConfigView, with_own_values
 
 CONFIG = {"LOG_FREQUENCY": 7, "MODEL": {"NAME": "tiny", "HEADS": [{"size": 3}]}, "get": "shadowed"}
 
@@ -50,3 +50,10 @@ def test_the_config_itself_is_not_changed():
     config = {"MODEL": {"NAME": "tiny"}}
     ConfigView(config)["MODEL"]["NAME"] = "large"
     assert config == {"MODEL": {"NAME": "tiny"}}
+
+
+def test_values_of_a_users_own_are_among_the_others():
+    assert with_own_values({"vars": {"a": 1, "b": 2}, "b": 3}) == {
+        "vars": {"a": 1, "b": 2}, "a": 1, "b": 3,
+    }  # fmt: skip
+    assert with_own_values({"vars": 4}) == {"vars": 4}

@@ -99,6 +99,47 @@ def test_a_name_of_several_dialects_needs_one():
         HOOKS.get("CheckpointHook")
 
 
+@pytest.mark.parametrize("chosen", ["mmengine", "vissl"])
+def test_a_chosen_dialect_decides_names_of_several(chosen):
+    with dialects.alias(chosen):
+        assert dialects.chosen() == (chosen,)
+        for name in ("CheckpointHook", "ProfilerHook"):
+            assert HOOKS.get(name).__module__.startswith(f"hookloop.dialects.{chosen}.")
+    assert dialects.chosen() == ()
+    with dialects.alias("emloop"), pytest.raises(HookError, match="--alias mmengine"):
+        HOOKS.get("ProfilerHook")  # emloop has no hook of this name.
+
+
+@pytest.mark.parametrize(
+    ("name", "section", "systems"),
+    [
+        ("ProfilerHook", "hooks", ["mmengine", "vissl"]),
+        ("ProfilerHook", "custom_hooks", ["mmengine"]),
+        ("CheckpointHook", "default_hooks", ["mmengine"]),
+        ("CheckPointHook", "custom_hooks", ["imix"]),
+        ("LRSchedulerHook", "", ["imix", "pointrix"]),
+        ("SaveBest", "custom_hooks", ["emloop"]),
+        ("Unknown", "custom_hooks", []),
+    ],
+)
+def test_the_section_decides_names_of_several(name, section, systems):
+    assert list(dialects.catalogued(name, section)) == systems
+
+
+def test_the_chosen_dialect_comes_before_the_section():
+    with dialects.alias("vissl"):
+        assert list(dialects.catalogued("ProfilerHook", "custom_hooks")) == ["vissl"]
+
+
+def test_a_missing_package_of_a_dialect_has_a_hint():
+    missing = ModuleNotFoundError("No module named 'imix'", name="imix.engine")
+    assert dialects.alias_hint(missing).startswith("--alias imix lets files import 'imix'")
+    with dialects.alias("imix"):
+        assert dialects.alias_hint(missing) == ""
+    assert dialects.alias_hint(ModuleNotFoundError(name="numpi")) == ""
+    assert dialects.alias_hint(ValueError()) == ""
+
+
 def test_a_config_names_hooks_of_mmengine(tmp_path):
     hooks = """
 default_hooks:
@@ -161,3 +202,13 @@ def test_a_hook_file_of_mmengine_is_named_in_a_config_of_the_command_line(tmp_pa
     result = CliRunner().invoke(cli, ["train", "--alias", "mmengin", "config.yaml"])
     assert result.exit_code == 2
     assert "Did you mean 'mmengine'?" in result.output
+
+
+def test_the_parts_of_a_dialect_are_public_and_loaded_when_used():
+    from hookloop.dialects import adapter
+
+    assert dialects.Adapter is adapter.Adapter
+    assert dialects.HookError is HookError
+    with pytest.raises(AttributeError, match="no attribute 'Adaptor'"):
+        dialects.Adaptor  # noqa: B018 - asking is the test
+    assert set(dialects.__all__) == set(dir(dialects))

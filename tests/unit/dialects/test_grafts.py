@@ -1,0 +1,48 @@
+"""Grafts: what is replaced comes back, and what cannot be grafted is named."""
+
+import pytest
+
+from hookloop import dialects
+from hookloop.dialects.grafts import Graft, Grafts
+from hookloop.errors import HookError
+
+
+class Parent:
+    def run(self):
+        return "parent"
+
+
+class Child(Parent):
+    pass
+
+
+def test_what_was_inherited_is_inherited_again():
+    with Graft() as graft:
+        graft.replace(Child, "run", lambda self: "ours")
+        assert Child().run() == "ours" and Parent().run() == "parent"
+    assert Child().run() == "parent" and "run" not in vars(Child)
+
+
+def test_what_was_replaced_twice_is_set_back():
+    first = Graft()
+    first.replace(Parent, "run", lambda self: "first")
+    second = Graft()
+    second.replace(Parent, "run", lambda self: "second")
+    with Grafts([first, second]):
+        assert Parent().run() == "second"
+    assert Parent().run() == "parent"
+
+
+def test_a_system_without_a_graft_is_named_with_those_that_have_one():
+    with pytest.raises(HookError, match="no graft of 'emloop', only of: mmengine"):
+        dialects.graft("emloop")
+
+
+def test_a_package_that_is_not_installed_is_named():
+    with pytest.raises(HookError, match="real mmengine, which is not installed: pip install"):
+        dialects.graft("mmengine")
+
+
+def test_an_unknown_name_is_rejected_with_the_nearest():
+    with pytest.raises(HookError, match="Did you mean 'mmengine'"):
+        dialects.graft("mmengin")
