@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from hookloop.dialects.emloop import constants, datasets, hooks, models, types, utils
 from hookloop.dialects.emloop.api import create_hooks
 from hookloop.dialects.emloop.datasets import AbstractDataset, BaseDataset
 from hookloop.dialects.emloop.hooks import AbstractHook, TrainingTerminated
 from hookloop.dialects.emloop.main_loop import MainLoop
 from hookloop.dialects.emloop.models import AbstractModel
 from hookloop.dialects.emloop.types import Batch, EpochData, Stream, TimeProfile
+from hookloop.dialects.emloop.utils.yaml import load_yaml
 
 __all__ = [
     "AbstractDataset",
@@ -20,5 +22,12 @@ __all__ = [
     "Stream",
     "TimeProfile",
     "TrainingTerminated",
+    "constants",
     "create_hooks",
+    "datasets",
+    "hooks",
+    "load_yaml",
+    "models",
+    "types",
+    "utils",
 ]

@@ -11,7 +11,7 @@ from hookloop.dialects.emloop.catalogue import CATALOGUE
 from hookloop.dialects.emloop.hooks.training_trace import TrainingTrace
 from hookloop.errors import HookError, nearest
 
-_log = logging.getLogger("emloop")
+_log = logging.getLogger()  # emloop logs with the root logger.
 
 
 def create_hooks(

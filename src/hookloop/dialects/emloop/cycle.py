@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hookloop.dialects.emloop.batch_data import BatchData, merge
+from hookloop.dialects.emloop.epoch_data import EpochData, Exchange
 from hookloop.dialects.emloop.types import is_termination
 
 if TYPE_CHECKING:
@@ -28,8 +30,10 @@ class Cycle:
         profile: Lists of seconds by activity.
         is_over: Whether a hook ended the training within an epoch, so that no event follows.
         is_timed: Whether a hook needs the profile.
-        closes_at: ``"val"`` or ``"test"`` if the epoch ends with that evaluation, before the
-            training or outside it.
+        closes_at: Where the epoch ends: ``"epoch"`` for `after_epoch`, ``"val"`` or ``"test"`` for
+            the end of that evaluation.
+        prefixes: The prefix of a stream's metrics in the metric store, by stream.
+        exchange: What carries results between the metric store and ``epoch_data``.
     """
 
     def __init__(self) -> None:
@@ -38,10 +42,12 @@ class Cycle:
         self._batches: list[BatchData] | None = None
         self.stream = TRAIN
         self.streams: list[str] = []
-        self.epoch_data: OrderedDict[str, OrderedDict[str, object]] = OrderedDict()
+        self.epoch_data = EpochData()
+        self.prefixes: Mapping[str, str] = {}
+        self.exchange = Exchange()
         self.profile: dict[str, list[float]] = {}
         self.is_over = False
-        self.closes_at = ""
+        self.closes_at = "epoch"
         self._mark = 0.0
         self._hooks = 0.0
 
@@ -58,11 +64,18 @@ class Cycle:
         if stream not in self.streams:
             self.streams.append(stream)
 
-    def close(self) -> None:
-        """Create the data of an epoch whose streams have all been read."""
+    def close(self, aliases: Mapping[str, str] | None = None, known: Collection[str] = ()) -> None:
+        """Create the data of an epoch whose streams have all been read.
+
+        Args:
+            aliases: Further names of streams.
+            known: All streams of the run.
+        """
         # emloop lists the training stream first; sorted() keeps the order of the others.
         order = sorted(self.streams, key=lambda stream: stream != TRAIN)
-        self.epoch_data = OrderedDict((stream, OrderedDict()) for stream in order)
+        self.epoch_data = EpochData((stream, OrderedDict()) for stream in order)
+        self.epoch_data.aliases, self.epoch_data.known = aliases or {}, known
+        self.exchange.begin()
 
     @property
     def batches(self) -> list[BatchData]:

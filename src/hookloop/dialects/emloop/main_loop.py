@@ -19,7 +19,7 @@ class MainLoop(Facade):
     """The object in a hook's ``self._main_loop``."""
 
     role = "main_loop"
-    loggers = ("emloop",)
+    loggers = ("emloop", "root")  # Hook files call logging.info.
     hints: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "_model": "the constructor's argument 'model', or run.model of a native hook",

@@ -179,3 +179,21 @@ def test_a_model_that_a_hook_holds_learns_to_save(tmp_path):
     train(tmp_path, hook, model=model)
     assert hook._model is not model
     assert (tmp_path / "run" / "model_latest.pth").is_file()
+
+
+def test_the_profile_comes_in_the_form_that_a_hook_takes(tmp_path):
+    class Older(AbstractHook):
+        def after_epoch_profile(self, epoch_id, profile, train_stream_name, extra_streams):
+            seen.append((epoch_id, train_stream_name, extra_streams))
+
+    class Oldest(AbstractHook):
+        def after_epoch_profile(self, epoch_id, profile, extra_streams):
+            seen.append((epoch_id, extra_streams))
+
+    class Any(AbstractHook):
+        def after_epoch_profile(self, **given):
+            seen.append(sorted(given))
+
+    seen = []
+    train(tmp_path, Older(), Oldest(), Any(), hooks.SkipZerothEpoch(), val_data=make_data(4))
+    assert seen == [(1, "train", ["valid"]), (1, ["valid"]), ["epoch_id", "profile", "streams"]]

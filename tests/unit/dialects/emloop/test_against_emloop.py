@@ -42,7 +42,7 @@ class Model(torch.nn.Module):
         return name_suffix
 
 
-def train(scenario, out, caplog, hooks_of=ours, logger="emloop"):
+def train(scenario, out, caplog, hooks_of=ours, logger=None):
     """Make the training of a scenario in our Trainer, with the hooks of a package."""
     events, error = [], None
     model = Model(scenario)

@@ -53,7 +53,7 @@ def test_a_config_without_hooks_has_none(config):
 
 
 def test_a_colon_without_arguments_is_a_warning(caplog):
-    with caplog.at_level(logging.WARNING, "emloop"):
+    with caplog.at_level(logging.WARNING):
         (hook,) = create_hooks({"hooks": [{"my_project.hooks.Mine": None}]})
     assert hook.arguments["size"] == 1
     assert "'my_project.hooks.Mine' has a colon and no arguments" in caplog.text

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.ranks import on_ranks
 from tests.tiny import assert_same_bits, make_data, make_trainer
 from tests.unit.dialects.emloop.looking import Look, train
 
@@ -9,7 +10,7 @@ from hookloop.dialects.emloop import AbstractHook, hooks
 from hookloop.dialects.emloop.adapter import EmloopAdapter
 from hookloop.dialects.emloop.companion import check_order
 from hookloop.errors import HookError
-from hookloop.hooks import SaveCheckpoint
+from hookloop.hooks import ComputeStats, SaveCheckpoint
 
 
 class Anything(AbstractHook):
@@ -72,7 +73,7 @@ def test_what_one_hook_adds_to_a_batch_the_next_one_sees(tmp_path):
         ([hooks.ComputeStats(["loss"]), hooks.LogVariables()], False),
         ([hooks.LogVariables(), hooks.ComputeStats(["loss"])], True),
         ([hooks.LogVariables(["loss"]), hooks.ComputeStats(["loss"])], True),
-        ([hooks.LogVariables(["size"]), hooks.ComputeStats(["loss"])], False),
+        ([Anything(), hooks.LogVariables(["size"])], False),
         ([Anything(), hooks.LogVariables(), hooks.ComputeStats(["loss"])], False),
         ([Look(), hooks.LogVariables(), hooks.ComputeStats(["loss"])], True),
         ([hooks.ComputeStats(["loss"]), hooks.LogVariables(), hooks.ComputeStats(["loss"])], False),
@@ -85,6 +86,54 @@ def test_a_reader_before_its_only_writer_is_rejected(listed, rejected):
             check_order(adapters)
     else:
         check_order(adapters)
+
+
+@pytest.mark.parametrize(
+    ("reader", "name"),
+    [(hooks.SaveBest(model=None), "loss"), (hooks.LogVariables(["size"]), "size")],
+)
+def test_a_reader_of_what_no_hook_writes_is_rejected(reader, name):
+    listed = [hooks.ComputeStats(["labels"]), reader]
+    with pytest.raises(HookError, match=f"reads '{name}' .* which no hook writes: list Compute"):
+        make_trainer(hooks=listed, val_data=make_data()).check()
+    make_trainer(hooks=[*listed, Anything()], val_data=make_data()).check()
+    metrics = {name: lambda output, targets: output.mean()}
+    if name != "loss":
+        make_trainer(hooks=listed, val_data=make_data(), metrics=metrics).check()
+
+
+def test_a_validation_that_a_resume_repeats_ends_the_epoch_once(tmp_path):
+    class Count(AbstractHook):
+        def __init__(self):
+            super().__init__()
+            self.epochs = []
+
+        def after_epoch(self, epoch_id, epoch_data):
+            self.epochs.append((epoch_id, list(epoch_data)))
+
+        def state_dict(self):
+            return {"epochs": self.epochs}
+
+        def load_state_dict(self, state):
+            self.epochs = [tuple(one) for one in state["epochs"]]
+
+    def make(**options):
+        count, best = Count(), hooks.SaveBest(model=None)
+        listed = [hooks.ComputeStats(["loss"]), best, count, SaveCheckpoint()]
+        trainer = make_trainer(
+            hooks=listed, val_data=make_data(4), run_dir=tmp_path / "run", **options
+        )
+        best._model = trainer.run.model
+        return trainer, count
+
+    trainer, _ = make(max_epochs=2)
+    trainer.train()
+    streams = ["train", "valid"]
+    # epoch_1.pth was saved before the validation, model_best.pth after it: both resume in between.
+    for file in ("epoch_1.pth", "model_best.pth"):
+        again, count = make(max_epochs=3, resume=tmp_path / "run" / file)
+        again.train()
+        assert count.epochs == [(epoch, streams) for epoch in range(4)], file
 
 
 def test_the_profile_has_a_time_for_each_batch_and_stream(tmp_path):
@@ -101,3 +150,27 @@ def test_the_profile_has_a_time_for_each_batch_and_stream(tmp_path):
         assert profile["eval_batch_valid"] == profile["read_batch_valid"] == 2
         assert profile["after_batch_hooks_train"] == 3
     assert torch.is_grad_enabled()
+
+
+def _train_mixed(directory):
+    best = hooks.SaveBest(model=None)
+    trainer = make_trainer(
+        hooks=[ComputeStats(["loss"]), best],
+        train_data=make_data(16, shuffle=True),
+        val_data=make_data(8),
+        max_epochs=2,
+        seed=1,
+        run_dir=directory,
+    )
+    best._model = trainer.run.model
+    trainer.train()
+    return best._best_value, trainer.run.metrics.all_latest()
+
+
+@pytest.mark.slow
+def test_two_ranks_share_the_zeroth_epoch(tmp_path):
+    alone = _train_mixed(tmp_path / "alone")
+    for best, metrics in on_ranks(_train_mixed, 2, tmp_path / "ranks"):
+        assert best == pytest.approx(alone[0], rel=1e-5)
+        assert metrics == pytest.approx(alone[1], rel=1e-5)
+    assert (tmp_path / "ranks" / "model_best.pth").is_file()

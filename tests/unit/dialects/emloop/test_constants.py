@@ -2,7 +2,10 @@
 
 import logging
 
-from hookloop.dialects.emloop import constants
+import pytest
+
+from hookloop import dialects
+from hookloop.dialects.emloop import AbstractHook, constants
 
 
 def test_the_formats_format():
@@ -16,3 +19,13 @@ def test_the_trace_has_the_name_of_the_constant(tmp_path):
 
     TrainingTrace(output_dir=str(tmp_path)).save()
     assert [path.name for path in tmp_path.iterdir()] == [constants.EL_TRACE_FILE]
+
+
+def test_constants_have_the_names_of_cxflow_too():
+    with dialects.alias("emloop"):
+        from cxflow.constants import CXF_DEFAULT_TRAIN_STREAM
+        from cxflow.hooks import AbstractHook as Older
+    assert CXF_DEFAULT_TRAIN_STREAM == "train"
+    assert Older is AbstractHook
+    with pytest.raises(AttributeError, match="CXF_NO_SUCH"):
+        constants.CXF_NO_SUCH  # noqa: B018 - the access is what is tested

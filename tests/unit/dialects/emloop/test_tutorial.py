@@ -116,7 +116,7 @@ def run_document(text, out, *others):
 
 
 def test_the_first_config_logs_the_mean_loss_of_each_epoch(tmp_path, caplog):
-    with caplog.at_level(logging.INFO, "emloop"):
+    with caplog.at_level(logging.INFO):
         run_document(FIRST, tmp_path / "run", dialects.emloop.hooks.StopAfter(epochs=2))
     lines = [line.split(":")[0] for line in caplog.messages if line.startswith("\t")]
     assert lines == ["\ttrain loss mean", "\tvalid loss mean"] * 3  # The zeroth epoch and two more.
@@ -197,7 +197,7 @@ def test_log_variables_before_compute_stats_cannot_reach_training(tmp_path):
 
 def test_the_regular_configuration_runs(tmp_path, caplog):
     out = tmp_path / "run"
-    with caplog.at_level(logging.INFO, "emloop"):
+    with caplog.at_level(logging.INFO):
         trainer = run_document(REGULAR, out)
     assert trainer.run.outcome.status == "stopped"
     assert trainer.run.progress.epoch == 100

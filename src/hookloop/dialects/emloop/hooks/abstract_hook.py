@@ -8,7 +8,7 @@ from typing import Any
 
 from hookloop.dialects.emloop.types import TimeProfile, TrainingTerminated
 
-_log = logging.getLogger("emloop")
+_log = logging.getLogger()  # emloop logs with the root logger.
 
 __all__ = ["AbstractHook", "TrainingTerminated"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.types import TimeProfile
 
-_log = logging.getLogger("emloop")
+_log = logging.getLogger()  # emloop logs with the root logger.
 
 
 class Benchmark(AbstractHook):

@@ -63,7 +63,8 @@ class ClassificationMetrics(AccumulateVariables):
             found |= average_scores(matrix, self._f1_average)
         return {f"{self._var_prefix}{name}": found[name] for name in self._names}
 
-    def after_epoch(self, epoch_data: EpochData, **kwargs: object) -> None:
+    # A method of emloop's class, which subclasses call and override.
+    def _save_metrics(self, epoch_data: EpochData) -> None:
         for stream, data in epoch_data.items():
             values = self._accumulator[stream]
             metrics = self._get_metrics(values[self._gt_variable], values[self._predicted_variable])
@@ -73,4 +74,7 @@ class ClassificationMetrics(AccumulateVariables):
                         f"'{name}' of the stream '{stream}' is computed twice: set a var_prefix."
                     )
                 data[name] = value
+
+    def after_epoch(self, epoch_data: EpochData, **kwargs: object) -> None:
+        self._save_metrics(epoch_data)
         super().after_epoch(epoch_data=epoch_data, **kwargs)

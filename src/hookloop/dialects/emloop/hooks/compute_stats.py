@@ -36,7 +36,7 @@ class ComputeStats(AccumulateVariables):
         # Here, because after the first epoch a misspelled name would cost that epoch.
         for name, aggregations in self._variable_aggregations.items():
             for aggregation in aggregations:
-                _check(aggregation, name)
+                self._raise_check_aggregation(aggregation, name)
         super().__init__(variables=list(self._variable_aggregations), **kwargs)
 
     @property
@@ -44,30 +44,35 @@ class ComputeStats(AccumulateVariables):
         """The variables that it adds to the epoch's data."""
         return tuple(self._variable_aggregations)
 
-    def after_epoch(self, epoch_data: EpochData, **kwargs: Any) -> None:  # noqa: ANN401 - open
+    # These three are methods of emloop's class, which subclasses call and override.
+
+    @staticmethod
+    def _raise_check_aggregation(aggregation: str, name: str = "a variable") -> None:
+        if aggregation not in ComputeStats.EXTRA_AGGREGATIONS and not hasattr(np, aggregation):
+            hint = nearest(aggregation, ["mean", "median", "std", "var", "min", "max", "nanmean"])
+            raise ValueError(
+                f"'{aggregation}', wanted for '{name}', is not a function of NumPy, nancount or "
+                f"nanfraction.{hint}"
+            )
+
+    @staticmethod
+    def _compute_aggregation(aggregation: str, data: Sequence[object]) -> object:
+        if aggregation in ComputeStats.EXTRA_AGGREGATIONS:
+            count = int(np.isnan(np.asarray(data, dtype=float)).sum())
+            return count if aggregation == "nancount" else count / len(data)
+        with warnings.catch_warnings():
+            # A stream without batches has the mean NaN, as in emloop. NumPy warns about it.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return getattr(np, aggregation)(data)
+
+    def _save_stats(self, epoch_data: EpochData) -> None:
         for stream in epoch_data:
             for name, aggregations in self._variable_aggregations.items():
                 values = self._accumulator[stream][name]
                 epoch_data[stream][name] = OrderedDict(
-                    (aggregation, _compute(aggregation, values)) for aggregation in aggregations
+                    (one, self._compute_aggregation(one, values)) for one in aggregations
                 )
+
+    def after_epoch(self, epoch_data: EpochData, **kwargs: Any) -> None:  # noqa: ANN401 - open
+        self._save_stats(epoch_data)
         super().after_epoch(epoch_data=epoch_data, **kwargs)
-
-
-def _check(aggregation: str, name: str) -> None:
-    if aggregation not in ComputeStats.EXTRA_AGGREGATIONS and not hasattr(np, aggregation):
-        hint = nearest(aggregation, ["mean", "median", "std", "var", "min", "max", "nanmean"])
-        raise ValueError(
-            f"'{aggregation}', wanted for '{name}', is not a function of NumPy, nancount or "
-            f"nanfraction.{hint}"
-        )
-
-
-def _compute(aggregation: str, values: Sequence[object]) -> object:
-    if aggregation in ComputeStats.EXTRA_AGGREGATIONS:
-        count = int(np.isnan(np.asarray(values, dtype=float)).sum())
-        return count if aggregation == "nancount" else count / len(values)
-    with warnings.catch_warnings():
-        # A stream without batches has the mean NaN, as in emloop. NumPy warns about it.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return getattr(np, aggregation)(values)

@@ -6,7 +6,7 @@ import logging
 
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 
-_log = logging.getLogger("emloop")
+_log = logging.getLogger()  # emloop logs with the root logger.
 
 
 class LogDir(AbstractHook):

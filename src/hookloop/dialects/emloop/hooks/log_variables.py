@@ -10,7 +10,7 @@ import numpy as np
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.types import EpochData
 
-_log = logging.getLogger("emloop")
+_log = logging.getLogger()  # emloop logs with the root logger.
 
 
 class LogVariables(AbstractHook):
@@ -38,6 +38,10 @@ class LogVariables(AbstractHook):
         self.reads_epoch_data = tuple(self._variables or ())
 
     def after_epoch(self, epoch_id: int, epoch_data: EpochData) -> None:
+        self._log_variables(epoch_data)
+
+    # A method of emloop's class, which subclasses call and override.
+    def _log_variables(self, epoch_data: EpochData) -> None:
         for stream, data in epoch_data.items():
             for name in data if self._variables is None else self._variables:
                 if name not in data:

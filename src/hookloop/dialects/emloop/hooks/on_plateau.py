@@ -25,6 +25,7 @@ class OnPlateau(ComputeStats, ABC):
     """
 
     OBJECTIVES = frozenset({"min", "max"})
+    _AGGREGATION = "mean"
 
     def __init__(
         self,
@@ -36,7 +37,7 @@ class OnPlateau(ComputeStats, ABC):
         **kwargs: object,
     ) -> None:
         # Computes its own mean, so that it works without a ComputeStats before it.
-        super().__init__(variables={variable: ["mean"]}, **kwargs)
+        super().__init__(variables={variable: [self._AGGREGATION]}, **kwargs)
         assert long_term >= short_term, "long_term must not be less than short_term"
         # emloop does not check it, and anything but 'min' means 'max' there.
         if objective not in self.OBJECTIVES:
@@ -59,9 +60,10 @@ class OnPlateau(ComputeStats, ABC):
     def _on_plateau_action(self, **kwargs: object) -> None:
         """Act."""
 
-    def after_epoch(self, epoch_data: EpochData, *, epoch_id: int = 0, **_: object) -> None:
+    # By position as well, as in emloop; its other hooks have no number of the epoch here.
+    def after_epoch(self, epoch_id: int, epoch_data: EpochData) -> None:  # type: ignore[override]
         super().after_epoch(epoch_data=epoch_data, epoch_id=epoch_id)
-        self._saved_loss.append(float(epoch_data[self._stream][self._variable]["mean"]))
+        self._saved_loss.append(float(epoch_data[self._stream][self._variable][self._AGGREGATION]))
         # In the first epochs both windows hold the same values, so nothing happens.
         long, short = (
             float(np.mean(self._saved_loss[-count:]))

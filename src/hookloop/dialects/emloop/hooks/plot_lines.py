@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,6 +68,33 @@ class PlotLines(AbstractHook):
         self._example_count = example_count
         self._batch_count = batch_count
         self._epoch = 0
+        self._reset()
+
+    # The next three are of emloop's class, and subclasses override them.
+
+    @property
+    def figure_suffix(self) -> str:
+        """The end of the files' names, before the format."""
+        return "-vs-".join(self._variables)
+
+    def plot_figure(self, idx: int, batch_data: Batch) -> Figure:
+        """Draw the variables of one example."""
+        # Not through pyplot, which keeps every figure open and may start a window system.
+        from matplotlib.figure import Figure
+
+        figure = Figure(layout="constrained")
+        axes = figure.subplots()
+        for name in self._variables:
+            values = np.asarray(batch_data[name][idx])
+            if self._pad_mask_variable is not None:
+                values = values[np.asarray(batch_data[self._pad_mask_variable][idx], dtype=bool)]
+            axes.plot(values, label=name)
+        low, high = self._limits
+        axes.set_ylim(bottom=low, top=high)
+        axes.legend()
+        return figure
+
+    def _reset(self) -> None:
         self._batch_done: Counter[str] = Counter()
 
     def after_batch(self, stream_name: str, batch_data: Batch) -> None:
@@ -77,32 +105,20 @@ class PlotLines(AbstractHook):
         if self._batch_count and number > self._batch_count:
             return
         names = variable(batch_data, self._id_variable, stream_name)
+        for needed in filter(None, (*self._variables, self._pad_mask_variable)):
+            variable(batch_data, needed, stream_name)  # A missing one is named with the others.
         folder = self._root / f"epoch_{self._epoch}" / stream_name
         make_folder(folder, self._root.parent)
-        ending = f"batch_{number}_plot-{'-vs-'.join(self._variables)}.{self._out_format}"
+        ending = f"batch_{number}_plot-{self.figure_suffix}.{self._out_format}"
         for index, name in enumerate(names[: self._example_count or None]):
-            figure = self._draw(index, stream_name, batch_data)
+            figure = self.plot_figure(index, batch_data)
             # An example is often identified by a path; a slash would need more directories.
             with drafted(folder / f"{str(name).replace('/', '___')}_{ending}") as draft:
                 figure.savefig(draft)
+            # A project's own method may use pyplot, which would keep the figure.
+            if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
+                pyplot.close(figure)
 
     def after_epoch(self, epoch_id: int, **_: object) -> None:
         self._epoch = epoch_id + 1  # after_batch is not told the epoch.
-        self._batch_done.clear()
-
-    def _draw(self, index: int, stream: str, batch_data: Batch) -> Figure:
-        # Not through pyplot, which keeps every figure open and may start a window system.
-        from matplotlib.figure import Figure
-
-        figure = Figure(layout="constrained")
-        axes = figure.subplots()
-        for name in self._variables:
-            values = np.asarray(variable(batch_data, name, stream)[index])
-            if self._pad_mask_variable is not None:
-                mask = variable(batch_data, self._pad_mask_variable, stream)[index]
-                values = values[np.asarray(mask, dtype=bool)]
-            axes.plot(values, label=name)
-        low, high = self._limits
-        axes.set_ylim(bottom=low, top=high)
-        axes.legend()
-        return figure
+        self._reset()

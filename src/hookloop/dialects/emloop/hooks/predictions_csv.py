@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from pathlib import Path
 
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
@@ -13,7 +13,7 @@ from hookloop.dialects.emloop.hooks.accumulate_variables import variable
 from hookloop.dialects.emloop.types import Batch
 from hookloop.runs.layout import write_text
 
-_log = logging.getLogger("emloop")
+_log = logging.getLogger()  # emloop logs with the root logger.
 
 
 class TableHook(AbstractHook):
@@ -74,7 +74,11 @@ class LogitsToCsv(TableHook):
             return
         ids = variable(batch_data, self._id_variable, stream_name)
         logits = variable(batch_data, self._variable, stream_name)
+        assert len(ids) == len(logits), f"{len(ids)} ids and {len(logits)} rows of logits"
         for name, numbers in zip(ids, logits, strict=True):
+            assert len(numbers) == len(self._class_names), (
+                f"{len(numbers)} numbers for {len(self._class_names)} class names"
+            )
             classes = dict(zip(self._class_names, numbers, strict=True))
             self._accumulator.append({self._id_variable: name, **classes})
 
@@ -113,9 +117,18 @@ class SequenceToCsv(TableHook):
         masks = None
         if self._pad_mask_variable is not None:
             masks = variable(batch_data, self._pad_mask_variable, stream_name)
+        _check_lengths(columns if masks is None else [*columns, masks])
         for example, name in enumerate(variable(batch_data, self._id_variable, stream_name)):
             rows = zip(*(column[example] for column in columns), strict=True)
             for index, values in enumerate(rows):
                 if masks is None or masks[example][index]:
                     row = dict(zip(self._variables, values, strict=True))
                     self._accumulator.append({self._id_variable: name, "index": index, **row})
+
+
+def _check_lengths(columns: Sequence[Sequence[Sized]]) -> None:
+    """Reject variables of different lengths, with emloop's type of error."""
+    assert len({len(column) for column in columns}) == 1, "the variables differ in their examples"
+    for number, example in enumerate(zip(*columns, strict=True)):
+        lengths = [len(sequence) for sequence in example]
+        assert len(set(lengths)) == 1, f"the sequences of example {number} have lengths {lengths}"

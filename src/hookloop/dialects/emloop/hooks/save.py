@@ -9,11 +9,12 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from hookloop.dialects.emloop.epoch_data import EpochData as OfRun
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.hooks.every_n_epoch import EveryNEpoch
 from hookloop.dialects.emloop.types import EpochData
 
-_log = logging.getLogger("emloop")
+_log = logging.getLogger()  # emloop logs with the root logger.
 
 
 class Savable(Protocol):
@@ -28,15 +29,15 @@ class SaveEvery(EveryNEpoch):
 
     Args:
         model: The model.
-        n_epochs: The n.
         on_failure: What to do if saving fails: ``error``, ``warn``, ``ignore``.
+        n_epochs: The n.
         kwargs: See `AbstractHook`.
     """
 
     SAVE_FAILURE_ACTIONS = ("error", "warn", "ignore")
 
     def __init__(
-        self, model: Savable, n_epochs: int = 1, on_failure: str = "error", **kwargs: object
+        self, model: Savable, on_failure: str = "error", n_epochs: int = 1, **kwargs: object
     ) -> None:
         super().__init__(n_epochs=n_epochs, **kwargs)
         assert on_failure in self.SAVE_FAILURE_ACTIONS, on_failure
@@ -68,6 +69,8 @@ class SaveLatest(AbstractHook):
         kwargs: See `AbstractHook`.
     """
 
+    _OUTPUT_NAME = "latest"
+
     def __init__(self, model: Savable, on_save_failure: str = "error", **kwargs: object) -> None:
         super().__init__(**kwargs)
         assert on_save_failure in SaveEvery.SAVE_FAILURE_ACTIONS, on_save_failure
@@ -75,7 +78,7 @@ class SaveLatest(AbstractHook):
         self._on_save_failure = on_save_failure
 
     def after_epoch(self, **_: object) -> None:
-        SaveEvery.save_model(self._model, "latest", self._on_save_failure)
+        SaveEvery.save_model(self._model, self._OUTPUT_NAME, self._on_save_failure)
 
 
 class SaveBest(AbstractHook):
@@ -154,9 +157,13 @@ class SaveBest(AbstractHook):
 
 def entry(epoch_data: EpochData, stream: str, variable: str) -> object:
     """Return a variable of the epoch's data; the `KeyError` for a missing one lists all."""
-    if stream not in epoch_data:
+    # A plain dict has no message of its own; that of a run says which streams there are, and when.
+    if stream not in epoch_data and not isinstance(epoch_data, OfRun):
         raise KeyError(f"no stream '{stream}' in this epoch. Available: {', '.join(epoch_data)}.")
-    if variable not in epoch_data[stream]:
-        names = ", ".join(epoch_data[stream]) or "none, so list ComputeStats before this hook"
+    variables = epoch_data[stream]
+    if variable not in variables:
+        names = ", ".join(variables) or (
+            f"none. A hook that computes it comes first: ComputeStats: {{variables: [{variable}]}}"
+        )
         raise KeyError(f"the stream '{stream}' has no variable '{variable}'. Available: {names}.")
-    return epoch_data[stream][variable]
+    return variables[variable]

@@ -69,6 +69,7 @@ class SaveConfusionMatrix(AccumulateVariables):
         self._predictions_name = predictions_name
         self._mask_name = mask_name
         self._figsize = figsize
+        self.writes_epoch_data = ("confusion_heatmap",) if figure_action == "store" else ()
         self._figure_action = figure_action
         self._normalize = normalize
         self._cmap = cmap

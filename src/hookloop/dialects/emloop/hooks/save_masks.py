@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.hooks.accumulate_variables import variable
@@ -48,8 +50,12 @@ class SaveMasks(AbstractHook):
         masks = variable(batch_data, self._mask_variable, stream_name)
         paths = variable(batch_data, self._path_variable, stream_name)
         for mask, path in zip(masks, paths, strict=True):
-            file = self._output_root / f"{path}{self._suffix}"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            scaled = np.clip(np.rint(np.asarray(mask) * self._factor), 0, 255).astype(np.uint8)
-            # Not flushed to the disk: there is one file per example, and none is needed to resume.
-            write_bytes(file, encode_png(to_pixels(scaled)), durable=False)
+            self.save_mask(np.asarray(mask), str(self._output_root / str(path)))
+
+    def save_mask(self, mask: NDArray[Any], path: str) -> None:
+        """Write a mask; the path gets the suffix."""
+        file = Path(f"{path}{self._suffix}")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        scaled = np.clip(np.rint(mask * self._factor), 0, 255).astype(np.uint8)
+        # Not flushed to the disk: there is one file per example, and none is needed to resume.
+        write_bytes(file, encode_png(to_pixels(scaled)), durable=False)

@@ -11,7 +11,7 @@ import numpy as np
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook, TrainingTerminated
 from hookloop.dialects.emloop.types import Batch, EpochData
 
-_log = logging.getLogger("emloop")
+_log = logging.getLogger()  # emloop logs with the root logger.
 
 
 class StopOnNaN(AbstractHook):

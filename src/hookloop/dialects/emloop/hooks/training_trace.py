@@ -14,6 +14,15 @@ from hookloop.runs import plain_yaml
 from hookloop.runs.layout import write_text
 
 
+class TrainingTraceKeys:
+    """The entries of the file."""
+
+    TRAIN_BEGIN = "train_begin"
+    TRAIN_END = "train_end"
+    EPOCHS_DONE = "epochs_done"
+    EXIT_STATUS = "exit_status"
+
+
 class TrainingTrace(AbstractHook):
     """Keep ``trace.yaml``: start and end of the training, epochs done and exit status.
 
@@ -53,7 +62,12 @@ class TrainingTrace(AbstractHook):
 
     def save(self) -> None:
         """Write the file; a reader never sees half of it."""
-        write_text(self._output_dir / EL_TRACE_FILE, plain_yaml.dump(self._trace))
+        # Moments as YAML's own type, as emloop writes them; a state keeps them as text.
+        shown = {
+            name: datetime.fromisoformat(value) if isinstance(value, str) else value
+            for name, value in self._trace.items()
+        }
+        write_text(self._output_dir / EL_TRACE_FILE, plain_yaml.dump(shown))
 
 
 def _now() -> str:

@@ -11,11 +11,12 @@ from typing import cast
 
 import numpy as np
 
+from hookloop.dialects.emloop.epoch_data import EpochData as OfRun
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.types import EpochData
 from hookloop.runs.files import append
 
-_log = logging.getLogger("emloop")
+_log = logging.getLogger()  # emloop logs with the root logger.
 
 
 class WriteCSV(AbstractHook):
@@ -71,11 +72,22 @@ class WriteCSV(AbstractHook):
 
     def after_epoch(self, epoch_id: int, epoch_data: EpochData) -> None:
         if not self._streams:
-            self._streams = list(epoch_data)
-            self._variables = self._variables or list(next(iter(epoch_data.values())))
-            titles = [f"{stream}_{name}" for stream in self._streams for name in self._variables]
-            # The first title has quotes in emloop's files, so the csv module must not add more.
-            self._append(['"epoch_id"', *titles], quoted=False)
+            self._write_header(epoch_data)
+        # An evaluation outside training is not an epoch: it has no row.
+        if isinstance(epoch_data, OfRun) and self._streams[0] not in epoch_data:
+            return
+        self._write_row(epoch_id, epoch_data)
+
+    # These two are methods of emloop's class, which subclasses call and override.
+
+    def _write_header(self, epoch_data: EpochData) -> None:
+        self._streams = list(epoch_data)
+        self._variables = self._variables or list(next(iter(epoch_data.values())))
+        titles = [f"{stream}_{name}" for stream in self._streams for name in self._variables]
+        # The first title has quotes in emloop's files, so the csv module must not add more.
+        self._append(['"epoch_id"', *titles], quoted=False)
+
+    def _write_row(self, epoch_id: int, epoch_data: EpochData) -> None:
         values = [
             self._value(epoch_data, stream, name)
             for stream in self._streams
@@ -84,6 +96,9 @@ class WriteCSV(AbstractHook):
         self._append([epoch_id, *values])
 
     def _value(self, epoch_data: EpochData, stream: str, name: str) -> object:
+        # A stream that is not evaluated in every epoch leaves its columns empty in the others.
+        if isinstance(epoch_data, OfRun) and stream not in epoch_data:
+            return self._default_value
         if stream not in epoch_data or name not in epoch_data[stream]:
             self._report(self._on_missing_variable, KeyError(f"there is no '{stream}_{name}'."))
             return self._default_value

@@ -17,7 +17,7 @@ from hookloop.errors import HookError
 from hookloop.writers.base import require
 from hookloop.writers.tensorboard import TensorBoard
 
-_log = logging.getLogger("emloop")
+_log = logging.getLogger()  # emloop logs with the root logger.
 
 
 class WriteTensorBoard(AbstractHook):

@@ -61,3 +61,18 @@ def test_a_second_epoch_does_not_remember_the_first():
         epoch_data = {"train": {}}
         hook.after_epoch(epoch_id=1, epoch_data=epoch_data)
     assert epoch_data["train"]["loss"] == {"mean": 5.0}
+
+
+def test_a_subclass_can_add_to_the_statistics():
+    class Mine(ComputeStats):
+        def _save_stats(self, epoch_data):
+            super()._save_stats(epoch_data)
+            epoch_data["train"]["count"] = len(self._accumulator["train"]["loss"])
+
+    hook, epoch_data = Mine(["loss"]), {"train": {}}
+    hook.after_batch("train", {"loss": [1.0, 3.0]})
+    hook.after_epoch(epoch_data, epoch_id=1)
+    assert epoch_data == {"train": {"loss": {"mean": 2.0}, "count": 2}}
+    assert ComputeStats._compute_aggregation("max", [1, 4]) == 4
+    with pytest.raises(ValueError, match="is not a function of NumPy"):
+        ComputeStats._raise_check_aggregation("maen")

@@ -14,7 +14,7 @@ def test_seconds_are_summed_by_activity(caplog):
         "after_batch_hooks_train": [0.125],
         "after_epoch_hooks": [2.0],
     }
-    with caplog.at_level(logging.INFO, "emloop"):
+    with caplog.at_level(logging.INFO):
         LogProfile().after_epoch_profile(1, profile, ["train", "valid", "empty"])
     assert caplog.messages == [
         "\tT train:\t3.000000",

@@ -10,7 +10,7 @@ from hookloop.dialects.emloop.hooks import LogVariables
 
 def logged(caplog, data, **options):
     caplog.clear()
-    with caplog.at_level(logging.INFO, "emloop"):
+    with caplog.at_level(logging.INFO):
         LogVariables(**options).after_epoch(epoch_id=1, epoch_data=data)
     return caplog.messages
 

@@ -18,7 +18,7 @@ def run(hook, values):
     for epoch, value in enumerate(values, 1):
         hook.after_batch("valid", {"loss": [value - 1, value + 1]})
         epoch_data = {"valid": {}}
-        hook.after_epoch(epoch_data=epoch_data, epoch_id=epoch)
+        hook.after_epoch(epoch, epoch_data)
         assert epoch_data["valid"]["loss"] == {"mean": value}
     return hook.epochs
 

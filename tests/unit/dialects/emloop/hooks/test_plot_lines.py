@@ -42,7 +42,7 @@ def test_the_number_of_batches_can_be_limited_per_stream_and_epoch(tmp_path):
 
 def test_lines_have_the_values_without_padding_and_the_limits(tmp_path):
     hook = PlotLines(str(tmp_path), ["curve"], pad_mask_variable="mask", ymin=-1, ymax=20)
-    (axes,) = hook._draw(1, "valid", BATCH).axes
+    (axes,) = hook.plot_figure(1, BATCH).axes
     assert axes.lines[0].get_ydata().tolist() == [3.0, 4.0]
     assert axes.get_ylim() == (-1, 20)
 
@@ -52,3 +52,21 @@ def test_it_needs_a_variable_and_finds_it(tmp_path):
         PlotLines(str(tmp_path), [])
     with pytest.raises(KeyError, match="Did you mean 'curve'"):
         PlotLines(str(tmp_path), ["curv"]).after_batch("train", BATCH)
+
+
+def test_a_subclass_draws_and_names_its_own_picture(tmp_path):
+    class Mine(PlotLines):
+        figure_suffix = "mine"
+
+        def plot_figure(self, idx, batch_data):
+            from matplotlib import pyplot
+
+            figure, axes = pyplot.subplots()
+            axes.plot(batch_data["curve"][idx])
+            return figure
+
+    Mine(str(tmp_path), ["curve"], example_count=1).after_batch("valid", BATCH)
+    assert files(tmp_path) == ["visual/epoch_0/valid/a___b_batch_1_plot-mine.png"]
+    from matplotlib import pyplot
+
+    assert not pyplot.get_fignums()  # It is closed.

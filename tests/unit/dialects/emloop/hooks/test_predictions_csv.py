@@ -37,8 +37,10 @@ def test_an_epoch_without_rows_writes_nothing(file):
 
 def test_a_wrong_number_of_classes_is_an_error(file):
     hook = LogitsToCsv("logits", ["cat"], "ids", str(file))
-    with pytest.raises(ValueError, match="argument"):
+    with pytest.raises(AssertionError, match="2 numbers for 1 class names"):
         hook.after_batch("valid", {"ids": [1], "logits": [[1, 2]]})
+    with pytest.raises(AssertionError, match="2 ids and 1 rows"):
+        hook.after_batch("valid", {"ids": [1, 2], "logits": [[1]]})
     with pytest.raises(AssertionError, match="at least one class name"):
         LogitsToCsv("logits", [], "ids", str(file))
 
@@ -52,8 +54,13 @@ def test_sequences_have_a_row_per_example_and_index(file):
 
 def test_sequences_of_different_lengths_are_an_error(file):
     hook = SequenceToCsv(["a", "b"], "ids", str(file))
-    with pytest.raises(ValueError, match="argument"):
+    with pytest.raises(AssertionError, match=r"example 0 have lengths \[2, 1\]"):
         hook.after_batch("valid", {"ids": ["x"], "a": [[1, 2]], "b": [[4]]})
+    with pytest.raises(AssertionError, match="differ in their examples"):
+        hook.after_batch("valid", {"ids": ["x"], "a": [[1, 2]], "b": [[4, 5], [6, 7]]})
+    masked = SequenceToCsv(["a"], "ids", str(file), pad_mask_variable="mask")
+    with pytest.raises(AssertionError, match=r"lengths \[2, 3\]"):
+        masked.after_batch("valid", {"ids": ["x"], "a": [[1, 2]], "mask": [[1, 0, 1]]})
     with pytest.raises(AssertionError, match="at least one variable"):
         SequenceToCsv([], "ids", str(file))
 

@@ -41,7 +41,7 @@ def test_every_nth_epoch_is_saved_under_its_number():
 
 def test_the_latest_is_saved_under_one_name(caplog):
     model = Model()
-    with caplog.at_level(logging.INFO, "emloop"):
+    with caplog.at_level(logging.INFO):
         SaveLatest(model).after_epoch(epoch_id=3, epoch_data={})
     assert model.saved == ["latest"]
     assert caplog.messages == ["Model saved to: model_latest"]
@@ -84,7 +84,7 @@ def test_a_plain_number_needs_no_statistic():
     [
         ({"train": {}}, {}, KeyError, "no stream 'valid' in this epoch. Available: train"),
         ({"valid": {"f1": 1}}, {}, KeyError, "has no variable 'loss'. Available: f1"),
-        ({"valid": {}}, {}, KeyError, "list ComputeStats before this hook"),
+        ({"valid": {}}, {}, KeyError, "A hook that computes it comes first: ComputeStats"),
         ({"valid": {"loss": 1.0}}, {}, TypeError, "set aggregation to ''"),
         ({"valid": {"loss": {"max": 1}}}, {}, KeyError, "'loss' has no 'mean'"),
         ({"valid": {"loss": [1]}}, {"aggregation": ""}, ValueError, "not a single number"),

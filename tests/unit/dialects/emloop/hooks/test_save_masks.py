@@ -38,3 +38,14 @@ def test_each_mask_needs_a_path(tmp_path):
 def test_another_format_is_rejected():
     with pytest.raises(HookError, match="suffix='.jpg' must end in .png"):
         SaveMasks("masks", "paths", suffix=".jpg")
+
+
+def test_a_subclass_saves_its_own_way():
+    class Mine(SaveMasks):
+        def save_mask(self, mask, path):
+            saved.append((mask.shape, path))
+
+    saved = []
+    hook = Mine("masks", "paths", output_root="root")
+    hook.after_batch("valid", {"masks": np.zeros((1, 2, 3)), "paths": ["a"]})
+    assert saved == [((2, 3), "root/a")]

@@ -5,7 +5,7 @@ import torch
 from tests.unit.dialects.emloop.looking import train
 
 from hookloop.dialects.emloop import hooks
-from hookloop.dialects.emloop.models import AbstractModel, SavingModel
+from hookloop.dialects.emloop.models import SavingModel
 
 
 def test_the_model_that_a_hook_was_given_learns_to_save(tmp_path):
@@ -32,8 +32,3 @@ def test_save_returns_the_path_in_the_run_directory(tmp_path):
     trainer = train(tmp_path)
     path = SavingModel(trainer.run, "mine").save("best")
     assert path == str(tmp_path / "run" / "model_best.pth")
-
-
-def test_a_model_of_emloop_has_to_save():
-    with pytest.raises(TypeError, match="abstract"):
-        AbstractModel()

@@ -1,22 +1,13 @@
-"""The model as emloop's hooks know it: an object with ``save(name_suffix)``."""
+"""`SavingModel`: the model as emloop's hooks know it, an object with ``save(name_suffix)``."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from hookloop.checkpoint.request import Save
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
-
-
-class AbstractModel(ABC):
-    """The class that hook files import for their annotations."""
-
-    @abstractmethod
-    def save(self, name_suffix: str) -> str:
-        """Save the model and return its path."""
 
 
 class SavingModel:
