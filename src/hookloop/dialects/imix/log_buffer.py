@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from statistics import fmean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import torch
 from torch import Tensor
 
 from hookloop.dialects.waiting import Waiting
@@ -17,8 +18,6 @@ from hookloop.metrics.series import Value
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
-
-LOSS = "loss"
 
 # A context variable, so that runs in several threads do not see each other's buffer.
 _current: ContextVar[LogBufferStorage | None] = ContextVar("imix_log_buffer", default=None)
@@ -43,9 +42,9 @@ class HistoryBuffer:
         self._count += 1
         self._sum += float(value)
 
-    def extend(self, values: Sequence[float], first: int) -> None:
-        """Add a value for each of several consecutive iterations."""
-        self._values.extend(zip(values, range(first, first + len(values)), strict=True))
+    def extend(self, values: Sequence[float], iterations: Sequence[int]) -> None:
+        """Add several values with their iterations."""
+        self._values.extend(zip(values, iterations, strict=True))
         self._count += len(values)
         self._sum += sum(values)
 
@@ -61,9 +60,14 @@ class HistoryBuffer:
         """Return the median of the newest values."""
         return median(self._newest(window_size))
 
+    @property
     def global_mean(self) -> float:
-        """Return the mean of all values that were ever added."""
+        """The mean of all values that were ever added."""
         return self._sum / self._count
+
+    def global_avg(self) -> float:
+        """Return the same, under an older name."""
+        return self.global_mean
 
     def values(self) -> list[tuple[float, float]]:
         """Return the values with their iterations."""
@@ -73,26 +77,114 @@ class HistoryBuffer:
         return [value for value, _ in list(self._values)[-count:]]
 
 
+class Picture(NamedTuple):
+    """A picture that waits for a logger."""
+
+    name: str
+    data: object
+    iter_idx: int
+
+
+class Pictures:
+    """The pictures that wait for a logger."""
+
+    def __init__(self) -> None:
+        self.images: list[Picture] = []
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def append(self, name: str, data: object, iter_idx: int = 0) -> None:
+        """Add a picture."""
+        self.images.append(Picture(name, data, iter_idx))
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.images = []
+
+
+class Histograms:
+    """The distributions that wait for a logger, as arguments of ``add_histogram_raw``.
+
+    Args:
+        bins: The number of bins.
+    """
+
+    def __init__(self, bins: int = 800) -> None:
+        self.bins = bins
+        self.histograms: list[dict[str, Any]] = []
+
+    def __len__(self) -> int:
+        return len(self.histograms)
+
+    def append(self, name: str, data: Tensor | Sequence[float], iter_idx: int = 0) -> None:
+        """Add the distribution of some numbers."""
+        numbers = torch.as_tensor(data).detach().float().cpu()
+        low, high = float(numbers.min()), float(numbers.max())
+        self.histograms.append(
+            {
+                "tag": name,
+                "min": low,
+                "max": high,
+                "num": len(numbers),
+                "sum": float(numbers.sum()),
+                "sum_squares": float((numbers**2).sum()),
+                "bucket_limits": torch.linspace(low, high, self.bins + 1)[1:].tolist(),
+                "bucket_counts": torch.histc(numbers, self.bins).tolist(),
+                "global_step": iter_idx,
+            }
+        )
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.histograms = []
+
+
 class LogBufferStorage:
     """Scalars by name: those of the current iteration, and their histories.
 
-    The run's metric store gets them too, as ``train/<name>``.
+    The run's metric store gets them too, as ``train/<name>``. Within ``with LogBufferStorage():``
+    hooks find another buffer than the run's.
 
     Args:
-        run: The run.
+        start_iter: The first iteration.
+        single_epoch_iters: Iterations per epoch.
+        start_epoch: The first epoch.
+        by_epoch: Whether the training is counted in epochs.
+        run: The run, if there is one.
     """
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self.iter = 0
+    def __init__(
+        self,
+        start_iter: int = 0,
+        single_epoch_iters: int = 0,
+        start_epoch: int = 0,
+        by_epoch: bool = True,
+        *,
+        run: Run | None = None,
+    ) -> None:
+        self.run = run
+        self.start_iter = self.iter = start_iter
+        self.epoch = start_epoch
+        self.epoch_inner_iter = 0
+        self.single_epoch_iters = single_epoch_iters
+        self.by_epoch = by_epoch
         self._latest: dict[str, float] = {}
-        self._waiting = Waiting()
-        self._first: int | None = None
+        self._waiting: dict[str, tuple[Waiting, list[int]]] = {}
+        self._token: Token[LogBufferStorage | None] | None = None
         self._histories: dict[str, HistoryBuffer] = {}
         self._hints: dict[str, bool] = {}
         self._prefix = ""
-        self.images: list[tuple[str, object, int]] = []
-        self.histograms: list[tuple[str, object, int]] = []
+        self.vis_data = Pictures()
+        self.histograms = Histograms()
+
+    def __enter__(self) -> Self:
+        self._token = _current.set(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._token is not None:
+            _current.reset(self._token)
 
     def put_scalar(
         self, name: str, data: float | Tensor, smoothing_hint: bool = True, is_epoch: bool = False
@@ -103,9 +195,11 @@ class LogBufferStorage:
         assert self._hints.setdefault(name, smoothing_hint) == smoothing_hint, (
             f"'{name}' was put with another smoothing_hint before"
         )
-        self._histories.setdefault(name, HistoryBuffer()).update(value, self.iter)
+        index = self.epoch if is_epoch else self.iter
+        self._histories.setdefault(name, HistoryBuffer()).update(value, index)
         self._latest[name] = value
-        self._run.metrics.put(f"train/{name}", value)
+        if self.run is not None:
+            self.run.metrics.put(f"train/{name}", value)
 
     def put_scalars(
         self, *, smoothing_hint: bool = True, is_epoch: bool = False, **scalars: float | Tensor
@@ -114,13 +208,13 @@ class LogBufferStorage:
         for name, value in scalars.items():
             self.put_scalar(name, value, smoothing_hint, is_epoch)
 
-    def put_image(self, name: str, tensor: object) -> None:
+    def put_image(self, name: str, data: object) -> None:
         """Add a picture for the loggers that show pictures."""
-        self.images.append((name, tensor, self.iter))
+        self.vis_data.append(name, data, self.iter)
 
-    def put_histogram(self, name: str, tensor: object, bins: int = 1000) -> None:
+    def put_histogram(self, name: str, data: Tensor | Sequence[float]) -> None:
         """Add numbers whose distribution loggers may show."""
-        self.histograms.append((name, tensor, self.iter))
+        self.histograms.append(name, data, self.iter)
 
     def history(self, name: str) -> HistoryBuffer:
         """Return the history of a scalar."""
@@ -140,25 +234,26 @@ class LogBufferStorage:
         self._read()
         return self._latest
 
-    def put_loss(self, loss: Value) -> None:
-        """Add the loss of an iteration; it is read from its device when a hook needs it."""
-        if self._first is None:
-            self._first = self.iter  # The iteration of the first loss that waits.
-        if self._waiting.add(loss):
+    def put_later(self, name: str, value: Value) -> None:
+        """Add a number that the run has recorded; it is read from its device when needed."""
+        waiting = self._waiting.get(name)
+        if waiting is None:
+            waiting = self._waiting[name] = (Waiting(), [])
+        waiting[1].append(self.iter)
+        if waiting[0].add(value):
             self._read()
 
     def _read(self) -> None:
-        numbers = self._waiting.read()
-        if not numbers:
-            return
-        self._hints.setdefault(LOSS, True)
-        history = self._histories.setdefault(LOSS, HistoryBuffer())
-        first = self._first or 0
-        history.extend(numbers, first)  # Every iteration has added one, without gaps.
-        # After a step the last loss is an old one.
-        if first + len(numbers) - 1 == self.iter:
-            self._latest[LOSS] = numbers[-1]
-        self._first = None
+        for name, (waiting, iterations) in self._waiting.items():
+            if not iterations:
+                continue
+            numbers = waiting.read()
+            self._hints.setdefault(name, True)
+            self._histories.setdefault(name, HistoryBuffer()).extend(numbers, iterations)
+            # After a step the last one is an old one.
+            if iterations[-1] == self.iter:
+                self._latest[name] = numbers[-1]
+            iterations.clear()
 
     def latest_with_smoothing_hint(self, window_size: int = 20) -> dict[str, float]:
         """Return the newest values, as medians where they may be smoothed."""
@@ -179,6 +274,24 @@ class LogBufferStorage:
         finally:
             self._prefix = before
 
+    @property
+    def scalars(self) -> dict[str, float]:
+        """The scalars of the current iteration, under iMIX's name."""
+        return self.latest
+
+    @property
+    def is_by_epoch(self) -> bool:
+        """Whether the training is counted in epochs, under iMIX's other name."""
+        return self.by_epoch
+
+    def epoch_step(self) -> None:
+        """Continue with the next epoch."""
+        self.epoch += 1
+
+    def epoch_iter(self, inner_iter: int) -> None:
+        """Note the iterations done in this epoch, given the index of the last one."""
+        self.epoch_inner_iter = inner_iter + 1
+
     def step(self) -> None:
         """Continue with the next iteration; the current scalars become old."""
         self.iter += 1
@@ -187,11 +300,11 @@ class LogBufferStorage:
 
     def clear_images(self) -> None:
         """Forget the pictures that a logger has written."""
-        self.images = []
+        self.vis_data.clear()
 
     def clear_histograms(self) -> None:
         """Forget the distributions that a logger has written."""
-        self.histograms = []
+        self.histograms.clear()
 
 
 def get_log_buffer() -> LogBufferStorage:

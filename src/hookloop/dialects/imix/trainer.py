@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from hookloop.dialects.adapter import Adapter, Facade
-from hookloop.dialects.config_view import ConfigView
+from hookloop.dialects.config_view import ConfigView, with_own_values
 from hookloop.dialects.imix.companion import ImixCompanion
 from hookloop.dialects.imix.log_buffer import LogBufferStorage
 from hookloop.errors import HookError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hookloop.core.run import Run
 
 
-class Output(dict[str, object]):
+class Output(dict[str, Any]):
     """The model's output with the loss; a loss that a hook sets takes effect."""
 
     def __init__(self, run: Run) -> None:
@@ -29,7 +29,7 @@ class Output(dict[str, object]):
             super().__setitem__("loss", run.loss)
         self._run = run
 
-    def __setitem__(self, name: str, value: object) -> None:
+    def __setitem__(self, name: str, value: Any) -> None:  # noqa: ANN401 - an output
         super().__setitem__(name, value)
         if name == "loss":
             self._run.loss = cast("torch.Tensor", value)
@@ -39,7 +39,7 @@ class Output(dict[str, object]):
 
 
 class OptimizerView:
-    """The optimizer, for reading and setting its values; only the loop makes updates."""
+    """The optimizer, for reading and setting its values, for hooks that do not make the update."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, hook: str) -> None:
         # Through __dict__, because __setattr__ below sets attributes of the optimizer.
@@ -56,10 +56,9 @@ class OptimizerView:
 
     def _error(self, method: str) -> HookError:
         return HookError(
-            f"The hook '{self._hook}' calls trainer.optimizer.{method}: iMIX's optimizer hooks "
-            "make backward and update themselves, but here the loop does. Remove the hook and set "
-            "accumulation, clipping and half precision with Trainer(accumulate=, clip_norm=, "
-            "precision=)."
+            f"The hook '{self._hook}' calls trainer.optimizer.{method}, and is not known to make "
+            "the update: if it does, write makes_update = True in its class. Otherwise remove the "
+            "call: the loop, or another hook, makes the update."
         )
 
     def __getattr__(self, name: str) -> object:
@@ -85,12 +84,20 @@ class EngineFacade(Facade):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self.log_buffer = LogBufferStorage(run)
+        self.log_buffer = LogBufferStorage(run=run)
         self.companion = ImixCompanion(self.log_buffer)
-        self.cfg = ConfigView(run.config)
-        self.gradient_accumulation_steps = 1  # One of our iterations is a whole update.
-        self.is_lr_accumulation = True
+        self.cfg = ConfigView(with_own_values(run.config))
+        # One of our iterations is a whole update, unless a hook makes the updates.
+        self.gradient_accumulation_steps = 1
+        self.is_lr_accumulation = bool(self.cfg.find("is_lr_accumulation", True))
         self.imixed_precision = False
+        self._update_hook = ""
+
+    def leave_update_to(self, hook: str) -> None:
+        """Let a hook use the optimizer, and group iterations as its config says."""
+        self._update_hook = hook
+        steps = self.cfg.find("gradient_accumulation_steps", 1)
+        self.gradient_accumulation_steps = steps if isinstance(steps, int) else 1
 
     @property
     def iter(self) -> int:
@@ -99,8 +106,8 @@ class EngineFacade(Facade):
 
     @property
     def inner_iter(self) -> int:
-        """Index of the current iteration within the epoch."""
-        return self.run.progress.iter_in_epoch - self.companion.behind_iter
+        """Index within its epoch of the iteration that began last."""
+        return self.companion.inner_iter
 
     @property
     def epoch(self) -> int:
@@ -138,8 +145,12 @@ class EngineFacade(Facade):
         return self.run.model
 
     @property
-    def optimizer(self) -> OptimizerView:
+    def optimizer(self) -> torch.optim.Optimizer | OptimizerView:
         """The optimizer."""
+        # A scheduler made before the training accepts nothing but a real optimizer, and a scaler
+        # recognizes its optimizer by identity.
+        if self.hook == self._update_hook or self.companion.is_starting:
+            return self.run.optimizer
         # A new view for each access, so that an error names the hook that is being called.
         return OptimizerView(self.run.optimizer, self.hook)
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 from tests.tiny import make_data, make_model, make_trainer
 from tests.unit.dialects.imix.tracing import tracing, train
+from tests.unit.dialects.imix.updating import ScaleItself, StepItself, parts
 
 from hookloop.core.hook import Hook
 from hookloop.dialects.imix import HookBase, PriorityStatus, engine
@@ -21,14 +22,14 @@ def test_stages_and_counters_by_epoch(tmp_path):
         ("after_train_iter", 0, 0, 0),
         ("before_train_iter", 1, 1, 0),
         ("after_train_iter", 1, 1, 0),
-        ("after_train_epoch", 2, 2, 0),
-        ("before_train_epoch", 2, 0, 1),
+        ("after_train_epoch", 2, 1, 0),
+        ("before_train_epoch", 2, 1, 1),
         ("before_train_iter", 2, 0, 1),
         ("after_train_iter", 2, 0, 1),
         ("before_train_iter", 3, 1, 1),
         ("after_train_iter", 3, 1, 1),
-        ("after_train_epoch", 4, 2, 1),
-        ("after_train", 4, 2, 1),
+        ("after_train_epoch", 4, 1, 1),
+        ("after_train", 4, 1, 1),
     ]
 
 
@@ -39,6 +40,7 @@ def test_by_iteration_no_stage_of_an_epoch_is_called(tmp_path):
         "before_train", *["before_train_iter", "after_train_iter"] * 4, "after_train",
     ]  # fmt: skip
     assert hook.calls[-2] == ("after_train_iter", 3, 4, False)
+    assert hook.calls[-1] == ("after_train", 3, 4, False)
 
 
 def test_after_train_comes_after_a_failure_too(tmp_path):
@@ -168,3 +170,64 @@ def test_hooks_share_the_engine_of_their_run(tmp_path):
     seen = []
     train(tmp_path, Look(), Look())
     assert seen[0] is seen[1] and isinstance(seen[0], EngineFacade)
+
+
+# --- hooks that make the update -------------------------------------------------------------------
+
+
+def test_a_hook_makes_the_update_between_the_levels(tmp_path):
+    class Halve(HookBase):
+        _level = PriorityStatus.HIGHER
+
+        def after_train_iter(self):
+            order.append("halve")
+            self.trainer.output["loss"] = self.trainer.output["loss"] / 2
+
+    class Look(HookBase):
+        def after_train_iter(self):
+            order.append("look")
+
+    class Native(Hook):
+        def after_loss(self, run):
+            order.append("native")
+
+    class Update(StepItself):
+        def after_train_iter(self):
+            order.append("update")
+            super().after_train_iter()
+
+    order, own = [], parts()
+    train(tmp_path, Look(), Update(), Native(), Halve(), max_iters=1, **own)
+    assert order == ["halve", "native", "update", "look"]
+    assert own["model"][0].weight.grad is not None  # Kept until the hook clears it.
+
+
+def test_the_timetable_shows_where_the_update_is_made(tmp_path):
+    trainer = make_trainer(hooks=[StepItself()], run_dir=tmp_path / "run")
+    rows = [(row.point, row.hook) for row in trainer.timetable()]
+    assert ("after_backward", "step_itself") in rows
+
+
+def test_hooks_between_high_and_a_lower_update_are_named(tmp_path, caplog):
+    hook = StepItself()
+    hook.level = "LOW"
+    with caplog.at_level("WARNING", "imix"):
+        train(tmp_path, hook, tracing(), max_iters=1)
+    assert "'step_itself' has the level LOW and makes the update before trace" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "precision", "message"),
+    [
+        (StepItself, "fp16", "does not scale the loss"),
+        (ScaleItself, "fp32", "scales the loss, and the run has another precision"),
+        (ScaleItself, "fp16", ""),
+        (StepItself, "fp32", ""),
+    ],
+)
+def test_precision_and_scaler_that_do_not_fit_are_reported(
+    kind, precision, message, tmp_path, caplog
+):
+    with caplog.at_level("WARNING", "imix"):
+        train(tmp_path, kind(), max_iters=1, precision=precision)
+    assert message in caplog.text and bool(caplog.text) is bool(message)

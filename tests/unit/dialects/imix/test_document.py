@@ -84,8 +84,8 @@ def test_the_documents_hook_and_its_config_run(tmp_path, monkeypatch):
     trainer = train(tmp_path, *hooks, model=model, max_epochs=2)
     epoch = ["update_ema"] * 3
     assert model.calls == [
-        "init_ema", *epoch, ("save_checkpoint_ema", 0),
-        "load_bkp_state_dict", *epoch, ("save_checkpoint_ema", 1),
+        "init_ema", *epoch, "load_bkp_state_dict", ("save_checkpoint_ema", 0),
+        *epoch, "load_bkp_state_dict", ("save_checkpoint_ema", 1),
     ]  # fmt: skip
     rows = {row.hook: row.priority for row in trainer.timetable()}
     assert (rows["ema_iter_hook"], rows["ema_epoch_hook"]) == (50, 70)

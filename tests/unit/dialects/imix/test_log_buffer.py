@@ -11,7 +11,7 @@ from hookloop.errors import HookError
 
 @pytest.fixture
 def buffer():
-    return LogBufferStorage(make_trainer().run)
+    return LogBufferStorage(run=make_trainer().run)
 
 
 def test_a_history_has_means_and_medians():
@@ -19,15 +19,15 @@ def test_a_history_has_means_and_medians():
     for value in (1, 2, 9):
         history.update(value)
     assert (history.latest(), history.median(3), history.avg(2)) == (9, 2, 5.5)
-    assert history.global_mean() == 4
+    assert history.global_mean == history.global_avg() == 4
 
 
 def test_a_history_keeps_the_newest_and_the_mean_of_all():
     history = HistoryBuffer(max_length=2)
     history.update(10)
-    history.extend([1.0, 3.0], 5)
+    history.extend([1.0, 3.0], [5, 6])
     assert history.values() == [(1.0, 5), (3.0, 6)]
-    assert history.global_mean() == pytest.approx(14 / 3)
+    assert history.global_mean == pytest.approx(14 / 3)
     assert history.avg(100) == 2
     history.update(7, iteration=40)
     assert history.values()[-1] == (7.0, 40)
@@ -48,7 +48,7 @@ def test_scalars_are_those_of_the_iteration_until_the_next(buffer):
 
 def test_scalars_reach_the_metrics_of_the_run():
     run = make_trainer().run
-    LogBufferStorage(run).put_scalar("a", 2)
+    LogBufferStorage(run=run).put_scalar("a", 2)
     assert run.metrics.all_latest()["train/a"] == 2
 
 
@@ -76,10 +76,10 @@ def test_a_scope_puts_its_name_before_the_others(buffer):
 def test_losses_that_wait_are_read_with_their_iterations(buffer):
     buffer.iter = 3
     for value in (1.0, 2.0):
-        buffer.put_loss(torch.tensor(value))
+        buffer.put_later("loss", torch.tensor(value))
         buffer.step()
     assert buffer.latest == {}  # Both are of iterations before.
-    buffer.put_loss(torch.tensor(5.0))
+    buffer.put_later("loss", torch.tensor(5.0))
     assert buffer.latest == {"loss": 5.0}
     assert buffer.history("loss").values() == [(1.0, 3), (2.0, 4), (5.0, 5)]
 
@@ -93,13 +93,34 @@ def test_a_history_that_is_missing_names_the_nearest(buffer):
 def test_pictures_and_distributions_wait_for_a_logger(buffer):
     buffer.iter = 2
     buffer.put_image("p", "a picture")
-    buffer.put_histogram("h", [1, 2])
-    assert buffer.images == [("p", "a picture", 2)]
-    assert buffer.histograms == [("h", [1, 2], 2)]
+    buffer.put_histogram("h", [1, 2, 2])
+    assert buffer.vis_data.images == [("p", "a picture", 2)]
+    (raw,) = buffer.histograms.histograms
+    assert (raw["tag"], raw["min"], raw["max"], raw["num"]) == ("h", 1, 2, 3)
+    assert (raw["sum"], raw["sum_squares"], raw["global_step"]) == (5, 9, 2)
+    assert sum(raw["bucket_counts"]) == 3 and raw["bucket_limits"][-1] == 2
     buffer.clear_images()
-    assert not buffer.images and buffer.histograms
+    assert len(buffer.vis_data) == 0 and len(buffer.histograms) == 1
     buffer.clear_histograms()
-    assert not buffer.histograms
+    assert len(buffer.histograms) == 0
+
+
+def test_numbers_of_epochs_have_the_epoch_as_their_index(buffer):
+    buffer.iter, buffer.epoch = 7, 2
+    buffer.put_scalar("epoch_time", 1.5, is_epoch=True)
+    assert buffer.history("epoch_time").values() == [(1.5, 2)]
+    buffer.epoch_step()
+    buffer.epoch_iter(4)
+    assert (buffer.epoch, buffer.epoch_inner_iter, buffer.is_by_epoch) == (3, 5, True)
+
+
+def test_a_buffer_can_take_the_place_of_the_runs_for_a_block(buffer):
+    set_log_buffer(buffer)
+    with LogBufferStorage() as other:
+        get_log_buffer().put_scalar("a", 1)
+    assert get_log_buffer() is buffer
+    assert other.latest == {"a": 1} and buffer.latest == {}
+    set_log_buffer(None)
 
 
 def test_the_buffer_of_the_current_run_is_found(buffer):

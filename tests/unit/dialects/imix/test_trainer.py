@@ -44,13 +44,26 @@ def test_an_attribute_that_is_not_offered_names_hook_attribute_and_a_way(tmp_pat
 
 
 @pytest.mark.parametrize("method", ["step", "zero_grad"])
-def test_a_hook_that_makes_the_update_itself_is_rejected(method, tmp_path):
-    class MyOptimizerHook(HookBase):
+def test_a_hook_that_is_not_known_to_make_the_update_cannot(method, tmp_path):
+    class Hidden(HookBase):
         def before_train_iter(self):
             getattr(self.trainer.optimizer, method)()
 
-    with pytest.raises(HookError, match=rf"'my_optimizer_hook' calls trainer.optimizer.{method}"):
-        train(tmp_path, MyOptimizerHook())
+    match = rf"'hidden' calls trainer.optimizer.{method}.*makes_update = True"
+    with pytest.raises(HookError, match=match):
+        train(tmp_path, Hidden())
+
+
+def test_before_the_training_a_scheduler_can_be_made_from_the_optimizer(tmp_path):
+    class Schedule(HookBase):
+        def before_train(self):
+            self.scheduler = torch.optim.lr_scheduler.ExponentialLR(self.trainer.optimizer, 0.5)
+
+        def after_train_iter(self):
+            self.scheduler.step()
+
+    trainer = train(tmp_path, Schedule())
+    assert trainer.run.optimizer.param_groups[0]["lr"] == pytest.approx(0.05 / 8)
 
 
 def test_values_of_the_optimizer_can_be_read_and_set():
@@ -93,3 +106,13 @@ def test_without_training_data_there_is_no_loader():
     assert len(EngineFacade(trainer.run).data_loader) == 3
     trainer.run.train_data = None
     assert EngineFacade(trainer.run).data_loader is None
+
+
+def test_values_of_a_config_files_own_are_found(tmp_path):
+    class Look(HookBase):
+        def before_train(self):
+            seen.append((self.trainer.cfg.log_config.period, self.trainer.cfg.max_epochs))
+
+    seen = []
+    train(tmp_path, Look(), config={"vars": {"log_config": {"period": 3}}, "max_epochs": 1})
+    assert seen == [(3, 1)]

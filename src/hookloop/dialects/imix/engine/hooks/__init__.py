@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase, PriorityStatus
 from hookloop.dialects.imix.engine.hooks.builder import HOOKS, build_hook, build_hooks
+from hookloop.dialects.imix.log_buffer import LogBufferStorage, get_log_buffer
 from hookloop.dialects.lazy import lazy_names
 
 MODULES = {
@@ -29,13 +30,21 @@ MODULES = {
 __all__ = [
     "HOOKS",
     "HookBase",
+    "LogBufferStorage",
+    "LogBufferWriter",
     "PriorityStatus",
     "build_hook",
     "build_hooks",
+    "get_log_buffer",
     *MODULES,
 ]
 
 
 __getattr__, __dir__ = lazy_names(
-    __name__, {name: f"{__name__}.{module}" for name, module in MODULES.items()}, __all__
+    __name__,
+    {
+        "LogBufferWriter": f"{__name__}.log_writers",
+        **{name: f"{__name__}.{module}" for name, module in MODULES.items()},
+    },
+    __all__,
 )

@@ -34,17 +34,14 @@ class EMAIterHook(HookBase):
 
 
 class EMAEpochHook(HookBase):
-    """Call the model's ``save_checkpoint_ema(path, epoch)`` after each epoch.
+    """Call the model's ``load_bkp_state_dict`` and ``save_checkpoint_ema(path, epoch)``.
 
-    ``load_bkp_state_dict`` restores the model's own weights before the next epoch.
+    Both after each epoch: the first restores the model's own weights, the second saves the
+    averaged ones.
     """
 
     takes_part_in_training = True
 
-    def before_train_epoch(self) -> None:
-        # In the first epoch nothing has replaced the weights yet.
-        if self.trainer.epoch > self.trainer.start_epoch:
-            _model_method(self, "load_bkp_state_dict")()
-
     def after_train_epoch(self) -> None:
+        _model_method(self, "load_bkp_state_dict")()
         _model_method(self, "save_checkpoint_ema")(self.trainer.work_dir, self.trainer.epoch)

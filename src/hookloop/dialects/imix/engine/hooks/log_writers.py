@@ -17,7 +17,9 @@ from typing import Any, BinaryIO
 import torch
 
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase
+from hookloop.dialects.imix.log_buffer import LogBufferStorage, get_log_buffer
 from hookloop.dialects.imix.trainer import EngineFacade
+from hookloop.errors import HookError
 from hookloop.runs.files import open_to_append, write_text
 from hookloop.writers.base import require
 
@@ -27,10 +29,21 @@ PERIOD = 20  # iMIX's default.
 
 
 class LogBufferWriter(HookBase):
-    """The base of loggers that write the content of the log buffer."""
+    """The base of loggers that write the content of the log buffer, ``self.log_buffer``."""
 
-    def write(self, trainer: EngineFacade) -> None:
+    log_buffer: LogBufferStorage
+
+    def write(self) -> None:
         """Write the numbers of the current iteration."""
+        self.get_buffer_data()
+        self.process_buffer_data()
+
+    def get_buffer_data(self) -> None:
+        """Find the log buffer of the current run."""
+        self.log_buffer = get_log_buffer()
+
+    def process_buffer_data(self) -> None:
+        """Write what is in the log buffer."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -38,7 +51,7 @@ class LogBufferWriter(HookBase):
 
     def after_train_iter(self) -> None:
         if is_due(self.trainer, period_of(self.trainer)):
-            self.write(self.trainer)
+            self.write()
 
     def after_train(self) -> None:
         self.close()
@@ -72,22 +85,37 @@ class CommonMetricLoggerHook(LogBufferWriter):
         self._max_iter = max_iter
         self._max_epoch = max_epoch
 
-    def write(self, trainer: EngineFacade) -> None:
-        buffer, histories = trainer.log_buffer, trainer.log_buffer.histories()
-        where = f"iter: {trainer.iter + 1}"
-        if trainer.by_epoch:
-            where = f"epoch: {trainer.epoch}  {where}"
+    def process_buffer_data(self) -> None:
+        buffer, histories = self.log_buffer, self.log_buffer.histories()
+        where = f"iter: {buffer.iter + 1}"
+        if buffer.by_epoch:
+            where = f"epoch: {buffer.epoch}  {where}"
         losses = [f"{n}: {v:.4g}" for n, v in buffer.latest.items() if "loss" in n]
-        parts = [where, *losses, f"lr: {trainer.run.optimizer.param_groups[0]['lr']:.6g}"]
+        parts = [where, *losses, *self._rate()]
         if "iter_time" in histories:  # Only with an IterationTimerHook.
-            parts.append(f"time: {histories['iter_time'].global_mean():.4f}")
-            total = self._max_iter or trainer.max_iter
+            parts.append(f"time: {histories['iter_time'].global_mean:.4f}")
+            run = buffer.run
+            total = self._max_iter or (None if run is None else run.progress.total_iters)
             if total is not None:
-                left = histories["iter_time"].median(1000) * (total - trainer.iter - 1)
+                left = histories["iter_time"].median(1000) * (total - buffer.iter - 1)
                 parts.append(f"eta: {timedelta(seconds=int(left))}")
         if torch.cuda.is_available():
             parts.append(f"max_mem: {torch.cuda.max_memory_allocated() / 1024**2:.0f}M")
         _log.info("  ".join(parts))
+
+    def _rate(self) -> list[str]:
+        run = self.log_buffer.run
+        rates = (
+            [] if run is None else [one.param_groups[0]["lr"] for one in run.optimizers.values()]
+        )
+        return [f"lr: {rate:.6g}" for rate in rates]
+
+
+def write_metrics(data: Mapping[str, object]) -> None:
+    """Put numbers into the log buffer, except for ``loss``, as iMIX's engine does."""
+    for name, value in data.items():
+        if name != "loss" and isinstance(value, int | float | torch.Tensor):
+            get_log_buffer().put_scalar(name, value)
 
 
 class JSONLoggerHook(LogBufferWriter):
@@ -104,16 +132,17 @@ class JSONLoggerHook(LogBufferWriter):
         self._window_size = window_size
         self._file: BinaryIO | None = None
 
-    def write(self, trainer: EngineFacade) -> None:
-        line: dict[str, object] = {"iteration": trainer.iter}
-        if trainer.by_epoch:
+    def process_buffer_data(self) -> None:
+        buffer = self.log_buffer
+        line: dict[str, object] = {"iteration": buffer.iter}
+        if buffer.by_epoch:
             # The global iteration, in spite of the name: so it is in iMIX's files.
-            line = {"epoch": trainer.epoch, "inner-iteration": trainer.iter}
-        line |= trainer.log_buffer.latest_with_smoothing_hint(self._window_size)
+            line = {"epoch": buffer.epoch, "inner-iteration": buffer.iter}
+        line |= buffer.latest_with_smoothing_hint(self._window_size)
         if self._file is None:
-            path = Path(self._json_file or Path(trainer.work_dir) / "training_status.json")
+            path = Path(self._json_file or _run_dir(buffer) / "training_status.json")
             # A new training empties the file, as iMIX does; a resumed one continues it.
-            if not trainer.start_iter:
+            if not buffer.start_iter:
                 write_text(path, "")
             self._file = open_to_append(path)
         self._file.write(f"{json.dumps(line, sort_keys=True)}\n".encode())
@@ -130,7 +159,7 @@ class TensorboardLoggerHook(LogBufferWriter):
     """Write scalars, pictures and histograms for TensorBoard.
 
     Args:
-        log_dir: The directory; by default ``runs`` in the run directory.
+        log_dir: The files are in ``runs`` of this directory; by default the run directory.
         window_size: Number of iterations in a median.
         kwargs: Passed to torch's SummaryWriter.
     """
@@ -143,19 +172,20 @@ class TensorboardLoggerHook(LogBufferWriter):
         self._kwargs: Mapping[str, Any] = kwargs
         self._writer: Any = None
 
-    def write(self, trainer: EngineFacade) -> None:
+    def process_buffer_data(self) -> None:
+        buffer = self.log_buffer
         if self._writer is None:
             from torch.utils.tensorboard import SummaryWriter
 
-            directory = self._log_dir or f"{trainer.work_dir}/runs"
-            self._writer = SummaryWriter(directory, **self._kwargs)
-        buffer = trainer.log_buffer
+            # As in iMIX, in 'runs' of the directory that is given.
+            directory = Path(self._log_dir or _run_dir(buffer)) / "runs"
+            self._writer = SummaryWriter(str(directory), **self._kwargs)
         for name, value in buffer.latest_with_smoothing_hint(self._window_size).items():
-            self._writer.add_scalar(name, value, trainer.iter)
-        for name, image, step in buffer.images:
+            self._writer.add_scalar(name, value, buffer.iter)
+        for name, image, step in buffer.vis_data.images:
             self._writer.add_image(name, image, step)
-        for name, values, step in buffer.histograms:
-            self._writer.add_histogram(name, values, step)
+        for histogram in buffer.histograms.histograms:
+            self._writer.add_histogram_raw(**histogram)
         buffer.clear_images()
         buffer.clear_histograms()
 
@@ -163,3 +193,9 @@ class TensorboardLoggerHook(LogBufferWriter):
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+
+def _run_dir(buffer: LogBufferStorage) -> Path:
+    if buffer.run is None:
+        raise HookError("The log buffer belongs to no run: give the logger the path of its file.")
+    return buffer.run.dir

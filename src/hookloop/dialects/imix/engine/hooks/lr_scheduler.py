@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 class LRSchedulerHook(HookBase):
     """Log the learning rate that was used, then step the scheduler, after each update.
 
+    Where a hook makes the updates, an update spans ``gradient_accumulation_steps`` iterations,
+    unless ``is_lr_accumulation`` in the config is false.
+
     Args:
         optimizer: The optimizer whose rate is logged.
         scheduler: A scheduler of torch.
@@ -48,6 +51,9 @@ class LRSchedulerHook(HookBase):
             )
 
     def after_train_iter(self) -> None:
+        trainer = self.trainer
+        if trainer.is_lr_accumulation and (trainer.iter + 1) % trainer.gradient_accumulation_steps:
+            return
         rate = self._optimizer.param_groups[self._group]["lr"]  # Before the step changes it.
         self.trainer.log_buffer.put_scalar("lr", rate, smoothing_hint=False)
         self._scheduler.step()

@@ -38,13 +38,13 @@ class PeriodicLogger(HookBase):
     def after_train_iter(self) -> None:
         if is_due(self.trainer, self._period):
             for logger in self._loggers:
-                logger.write(self.trainer)
+                logger.write()
 
     def after_train_epoch(self) -> None:
         # As in iMIX: epoch_time is put after the last iteration, and TensorBoard shall have it.
         for logger in self._loggers:
             if isinstance(logger, TensorboardLoggerHook):
-                logger.write(self.trainer)
+                logger.write()
 
     def after_train(self) -> None:
         for logger in self._loggers:

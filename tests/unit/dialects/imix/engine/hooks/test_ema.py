@@ -26,11 +26,12 @@ def test_the_average_follows_the_iterations(tmp_path):
     assert model.calls == ["init_ema", "update_ema", "update_ema"]
 
 
-def test_the_average_is_saved_after_epochs_and_the_weights_restored_before_the_next(tmp_path):
+def test_the_weights_are_restored_and_the_average_saved_after_epochs(tmp_path):
     model = Averaging()
     train(tmp_path, engine.hooks.EMAEpochHook(), model=model, max_epochs=2)
     assert model.calls == [
-        ("save_checkpoint_ema", 0), "load_bkp_state_dict", ("save_checkpoint_ema", 1),
+        "load_bkp_state_dict", ("save_checkpoint_ema", 0),
+        "load_bkp_state_dict", ("save_checkpoint_ema", 1),
     ]  # fmt: skip
 
 

@@ -9,8 +9,14 @@ from tests.readback import tensorboard_points
 from tests.tiny import make_trainer
 from tests.unit.dialects.imix.tracing import train
 
-from hookloop.dialects.imix import EngineFacade, HookBase, build_hook, engine
-from hookloop.dialects.imix.engine.hooks.log_writers import PERIOD, LogBufferWriter, period_of
+from hookloop.dialects.imix import EngineFacade, HookBase, LogBufferStorage, build_hook, engine
+from hookloop.dialects.imix.engine.hooks.log_writers import (
+    PERIOD,
+    LogBufferWriter,
+    period_of,
+    write_metrics,
+)
+from hookloop.errors import HookError
 from hookloop.hooks import SaveCheckpoint
 
 
@@ -84,20 +90,35 @@ def test_tensorboard_gets_scalars_pictures_and_distributions(tmp_path):
             self.trainer.log_buffer.put_histogram("weights", torch.ones(5))
 
         def after_train(self):
-            left.append((self.trainer.log_buffer.images, self.trainer.log_buffer.histograms))
+            buffer = self.trainer.log_buffer
+            left.append((len(buffer.vis_data), len(buffer.histograms)))
 
     left = []
     logger = engine.hooks.PeriodicLogger([engine.hooks.TensorboardLoggerHook()], 1)
     train(tmp_path, Put(), logger)
     points = tensorboard_points(tmp_path / "run" / "runs", "score")
     assert points == [(0, 0), (1, 1), (2, 2)]
-    assert left == [([], [])]  # What was written is forgotten.
+    assert left == [(0, 0)]  # What was written is forgotten.
 
 
 def test_a_logger_has_to_write():
-    with pytest.raises(NotImplementedError):
-        LogBufferWriter().write(None)
+    with LogBufferStorage(), pytest.raises(NotImplementedError):
+        LogBufferWriter().write()
     LogBufferWriter().close()
+
+
+def test_a_buffer_of_no_run_has_no_directory():
+    writers = [engine.hooks.JSONLoggerHook(), engine.hooks.TensorboardLoggerHook()]
+    for writer in writers:
+        with LogBufferStorage(), pytest.raises(HookError, match="belongs to no run"):
+            writer.write()
+
+
+def test_metrics_are_put_without_the_loss():
+    with LogBufferStorage(start_iter=3) as buffer:
+        write_metrics({"loss": 1.0, "total_loss": torch.tensor(2.0), "text": "x"})
+    assert buffer.scalars == {"total_loss": 2.0}
+    assert buffer.history("total_loss").values() == [(2.0, 3)]
 
 
 def test_nothing_is_opened_before_the_first_line(tmp_path):

@@ -18,8 +18,8 @@ class Note(LogBufferWriter):
         super().__init__()
         self.calls = []
 
-    def write(self, trainer):
-        self.calls.append(trainer.iter)
+    def process_buffer_data(self):
+        self.calls.append(self.log_buffer.iter)
 
     def close(self):
         self.calls.append("closed")
@@ -46,8 +46,9 @@ def test_tensorboard_writes_after_epochs_too(tmp_path):
             super().__init__()
             self.calls = []
 
-        def write(self, trainer):
-            self.calls.append((trainer.iter, trainer.epoch))
+        def write(self):
+            self.get_buffer_data()
+            self.calls.append((self.log_buffer.iter, self.log_buffer.epoch))
 
     board = Board()
     train(tmp_path, engine.hooks.PeriodicLogger([board], 50), max_epochs=2)

@@ -1,0 +1,1 @@
+"""``imix.utils``: what hook files of iMIX import from it, each from the module of that name."""
