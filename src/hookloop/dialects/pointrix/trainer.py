@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hookloop.checkpoint.request import Save
 from hookloop.dialects.adapter import Adapter, Facade
-from hookloop.dialects.config_view import ConfigView
+from hookloop.dialects.config_view import ConfigView, with_own_values
 from hookloop.dialects.pointrix.logger.writer import RunWriter, Writer, parse_writer
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ class TrainerFacade(Facade):
         self.global_step = 0
         self.optimizer_dict: dict[str, object] = {}
         # Pointrix's config files have these values under `trainer`.
-        section = run.config.get("trainer", run.config)
+        values = with_own_values(run.config)
+        section = values.get("trainer", values)
         settings = section if isinstance(section, Mapping) else {}
         self.cfg = ConfigView(
             {

@@ -14,7 +14,7 @@ from torch import Tensor
 from hookloop.dialects.names import Names
 from hookloop.runs.plain_yaml import dump
 from hookloop.writers.base import require
-from hookloop.writers.pixels import to_pixels
+from hookloop.writers.pixels import CHANNELS, to_pixels
 from hookloop.writers.records import Image, Scalars, Text
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Writer:
         raise NotImplementedError(f"{type(self).__name__} has no write_scalar.")
 
     def write_image(self, name: str, image: object, step: int, caption: str | None = None) -> None:
-        """Write a picture, height x width x channels."""
+        """Write a picture; its channels are first or last."""
         raise NotImplementedError(f"{type(self).__name__} has no write_image.")
 
     def write_config(self, name: str, config_dict: Mapping[str, object], step: int) -> None:
@@ -159,8 +159,10 @@ def number(value: float | Tensor) -> float:
 
 
 def pixels(image: object) -> Any:  # noqa: ANN401 - an array of bytes
-    """Convert a picture, with its channels last, to bytes."""
-    return to_pixels(np.asarray(image.detach().cpu()) if isinstance(image, Tensor) else image)
+    """Convert a picture to bytes, with its channels last; Pointrix's models have them first."""
+    array = np.asarray(image.detach().cpu() if isinstance(image, Tensor) else image)
+    is_first = array.ndim == 3 and array.shape[0] in CHANNELS and array.shape[2] not in CHANNELS
+    return to_pixels(np.moveaxis(array, 0, -1) if is_first else array)
 
 
 class ProgressLogger:

@@ -1,4 +1,4 @@
-"""``pointrix.utils.visualize``: convert depths and colours to pictures."""
+"""``pointrix.utils.visualize``: convert depths, colours and motions to pictures."""
 
 from __future__ import annotations
 
@@ -40,3 +40,23 @@ def visualize_rgb(rgb: Tensor) -> Picture:
     """Convert colours of shape (3, height, width) from 0..1 to bytes, with the colours last."""
     bytes_ = (255 * rgb.detach().cpu().clamp(0, 1)).to(torch.uint8)
     return np.asarray(bytes_.permute(1, 2, 0))
+
+
+def visualize_flow(flow: Tensor | Picture, tensorboard: bool = False) -> Tensor | Picture:
+    """Colour motions: the hue is the direction, and the strength of the colour the length.
+
+    Args:
+        flow: Motions of shape (2, height, width) or (height, width, 2).
+        tensorboard: As in `visualize_depth`.
+    """
+    values = torch.as_tensor(flow).detach().float().cpu().nan_to_num()
+    across, down = values if values.shape[0] == 2 else values.unbind(-1)
+    length = torch.hypot(across, down)
+    strength = length / (length.max() + 1e-8)
+    turn = torch.atan2(down, across) / (2 * torch.pi) % 1
+    parts = []
+    for own in (0.0, 1 / 3, 2 / 3):  # The direction in which each colour is brightest.
+        away = ((turn - own + 0.5) % 1 - 0.5).abs()
+        parts.append(1 - strength * (1 - (2 - 6 * away).clamp(0, 1)))
+    picture = torch.stack(parts)
+    return picture if tensorboard else visualize_rgb(picture)

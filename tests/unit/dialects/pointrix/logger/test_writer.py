@@ -99,3 +99,11 @@ def test_bars_count_their_steps():
 
 def test_consoles_have_pointrixs_width():
     assert Logger.width == 120
+
+
+def test_pictures_have_their_channels_first_or_last():
+    picture = torch.zeros(3, 5, 6)
+    picture[0] = 1.0
+    assert pixels(picture).shape == pixels(picture.permute(1, 2, 0)).shape == (5, 6, 3)
+    assert pixels(picture)[0, 0].tolist() == [255, 0, 0]
+    assert pixels(np.zeros((5, 6))).shape == (5, 6, 1)

@@ -5,7 +5,11 @@ import pytest
 import torch
 
 from hookloop import dialects
-from hookloop.dialects.pointrix.utils.visualize import visualize_depth, visualize_rgb
+from hookloop.dialects.pointrix.utils.visualize import (
+    visualize_depth,
+    visualize_flow,
+    visualize_rgb,
+)
 
 
 def test_near_is_blue_and_far_is_red():
@@ -47,3 +51,15 @@ def test_hook_files_import_both():
     with dialects.alias("pointrix"):
         from pointrix.utils.visualize import visualize_depth as aliased
     assert aliased is visualize_depth
+
+
+def test_motions_are_coloured_by_direction_and_length():
+    flow = torch.zeros(2, 1, 3)
+    flow[0, 0, 1], flow[0, 0, 2] = 1.0, 2.0  # To the right, the second twice as far.
+    picture = visualize_flow(flow, tensorboard=True)
+    assert picture.shape == (3, 1, 3)
+    assert picture[:, 0, 0].tolist() == [1.0, 1.0, 1.0]  # Nothing moves: white.
+    assert picture[:, 0, 2].tolist() == pytest.approx([1.0, 0.0, 0.0], abs=1e-6)
+    assert picture[:, 0, 1].tolist() == pytest.approx([1.0, 0.5, 0.5], abs=1e-6)
+    pixels = visualize_flow(flow.permute(1, 2, 0).numpy())
+    assert pixels.shape == (1, 3, 3) and pixels[0, 2].tolist() == [255, 0, 0]
