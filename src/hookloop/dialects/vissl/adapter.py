@@ -27,12 +27,17 @@ if TYPE_CHECKING:
 # ClassyVision moves its CheckpointHook to the end of the list, behind all its other hooks.
 LAST = int(Priority.NORMAL) + 1
 
+OF_VISSL = ("on_forward", "on_loss_and_meter", "on_backward", "on_update")
+"""Events that ClassyVision's hooks do not have."""
+
 
 def adapt(foreign: object) -> list[Hook]:
     """Return the native hooks for one of ClassyVision's or VISSL's."""
+    adapter = ClassyAdapter(foreign)
     if isinstance(foreign, Catalogued):
-        return list(foreign.native_hooks())
-    return [ClassyAdapter(foreign)]
+        # A class of a project's own may have derived from it and added events.
+        return [*foreign.native_hooks(), *([adapter] if adapter.acts else [])]
+    return [adapter]
 
 
 class ClassyAdapter(Adapter):
@@ -52,6 +57,10 @@ class ClassyAdapter(Adapter):
     def before_run(self, run: Run) -> None:
         super().before_run(run)
         self.facade.companion.join(run)
+        # VISSL's hooks mention its events, also those that they leave out. What has none of them
+        # is written for ClassyVision, where the losses are not multiplied by the samples.
+        if not any(hasattr(self.foreign, event) for event in OF_VISSL):
+            self.facade.companion.plain_losses.add(self.name)
         self.has_begun = False
 
     # The base class looks for state_dict; these hooks have methods of other names.

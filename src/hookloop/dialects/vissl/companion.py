@@ -1,43 +1,75 @@
-"""`VisslCompanion`: count phases and batches as VISSL does."""
+"""`VisslCompanion`: count phases and batches as VISSL does, and keep what a task owns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import Tensor
 
+from hookloop.core.update import output_of
 from hookloop.dialects.companion import Companion
+from hookloop.dialects.vissl.ema_model import ModelEmaV2
+from hookloop.dialects.vissl.loss_module import restore_loss
+from hookloop.dialects.vissl.views import LastBatch
 from hookloop.dialects.waiting import Waiting
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from hookloop.core.run import Run
+    from hookloop.dialects.vissl.classy_vision.meters.classy_meter import ClassyMeter
 
 
 class VisslCompanion(Companion):
-    """Count phases and batches, and keep the losses of a phase.
+    """Count phases and batches, keep the losses of a phase, and feed the meters of the config.
+
+    Args:
+        loss: The loss module; its state is kept in checkpoints.
+        meters: The meters that the config describes.
+        meters_train: Whether they measure train phases too.
 
     Attributes:
         phase_idx: Index of the current phase; -1 before the first.
         train_phase_idx: Index of the current or last train phase.
         is_training: Whether this run trains.
         batch_time: Seconds of each training iteration of the phase.
+        perf_log: Samples per second of the last phases, as ClassyVision records them.
+        plain_losses: Names of the hooks for which a loss is not multiplied by its samples.
+        ema_model: The average of the weights, once a hook has asked for it.
+        close_iterator: Ends the pass over the data that a hook has begun, if there is one.
     """
 
     name = "dialect:vissl"
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        loss: nn.Module | None = None,
+        meters: Sequence[ClassyMeter] = (),
+        meters_train: bool = True,
+    ) -> None:
+        self.meters = list(meters)
+        self.meters_train = meters_train
         self.phase_idx = -1
         self.train_phase_idx = -1
         self.is_training = False
         self.batch_time: list[float] = []
+        self.perf_log: list[dict[str, object]] = []
+        self.plain_losses: set[str] = set()
+        self.ema_model: ModelEmaV2 | None = None
+        self.close_iterator: Callable[[], None] | None = None
+        self._loss = loss
+        self._ema_state: Mapping[str, Tensor] | None = None
         self._local = -1  # VISSL starts here, and adds 1 at the start of each phase.
         self._first = 0  # The iteration in which the current phase began.
-        self._losses: list[float] = []
+        self._plain: list[float] = []
+        self._weighted: list[float] = []
         self._waiting = Waiting()
         self._sizes: list[int] = []
         self._began = 0.0
+        self._phase_began = 0.0
+        self._samples = 0
 
     def state_dict(self) -> dict[str, object]:
         # Batches since the start of the phase follow from the engine's own counter.
@@ -46,13 +78,37 @@ class VisslCompanion(Companion):
             "train_phase_idx": self.train_phase_idx,
             "local": self._local,
             "first": self._first,
+            **self._states(),
         }
+
+    def _states(self) -> dict[str, object]:
+        """Return the state of the loss, of the average and of the meters, where there is any."""
+        loss = self._loss.state_dict() if self._loss is not None else None
+        ema = self.ema_model.module.state_dict() if self.ema_model is not None else self._ema_state
+        meters = [meter.get_classy_state() for meter in self.meters]
+        states = {"loss": loss, "ema_model": ema, "meters": meters}
+        return {name: state for name, state in states.items() if state}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         self.phase_idx = cast("int", state["phase_idx"])
         self.train_phase_idx = cast("int", state["train_phase_idx"])
         self._local = cast("int", state["local"])
         self._first = cast("int", state["first"])
+        if self._loss is not None and "loss" in state:
+            restore_loss(self._loss, cast("Mapping[str, Any]", state["loss"]))
+        # Made again from this state when a hook next asks for it.
+        self._ema_state = cast("Mapping[str, Tensor] | None", state.get("ema_model"))
+        self.ema_model = None
+        for meter, saved in zip(self.meters, cast("list[Any]", state.get("meters", ()))):  # noqa: B905 - a config may have changed
+            meter.set_classy_state(saved)
+
+    def average(self, run: Run, decay: float, device: str | None) -> ModelEmaV2:
+        """Return the average of the weights; the first call makes it."""
+        if self.ema_model is None:
+            self.ema_model = ModelEmaV2(run.model, decay=decay, device=device)
+            if self._ema_state is not None:
+                self.ema_model.module.load_state_dict(self._ema_state)
+        return self.ema_model
 
     def local_iteration(self, run: Run) -> int:
         """Return the batches of all phases, plus one for each phase but the first."""
@@ -60,19 +116,23 @@ class VisslCompanion(Companion):
         within = run.progress.iter - self._first if run.phase == "train" else 0
         return self._local + max(0, within)
 
-    @property
-    def losses(self) -> list[float]:
-        """The loss of each batch of the phase, multiplied by its samples."""
+    def losses(self, hook: str) -> list[float]:
+        """Return the loss of each batch of the phase, as the system of a hook counts it."""
         self._read()
-        return self._losses
+        # ClassyVision appends the loss, VISSL multiplies it by the samples.
+        return self._plain if hook in self.plain_losses else self._weighted
 
     def reset_losses(self, losses: list[float]) -> None:
         """Replace the list of losses."""
         self._waiting, self._sizes = Waiting(), []
-        self._losses = list(losses)
+        self._plain, self._weighted = list(losses), list(losses)
+        self._samples = 0
 
     def before_run(self, run: Run) -> None:
         self.is_training = False
+
+    def after_run(self, run: Run) -> None:
+        self._end_pass()
 
     def before_train(self, run: Run) -> None:
         self.is_training = True
@@ -100,9 +160,24 @@ class VisslCompanion(Companion):
         self._sizes.append(first.shape[0] if type(first) is Tensor else run.batch_size)
         if self._waiting.add(run.loss if run.loss.ndim == 0 else run.loss.mean()):
             self._read()
+        if self.meters and (self.meters_train or run.phase != "train"):
+            self._measure(run)
+
+    def _measure(self, run: Run) -> None:
+        if run.place is not None and not run.place.own:  # A sample that does not count.
+            return
+        output, target = _on_cpu(output_of(run.output)), _on_cpu(LastBatch(run).target)
+        for meter in self.meters:
+            meter.update(output, target)
 
     def after_train_epoch(self, run: Run) -> None:
         self._mark()
+        self._end_phase(run)
+
+    def after_val_epoch(self, run: Run, metrics: object) -> None:
+        self._end_phase(run)
+
+    after_test_epoch = after_val_epoch
 
     # The engine has no counter of evaluated batches, so these are counted one by one.
     def after_val_iter(self, run: Run) -> None:
@@ -125,9 +200,40 @@ class VisslCompanion(Companion):
         self.batch_time = []
         self._began = 0.0  # The time between two phases is not a batch's.
         self.reset_losses([])
+        for meter in self.meters:
+            meter.reset()
+        self._end_pass()
+        # ClassyVision forgets the record of a phase after its hooks, and then adds the total.
+        self.perf_log = [{**entry, "tag": f"{entry['tag']}_total"} for entry in self.perf_log[-1:]]
+        self._phase_began = perf_counter()
+
+    def _end_phase(self, run: Run) -> None:
+        seconds = max(perf_counter() - self._phase_began, 1e-9)
+        # The sizes are known without reading the losses, which would wait for the GPU.
+        samples = (self._samples + sum(self._sizes)) * run.world.size
+        kind = "train" if run.phase == "train" else "test"
+        entry = {"tag": kind, "phase_idx": self.train_phase_idx, "im_per_sec": samples / seconds}
+        self.perf_log.append(entry)
+        for meter in self.meters:
+            meter.sync_state()
+
+    def _end_pass(self) -> None:
+        """End a pass over the data that a hook has begun and not ended."""
+        if self.close_iterator is not None:
+            self.close_iterator()
+            self.close_iterator = None
 
     def _read(self) -> None:
         """Read the losses that wait on the device, in one copy."""
         sizes, self._sizes = self._sizes, []
         losses = self._waiting.read()
-        self._losses += [loss * size for loss, size in zip(losses, sizes, strict=True)]
+        self._plain += losses
+        self._weighted += [loss * size for loss, size in zip(losses, sizes, strict=True)]
+        self._samples += sum(sizes)
+
+
+def _on_cpu(value: Any) -> Any:  # noqa: ANN401 - an output or targets
+    """Return tensors, or a list of them, in main memory and without their graph."""
+    if isinstance(value, list | tuple):
+        return [_on_cpu(part) for part in value]
+    return value.detach().cpu() if isinstance(value, Tensor) else value

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from time import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from hookloop.dialects.adapter import Adapter, Facade
-from hookloop.dialects.config_view import ConfigView
-from hookloop.dialects.vissl.companion import VisslCompanion
-from hookloop.dialects.vissl.views import LastBatch, Meter, OptimizerView
+from torch import nn
+
+from hookloop.dialects.adapter import Adapter
+from hookloop.dialects.vissl.task_data import TaskData
+from hookloop.errors import HookError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import torch
-
     from hookloop.core.run import Run
 
 
-class Task(Facade):
+class Task(TaskData):
     """The argument ``task`` of a hook.
 
     A phase is a pass over the training data, or an evaluation. Counters are VISSL's: ``iteration``
@@ -28,12 +28,17 @@ class Task(Facade):
     ``on_step``.
     """
 
-    role = "task"
     loggers = ("vissl", "classy_vision")
     hints: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            "data_iterator": "run.batch of a native hook",
+            "data_iterator": "task.create_data_iterators(), which begins a pass of the hook's own,",
             "phases": "num_train_phases, or run.progress of a native hook",
+            "advance_phase": "the loop, which begins the phases,",
+            "train_step": "Trainer(step=...)",
+            "eval_step": "run.validate() of a native hook",
+            "mixup_transform": "a native hook that replaces run.batch in before_forward",
+            "set_classy_state": "Trainer(resume=...)",
+            "get_total_test_phases": "num_train_phases",
             "init_distributed_data_parallel_model": "the engine's own data parallelism",
             "set_hooks": "Trainer(hooks=[...])",
             "checkpoint_dict": "Trainer(resume=...)",
@@ -42,20 +47,18 @@ class Task(Facade):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self.companion = VisslCompanion()
-        self.last_batch = LastBatch(run)
-        self.config = ConfigView(run.config)
         self.start_time = time()
         # VISSL creates these for its hooks, which read and set them; nothing here does.
         self.additional_log_data: dict[str, object] = {}
         self.metrics: dict[str, object] = {}
-        self.perf_log: list[object] = []
-        self.perf_stats: object = None
-        self.ema_model: object = None
         self.ema_meters: list[object] = []
         # Hooks unscale gradients if this is set. Ours reach them unscaled.
+        self.amp_args: object = None
         self.amp_type: object = None
         self.amp_grad_scaler: object = None
+        # The engine replicates the model itself.
+        self.distributed_model: object = None
+        self.enable_manual_gradient_reduction = False
 
     @property
     def train(self) -> bool:
@@ -92,6 +95,15 @@ class Task(Facade):
         """Training iterations done."""
         return self.run.progress.iter
 
+    @iteration.setter
+    def iteration(self, value: int) -> None:
+        # Hooks of the first versions of VISSL counted. Here the loop does.
+        if value != self.iteration + 1:
+            raise HookError(
+                f"The hook '{self.hook}' sets task.iteration to {value}, but the loop counts the "
+                "iterations. Remove the line, or stop the run with run.stop() of a native hook."
+            )
+
     @property
     def local_iteration_num(self) -> int:
         """Batches of all phases, plus one for each phase but the first."""
@@ -108,14 +120,13 @@ class Task(Facade):
         return self.run.progress.max_epochs or -1
 
     @property
-    def num_batches_per_phase(self) -> int:
-        """Batches of the current phase; -1 if unknown."""
-        if self.train:
-            return self.run.progress.epoch_iters or -1
-        streams = self.run.val_data if self.run.phase == "val" else self.run.test_data
-        # All streams of a validation are one phase here.
-        counts = [source.num_batches for source in streams.values()]
-        return -1 if None in counts else sum(cast("list[int]", counts))
+    def num_epochs(self) -> int:
+        """Epochs of the whole run; -1 if unknown."""
+        return self.num_train_phases
+
+    def get_total_training_phases(self) -> int:
+        """Return the train phases of the whole run; -1 if unknown."""
+        return self.num_train_phases
 
     @property
     def where(self) -> float:
@@ -130,113 +141,32 @@ class Task(Facade):
         return self.run.progress.iter * self.get_global_batchsize()
 
     @property
-    def losses(self) -> list[float]:
-        """The loss of each batch of this phase, multiplied by its samples."""
-        return self.companion.losses
-
-    @losses.setter
-    def losses(self, value: list[float]) -> None:
-        self.companion.reset_losses(value)
-
-    @property
-    def batches(self) -> int:
-        """Batches completed in this phase."""
-        return len(self.companion.losses)
-
-    @batches.setter
-    def batches(self, value: int) -> None:
-        """Accept what SetDataSamplerEpochHook sets; each phase starts its own count."""
-
-    @property
-    def batch_time(self) -> list[float]:
-        """Seconds of each training iteration of this phase."""
-        return self.companion.batch_time
-
-    @property
-    def meters(self) -> list[Meter]:
-        """The metrics of the last evaluation, or the means of this training phase."""
-        metrics = self.run.metrics.stream(self.run.phase).short()
-        # VISSL's meters measure quality; losses and times have attributes of their own.
-        return [
-            Meter(name, value)
-            for name, value in metrics.items()
-            if name != "loss" and not name.endswith(("_time", "_loss"))
-        ]
-
-    @property
-    def model(self) -> torch.nn.Module:
-        """The model."""
-        return self.run.model
-
-    base_model = model
-
-    @property
-    def loss(self) -> object:
-        """The loss of the current batch."""
-        return self.run.loss
-
-    @property
-    def optimizer(self) -> OptimizerView:
-        """The optimizer."""
-        return OptimizerView(self.run.optimizer)
-
-    @property
-    def dataloaders(self) -> dict[str, object]:
-        """The loaders by phase: ``train`` and ``test``."""
-        loaders: dict[str, object] = {}
-        if self.run.train_data is not None:
-            loaders["train"] = self.run.train_data.data
-        # VISSL has one kind of evaluation. Validation data, which a training uses, comes last and
-        # wins.
-        for streams in (self.run.test_data, self.run.val_data):
-            if streams:
-                loaders["test"] = next(iter(streams.values())).data
-        return loaders
-
-    @property
-    def datasets(self) -> dict[str, object]:
-        """The data sets by phase; a loader without one is returned itself."""
-        loaders = self.dataloaders
-        return {phase: getattr(loader, "dataset", loader) for phase, loader in loaders.items()}
-
-    @property
-    def checkpoint_folder(self) -> str:
-        """The run's directory."""
-        return str(self.run.dir)
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the model."""
-        return self.run.device
-
-    @property
-    def use_gpu(self) -> bool:
-        """Whether the model is on a CUDA device."""
-        return self.run.device.type == "cuda"
-
-    @property
     def hooks(self) -> list[object]:
         """The hooks of ClassyVision and VISSL in the run."""
         return [adapter.foreign for adapter in self._adapters()]
 
-    def get_batchsize_per_replica(self) -> int:
-        """Return the samples per batch of one process; of several, the most that one has."""
-        # From the loader, because the last batch of an epoch may be smaller.
-        size = getattr(self.dataloaders.get("train"), "batch_size", None)
-        return -(-size // self.run.world.size) if isinstance(size, int) else self.run.batch_size
+    def get_classy_state(self, deep_copy: bool = False) -> dict[str, object]:
+        """Return the state of the task in the form of a checkpoint of ClassyVision.
 
-    def get_global_batchsize(self) -> int:
-        """Return the samples per batch of all processes."""
-        # The loader has the batches of all processes, of which each takes its part.
-        size = getattr(self.dataloaders.get("train"), "batch_size", None)
-        return size if isinstance(size, int) else self.run.batch_size * self.run.world.size
-
-    def get_classy_state(self) -> dict[str, object]:
-        """Return the state of the phases and hooks, as in a checkpoint."""
-        return {
-            **self.companion.state_dict(),
-            "hooks": {adapter.name: adapter.state_dict() for adapter in self._adapters()},
+        Args:
+            deep_copy: Whether to copy the tensors, which the training changes.
+        """
+        hooks = {_name_of(hook): _state_of(hook) for hook in self.hooks}
+        state: dict[str, object] = {
+            "train": self.train,
+            "base_model": _state_of(self.base_model),
+            "meters": [meter.get_classy_state() for meter in self.meters],
+            "optimizer": self.optimizer.get_classy_state(),
+            "phase_idx": self.phase_idx,
+            "train_phase_idx": self.train_phase_idx,
+            "num_updates": self.num_updates,
+            "losses": self.losses,
+            "hooks": hooks,
+            "loss": self.loss.state_dict(),
         }
+        if self.companion.ema_model is not None:
+            state["ema_model"] = self.companion.ema_model.module.state_dict()
+        return copy.deepcopy(state) if deep_copy else state
 
     def run_hooks(self, name: str) -> None:
         """Call a method of every hook that has it."""
@@ -249,3 +179,19 @@ class Task(Facade):
         return [
             hook for hook in self.run.hooks if isinstance(hook, Adapter) and hook.facade is self
         ]
+
+
+def _name_of(hook: object) -> str:
+    return type(hook).__name__
+
+
+def _state_of(holder: object) -> object:
+    """Return the state of a hook or a model; of an ordinary model in ClassyVision's form."""
+    get = getattr(holder, "get_classy_state", None)
+    if callable(get):
+        return get()
+    return (
+        {"model": {"trunk": holder.state_dict(), "heads": {}}}
+        if isinstance(holder, nn.Module)
+        else {}
+    )

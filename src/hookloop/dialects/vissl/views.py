@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from collections.abc import ItemsView, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
-from hookloop.core.update import output_of, targets_of
+from hookloop.core.update import output_of
 from hookloop.data.batch import is_pair
 from hookloop.errors import HookError
 
@@ -16,24 +15,36 @@ if TYPE_CHECKING:
 
     from hookloop.core.run import Run
 
+_FETCHING = "train/data_time"
+
+
+def sample_of(batch: object) -> object:
+    """Return a batch in the form of these systems: a pair as ``input`` and ``target``."""
+    if not is_pair(batch):
+        return batch
+    inputs, targets = cast("tuple[object, object]", batch)
+    return {"input": inputs, "target": targets}
+
 
 class LastBatch:
     """The current batch; a ``model_output`` or ``loss`` that a hook sets takes effect."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._batch: object = None
+        self._sample: object = None
 
     @property
-    def sample(self) -> object:
+    def sample(self) -> Any:  # noqa: ANN401 - the user's batch
         """The batch if it is a mapping, or ``input`` and ``target`` of a pair."""
         batch = self._run.batch
-        if is_pair(batch):
-            pair = cast("tuple[object, object]", batch)
-            return {"input": pair[0], "target": pair[1]}
-        return batch
+        # One dictionary per batch, so that hooks find what other hooks have added to it.
+        if self._batch is not batch:
+            self._batch, self._sample = batch, sample_of(batch)
+        return self._sample
 
     @property
-    def model_output(self) -> object:
+    def model_output(self) -> Any:  # noqa: ANN401 - whatever the model returns
         """The model's output."""
         return output_of(self._run.output)
 
@@ -58,17 +69,37 @@ class LastBatch:
         self._run.loss = value
 
     @property
-    def target(self) -> object:
+    def target(self) -> Any:  # noqa: ANN401 - the user's targets
         """The targets of the batch."""
         batch = self._run.batch
         if isinstance(batch, Mapping) and "target" in batch:
             return batch["target"]
-        return targets_of(batch)
+        return batch[1] if is_pair(batch) else batch
 
     @property
     def step_data(self) -> dict[str, object]:
-        """Empty, because times are in the metric store."""
-        return {}
+        """``sample_fetch_time`` in seconds, if a hook of the run records it for this phase."""
+        run = self._run
+        if run.phase != "train" or _FETCHING not in run.metrics:
+            return {}
+        return {"sample_fetch_time": run.metrics.latest(_FETCHING)}
+
+
+class OptionsView:
+    """The options of an optimizer's groups by name; a list where the groups differ."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self._optimizer = optimizer
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a number, a flag, a pair
+        groups = self._optimizer.param_groups
+        values: list[object] = []
+        for group in groups if name != "params" else ():
+            if name in group and group[name] not in values:
+                values.append(group[name])
+        if not values:
+            raise AttributeError(f"no group of the optimizer has '{name}'")
+        return values[0] if len(values) == 1 else values
 
 
 class OptimizerView:
@@ -78,10 +109,13 @@ class OptimizerView:
         self.optimizer = optimizer
 
     @property
-    def options_view(self) -> SimpleNamespace:
-        """The options of the first parameter group, such as ``lr`` and ``weight_decay``."""
-        first = self.optimizer.param_groups[0]
-        return SimpleNamespace(**{name: value for name, value in first.items() if name != "params"})
+    def options_view(self) -> OptionsView:
+        """The options, such as ``lr`` and ``weight_decay``."""
+        return OptionsView(self.optimizer)
+
+    def get_classy_state(self) -> dict[str, object]:
+        """Return the optimizer's state in ClassyVision's form."""
+        return {"optim": self.optimizer.state_dict()}
 
     def step(self, *args: object, **kwargs: object) -> None:
         """Reject the call, because the loop makes the update."""
@@ -90,8 +124,25 @@ class OptimizerView:
             "on_backward instead."
         )
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - torch's own attribute
         return getattr(self.optimizer, name)
+
+
+class MeterValue(float):
+    """A number that also has the form of VISSL's meters: one value per output of the model.
+
+    >>> value = MeterValue(0.5)
+    >>> value + 0.25, dict(value.items())
+    (0.75, {0: 0.5})
+    """
+
+    __slots__ = ()
+
+    # ClassyVision's meters have a number per name, VISSL's have {output: number}. A metric of the
+    # Trainer may be read by hooks of both.
+    def items(self) -> ItemsView[int, float]:
+        """Return the number as that of the first output."""
+        return {0: float(self)}.items()
 
 
 class Meter:
@@ -101,4 +152,11 @@ class Meter:
 
     def __init__(self, name: str, value: float) -> None:
         self.name = name
-        self.value = {name: value}
+        self.value = {name: MeterValue(value)}
+
+    def get_classy_state(self) -> dict[str, object]:
+        """Return name and value."""
+        return {"name": self.name, "value": {k: float(v) for k, v in self.value.items()}}
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {float(self.value[self.name]):.6g}"

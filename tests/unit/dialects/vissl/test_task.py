@@ -147,7 +147,7 @@ def test_the_state_of_the_task_has_phases_and_hooks(tmp_path):
 
     states = []
     make_trainer(hooks=[Count()], run_dir=tmp_path / "run").train()
-    assert states[0]["hooks"] == {"count": {"seen": 3}}
+    assert states[0]["hooks"] == {"Count": {"seen": 3}}
     assert states[0]["train_phase_idx"] == 0
 
 

@@ -50,11 +50,11 @@ def test_an_output_among_other_values_is_replaced_alone():
     assert run.output == 7
 
 
-def test_the_options_are_those_of_the_first_group():
+def test_an_option_is_a_list_where_groups_differ():
     weights = [torch.nn.Parameter(torch.zeros(1)) for _ in range(2)]
     optimizer = torch.optim.SGD([{"params": weights[:1], "lr": 0.5}, {"params": weights[1:]}], lr=1)
     view = OptimizerView(optimizer)
-    assert view.options_view.lr == 0.5 and view.options_view.weight_decay == 0
+    assert view.options_view.lr == [0.5, 1] and view.options_view.weight_decay == 0
     assert not hasattr(view.options_view, "params")
     assert view.param_groups is optimizer.param_groups
 

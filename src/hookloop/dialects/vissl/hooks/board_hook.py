@@ -5,10 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
-from hookloop.errors import HookError
+from hookloop.dialects.vissl.utils.activation_statistics import (
+    ActivationStatistics,
+    ActivationStatisticsMonitor,
+    ActivationStatisticsObserver,
+)
 
 if TYPE_CHECKING:
     from hookloop.dialects.vissl.task import Task
+
+
+class _ToBoard(ActivationStatisticsObserver):
+    """Plot what layers compute."""
+
+    def __init__(self, writer: Any) -> None:  # noqa: ANN401 - a SummaryWriter
+        self.writer = writer
+
+    def consume(self, stat: ActivationStatistics) -> None:
+        self.writer.add_scalar(f"activations/{stat.name}/mean", stat.mean, stat.iteration)
+        self.writer.add_scalar(f"activations/{stat.name}/spread", stat.spread, stat.iteration)
 
 
 class SSLTensorboardHook(QuietHook):
@@ -19,7 +34,7 @@ class SSLTensorboardHook(QuietHook):
         log_params: Whether to plot the distribution of every parameter after each train phase.
         log_params_every_n_iterations: Iterations between two plots of the parameters; -1 for none.
         log_params_gradients: Whether to plot the gradients too.
-        log_activation_statistics: Not offered.
+        log_activation_statistics: Iterations between two looks at what layers compute; 0 for none.
     """
 
     def __init__(
@@ -31,21 +46,37 @@ class SSLTensorboardHook(QuietHook):
         log_activation_statistics: int = 0,
     ) -> None:
         super().__init__()
-        if log_activation_statistics:
-            raise HookError(
-                "SSLTensorboardHook: statistics of activations are not offered. Register a forward "
-                "hook on the module and write with run.emit(Histogram(...)) in a native hook."
-            )
         self.tb_writer = tb_writer
         self.log_params = log_params
-        self.every = log_params_every_n_iterations
+        # Under VISSL's names, which classes that derive from this one use.
+        self.log_params_every_n_iterations = log_params_every_n_iterations
         self.log_params_gradients = log_params_gradients
+        self.log_activation_statistics = log_activation_statistics
+        self._watcher: ActivationStatisticsMonitor | None = None
+        if log_activation_statistics > 0:
+            self._watcher = ActivationStatisticsMonitor(
+                _ToBoard(tb_writer), log_activation_statistics, sample_feature_map=True
+            )
+
+    def on_start(self, task: Task) -> None:
+        if self._watcher is not None and task.run.world.is_main:
+            self._watcher.monitor(task.base_model)
+            self._watcher.set_iteration(task.iteration)
+
+    def on_forward(self, task: Task) -> None:
+        if self._watcher is not None and task.train:
+            self._watcher.set_iteration(task.iteration + 1)
+
+    def on_end(self, task: Task) -> None:
+        if self._watcher is not None:
+            self._watcher.stop()
 
     def on_update(self, task: Task) -> None:
         iteration = task.iteration
         if not task.run.world.is_main:  # All processes would write the same curves.
             return
-        if self.every > 0 and iteration % self.every == 0:
+        every = self.log_params_every_n_iterations
+        if every > 0 and iteration % every == 0:
             self._plot_parameters(task, iteration)
         frequency = int(task.config.find("LOG_FREQUENCY", 10))  # type: ignore[call-overload]
         if iteration % frequency:
@@ -53,7 +84,9 @@ class SSLTensorboardHook(QuietHook):
         write = self.tb_writer.add_scalar
         if task.last_batch.loss is not None:
             write("Training/Loss", float(task.last_batch.loss.detach()), iteration)
-        write("Training/Learning_rate", float(task.optimizer.options_view.lr), iteration)
+        rate = task.optimizer.options_view.lr
+        first = rate[0] if isinstance(rate, list) else rate
+        write("Training/Learning_rate", float(first), iteration)
         times = task.batch_time[-50:]  # Recent ones, so that the estimate follows a change.
         if times:
             mean = sum(times) / len(times)
@@ -67,11 +100,11 @@ class SSLTensorboardHook(QuietHook):
         if not task.run.world.is_main:
             return
         title = "Training" if task.train else "Testing"
-        # In VISSL the tag ends with the index of the output, here with that of the metric.
-        for index, meter in enumerate(task.meters):
-            for name, value in meter.value.items():
-                tag = f"{title}/{meter.name}_{name}_Output_{index}"
-                self.tb_writer.add_scalar(tag, value, task.train_phase_idx)
+        for meter in task.meters:
+            for name, outputs in meter.value.items():
+                for index, value in outputs.items():
+                    tag = f"{title}/{meter.name}_{name}_Output_{index}"
+                    self.tb_writer.add_scalar(tag, round(value, 5), task.train_phase_idx)
         if task.train and self.log_params:
             self._plot_parameters(task, task.train_phase_idx)
         self.tb_writer.flush()

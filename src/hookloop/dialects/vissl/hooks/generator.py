@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hookloop.dialects.config_view import ConfigView
-from hookloop.dialects.vissl.hooks import board_hook, log_hooks, training_hooks
+from hookloop.dialects.vissl.hooks import (
+    board_hook,
+    deepclusterv2_hooks,
+    dino_hooks,
+    distillation_hooks,
+    ema_hooks,
+    ibot_hooks,
+    log_hooks,
+    moco_hooks,
+    swav_hooks,
+    swav_momentum_hooks,
+    training_hooks,
+)
 from hookloop.writers.base import require
 
 
 def default_hook_generator(cfg: Mapping[str, Any]) -> list[Any]:
-    """Return VISSL's hooks in VISSL's order, without those of individual research methods.
+    """Return VISSL's hooks in VISSL's order, with those of the loss that the config names.
 
     Args:
         cfg: The config with ``HOOKS``, ``MODEL``, ``CHECKPOINT`` and so on.
@@ -32,6 +44,7 @@ def default_hook_generator(cfg: Mapping[str, Any]) -> list[Any]:
         log_hooks.LogPerfTimeMetricsHook,
         frequency,
     )
+    hooks += _of_loss(config)
     add(
         "HOOKS.MODEL_COMPLEXITY.COMPUTE_COMPLEXITY",
         False,
@@ -48,6 +61,8 @@ def default_hook_generator(cfg: Mapping[str, Any]) -> list[Any]:
     add("MODEL.FSDP_CONFIG.FORCE_SYNC_CUDA", False, training_hooks.CudaSynchronizeHook)
     profiling = config.find("PROFILING", {})
     add("PROFILING.RUN_PROFILER", False, training_hooks.ProfilingHook, profiling)
+    if isinstance(profiling, Mapping) and training_hooks.ProfilingHook.is_enabled(profiling):
+        hooks.append(training_hooks.ProfilingHook(profiling))
     hooks.append(training_hooks.SetDataSamplerEpochHook())
     add("MODEL.TEMP_FROZEN_PARAMS_ITER_MAP", False, training_hooks.FreezeParametersHook)
     # These two are always there; VISSL has no flag for them.
@@ -56,10 +71,43 @@ def default_hook_generator(cfg: Mapping[str, Any]) -> list[Any]:
     add("METERS.model_output_mask", False, training_hooks.ModelOutputMaskHook)
     add("HOOKS.CHECK_NAN", True, training_hooks.CheckNanLossHook)
     add("HOOKS.CHECK_NAN", True, training_hooks.CheckNanModelOutputHook)
-    update = config.find("HOOKS.EMA_MODEL.UPDATE_ITER", 1)
-    warmup = config.find("HOOKS.EMA_MODEL.EMA_CONFIG.WARMUP", 0.05)
-    add("HOOKS.EMA_MODEL.SAVE_EMA_MODEL", False, training_hooks.EmaHook, False, update, warmup)
+    ema: Any = config.find("HOOKS.EMA_MODEL", ConfigView({}))
+    measured = bool(ema.get("ENABLE_EMA_METERS", False))
+    if measured or ema.get("SAVE_EMA_MODEL", False):
+        settings = ema.get("EMA_CONFIG", {})
+        warmup = settings.get("warmup", settings.get("WARMUP", 0.05))
+        hooks.append(ema_hooks.EmaHook(measured, ema.get("UPDATE_ITER", 1), warmup))
     return hooks
+
+
+def _of_loss(config: ConfigView) -> list[Any]:
+    """Return the hooks that the loss of a config needs."""
+    name = str(config.find("LOSS.name", ""))
+    loss: Any = config.find(f"LOSS.{name}", ConfigView({}))
+    synced = config.find("MODEL.SYNC_BN_CONFIG.CONVERT_BN_TO_SYNC_BN", False)
+    makers: dict[str, Callable[[], list[Any]]] = {
+        "swav_loss": lambda: [
+            swav_hooks.SwAVUpdateQueueScoresHook(),
+            swav_hooks.NormalizePrototypesHook(),
+        ],
+        "swav_momentum_loss": lambda: [
+            swav_momentum_hooks.SwAVMomentumHook(
+                loss["momentum"], loss["momentum_eval_mode_iter_start"], loss["crops_for_assign"]
+            ),
+            swav_momentum_hooks.SwAVMomentumNormalizePrototypesHook(),
+        ],
+        "dino_loss": lambda: [dino_hooks.DINOHook()],
+        "msn_loss": lambda: [dino_hooks.DINOHook()],
+        "ibot_loss": lambda: [ibot_hooks.IBOTHook()],
+        "deepclusterv2_loss": lambda: [
+            deepclusterv2_hooks.InitMemoryHook(),
+            deepclusterv2_hooks.ClusterMemoryHook(),
+        ],
+        "moco_loss": lambda: [moco_hooks.MoCoHook(loss["momentum"], shuffle_batch=not synced)],
+    }
+    if "distillation" in name and "DISTILLATION" in config:
+        return [distillation_hooks.DistillationHook(config["DISTILLATION"])]
+    return makers[name]() if name in makers else []
 
 
 def _tensorboard(config: ConfigView, folder: str) -> board_hook.SSLTensorboardHook:

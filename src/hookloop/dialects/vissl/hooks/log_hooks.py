@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import subprocess
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from time import perf_counter
@@ -14,11 +14,15 @@ import torch
 from hookloop.data.portable import write_portable
 from hookloop.dialects.vissl.classy_vision.hooks.checkpoint_hook import NAME, save_as
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
+from hookloop.dialects.vissl.utils.logger import log_gpu_stats
+from hookloop.dialects.vissl.utils.perf_stats import PerfStats
 from hookloop.runs.files import append, write_text
 from hookloop.runs.records import to_json
 
 if TYPE_CHECKING:
+    from hookloop.dialects.vissl.classy_vision.meters.classy_meter import ClassyMeter
     from hookloop.dialects.vissl.task import Task
+    from hookloop.dialects.vissl.views import Meter
 
 _log = logging.getLogger("vissl")
 
@@ -38,6 +42,16 @@ class LogLossLrEtaHook(QuietHook):
         super().__init__()
         self.checkpoint_folder = Path(checkpoint_folder)
         self.btime_freq = btime_freq
+
+    @staticmethod
+    def print_and_save_meters(
+        task: Task,
+        train_phase_idx: int,
+        meters: Iterable[ClassyMeter | Meter] | None = None,
+        metric_key_name_suffix: str = "",
+    ) -> None:
+        """Log meters and append them to ``metrics.json``; see `save_meters`."""
+        save_meters(task, train_phase_idx, meters, metric_key_name_suffix)
 
     def on_start(self, task: Task) -> None:
         task.additional_log_data = {}
@@ -68,7 +82,7 @@ class LogLossLrEtaHook(QuietHook):
             "Rank": task.run.world.rank,
             "ep": task.train_phase_idx,
             "iter": task.iteration,
-            "lr": round(float(view.lr), 5),
+            "lr": [*view.lr] if isinstance(view.lr, list) else round(float(view.lr), 5),
             "loss": None if loss is None else round(float(loss.detach()), 5),
             "btime(ms)": int(1000 * mean),
             "eta": str(timedelta(seconds=int(mean * left))),
@@ -100,31 +114,67 @@ class LogLossMetricsCheckpointHook(QuietHook):
         super().__init__()
         self.world_size = world_size
 
+    print_and_save_meters = LogLossLrEtaHook.print_and_save_meters
+
+    @staticmethod
+    def checkpoint_model(
+        task: Task, world_size: int, mode_frequency: int, mode_num: int, mode: str = "phase"
+    ) -> None:
+        """Request a checkpoint if it is time for one; other hooks of VISSL call this.
+
+        Args:
+            task: The task.
+            world_size: Not used.
+            mode_frequency: Save at every n-th phase or iteration.
+            mode_num: The current one.
+            mode: ``phase`` or ``iteration``.
+        """
+        # Counted from 0, so a frequency of 2 saves the first, third, ... phase.
+        is_last = mode == "phase" and task.train_phase_idx == task.num_train_phases - 1
+        if task.train and (is_last or mode_num % mode_frequency == 0):
+            kind = "model_final_checkpoint" if is_last else "model"
+            save_as(task, f"{kind}_{mode}{mode_num}.torch", NAME)
+
     def on_forward(self, task: Task) -> None:
         save_non_finite_output(task)
 
     def on_step(self, task: Task) -> None:
         frequency = cast("int", task.config.find("CHECKPOINT.CHECKPOINT_ITER_FREQUENCY", -1))
-        if task.train and frequency > 0 and task.iteration % frequency == 0:
-            save_as(task, f"model_iteration{task.iteration}.torch", NAME)
+        if frequency > 0:
+            self.checkpoint_model(task, self.world_size, frequency, task.iteration, "iteration")
 
     def on_phase_end(self, task: Task) -> None:
         if task.run.world.is_main:
-            line: dict[str, object] = {
-                "iteration": task.iteration,
-                "phase_idx": task.phase_idx,
-                "train_phase_idx": task.train_phase_idx,
-            }
-            for meter in task.meters:
-                line[f"{task.phase_type}_{meter.name}"] = meter.value
-            path = Path(task.checkpoint_folder) / "metrics.json"
-            append(path, to_json(line) + "\n")
+            save_meters(task, task.train_phase_idx)
         frequency = cast("int", task.config.find("CHECKPOINT.CHECKPOINT_FREQUENCY", 1))
-        # Counted from 0, so a frequency of 2 saves the first, third, ... phase.
-        is_last = task.train_phase_idx == task.num_train_phases - 1
-        if task.train and (is_last or task.train_phase_idx % frequency == 0):
-            kind = "model_final_checkpoint_phase" if is_last else "model_phase"
-            save_as(task, f"{kind}{task.train_phase_idx}.torch", NAME)
+        self.checkpoint_model(task, self.world_size, frequency, task.train_phase_idx)
+
+
+def save_meters(
+    task: Task,
+    train_phase_idx: int,
+    meters: Iterable[ClassyMeter | Meter] | None = None,
+    suffix: str = "",
+) -> None:
+    """Log the meters of a phase and append them to ``metrics.json``, one line per phase.
+
+    Args:
+        task: The task.
+        train_phase_idx: Index of the train phase that the numbers belong to.
+        meters: The meters; those of the task if none are given.
+        suffix: Added to the names, such as ``ema``.
+    """
+    line: dict[str, object] = {
+        "iteration": task.iteration,
+        "phase_idx": task.phase_idx,
+        "train_phase_idx": train_phase_idx,
+    }
+    for meter in task.meters if meters is None else meters:
+        name = f"{task.phase_type}_{meter.name}{f'_{suffix}' if suffix else ''}"
+        line[name] = meter.value
+        cast("list[object]", task.metrics.setdefault(name, [])).append(meter.value)
+        _log.info("%s: %s", name, meter.value)
+    append(Path(task.checkpoint_folder) / "metrics.json", to_json(line) + "\n")
 
 
 def save_non_finite_output(task: Task) -> None:
@@ -142,7 +192,7 @@ def save_non_finite_output(task: Task) -> None:
 
 
 class LogPerfTimeMetricsHook(QuietHook):
-    """Log the mean time of a batch within phases and at the end of each phase.
+    """Log the mean time of a batch, and of its parts, within phases and at the end of each phase.
 
     Args:
         log_freq: Batches between two lines; None for no lines within a phase.
@@ -157,6 +207,7 @@ class LogPerfTimeMetricsHook(QuietHook):
     def on_phase_start(self, task: Task) -> None:
         self._began = perf_counter()
         self._batches = 0
+        task.perf_stats = PerfStats()
 
     def on_loss_and_meter(self, task: Task) -> None:
         self._batches += 1
@@ -171,6 +222,8 @@ class LogPerfTimeMetricsHook(QuietHook):
         _log.info(
             "Average %s batch time (ms) for %d batches: %d", task.phase_type, self._batches, mean
         )
+        if task.train and task.perf_stats is not None:
+            _log.info("Times within an iteration:\n%s", task.perf_stats.report_str())
 
 
 class LogGpuStatsHook(QuietHook):
@@ -184,10 +237,8 @@ class LogGpuStatsHook(QuietHook):
             self._log(task)
 
     def _log(self, task: Task) -> None:
-        # The program comes with the driver, so it is there where CUDA works.
         if task.use_gpu and task.run.world.is_main:
-            done = subprocess.run(["nvidia-smi"], capture_output=True, text=True, check=False)
-            _log.info(done.stdout)
+            log_gpu_stats()
 
 
 class LogGpuMemoryHook(QuietHook):

@@ -1,8 +1,7 @@
-"""VISSL's hooks that change or check the training: clipping, freezing, averages, NaN, masks."""
+"""VISSL's hooks that change or check the training: clipping, freezing, NaN, masks."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,8 +10,9 @@ from torch import Tensor
 
 from hookloop import hooks as native
 from hookloop.core.hook import Hook
-from hookloop.dialects.adapter import Catalogued
-from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import ClassyHook, QuietHook
+from hookloop.dialects.config_view import ConfigView
+from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
+from hookloop.dialects.vissl.classy_vision.hooks.row import Row
 from hookloop.dialects.vissl.hooks.log_hooks import save_non_finite_output
 from hookloop.errors import HookError
 
@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from hookloop.dialects.vissl.task import Task
 
 
-class GradClipHook(Catalogued):
+class GradClipHook(Row):
     """Clip the norm of the gradients.
 
     Args:
         norm_type: The order of the norm.
         max_norm: The limit.
     """
-
-    dialect = "vissl"
 
     def __init__(self, norm_type: float = 2, max_norm: float = 1) -> None:
         self.norm_type = norm_type
@@ -39,10 +37,8 @@ class GradClipHook(Catalogued):
         return [native.ClipGradients(self.max_norm, norm_type=float(self.norm_type))]
 
 
-class CheckNanLossHook(Catalogued):
+class CheckNanLossHook(Row):
     """Fail with a `FloatingPointError` when a loss is not finite, in every phase."""
-
-    dialect = "vissl"
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the native hook."""
@@ -65,10 +61,13 @@ class CheckNanModelOutputHook(QuietHook):
         save_non_finite_output(task)
 
 
-class CudaSynchronizeHook(Catalogued):
+class CudaSynchronizeHook(Row):
     """Synchronize CUDA after every module."""
 
-    dialect = "vissl"
+    @staticmethod
+    def is_enabled(model_config: Mapping[str, Any]) -> bool:
+        """Return whether the section ``MODEL`` of a config asks for it."""
+        return bool(model_config.get("FSDP_CONFIG", {}).get("FORCE_SYNC_CUDA", False))
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the native hook."""
@@ -76,20 +75,24 @@ class CudaSynchronizeHook(Catalogued):
 
 
 class SSLModelComplexityHook(QuietHook):
-    """Count parameters, operations and activations for ``MODEL.MODEL_COMPLEXITY.INPUT_SHAPE``."""
+    """Count parameters, operations and activations for ``HOOKS.MODEL_COMPLEXITY.INPUT_SHAPE``."""
 
     def on_start(self, task: Task) -> None:
-        shape = task.config.find("MODEL.MODEL_COMPLEXITY.INPUT_SHAPE")
-        counting = native.CountComplexity(cast("Sequence[int] | None", shape))
+        # The run's own config: VISSL's default would be wrong for most models.
+        config = ConfigView(task.run.config)
+        # VISSL has moved the entry from MODEL to HOOKS.
+        shape = config.find("HOOKS.MODEL_COMPLEXITY.INPUT_SHAPE") or config.find(
+            "MODEL.MODEL_COMPLEXITY.INPUT_SHAPE"
+        )
         if shape is None:
             raise HookError(
-                "SSLModelComplexityHook: the config has no MODEL.MODEL_COMPLEXITY.INPUT_SHAPE. "
+                "SSLModelComplexityHook: the config has no HOOKS.MODEL_COMPLEXITY.INPUT_SHAPE. "
                 "Set it, or use hookloop.hooks.CountComplexity()."
             )
-        counting.before_train(task.run)
+        native.CountComplexity(cast("Sequence[int]", shape)).before_train(task.run)
 
 
-class ProfilingHook(Catalogued):
+class ProfilingHook(Row):
     """Profile some iterations and write traces to ``profile/`` in the run directory.
 
     Args:
@@ -97,7 +100,13 @@ class ProfilingHook(Catalogued):
             ``NUM_ITERATIONS``.
     """
 
-    dialect = "vissl"
+    @staticmethod
+    def is_enabled(profiling_config: Mapping[str, Any]) -> bool:
+        """Return whether the section ``PROFILING`` of a config asks for it."""
+        times = profiling_config.get("RUNTIME_PROFILING", {})
+        memory = profiling_config.get("MEMORY_PROFILING", {})
+        is_timed = times.get("PROFILE_CPU", True) or times.get("PROFILE_GPU", True)
+        return bool(memory.get("TRACK_BY_LAYER_MEMORY") or (times.get("USE_PROFILER") and is_timed))
 
     def __init__(self, profiling_config: Mapping[str, Any] | None = None) -> None:
         self.profiling_config = dict(profiling_config or {})
@@ -148,59 +157,6 @@ class SetDataSamplerEpochHook(QuietHook):
         put = getattr(sampler, "set_epoch", None)
         if callable(put):
             put(task.phase_idx)
-
-
-class EmaHook(QuietHook):
-    """Keep an exponential moving average of the model in ``task.ema_model``.
-
-    Args:
-        enable_ema_meters: Not offered; the native `AverageWeights` validates with the average.
-        update_iter: Iterations between two updates.
-        warmup: Share of the training in which the average is a copy of the weights.
-        decay: Share of the old average in an update.
-    """
-
-    on_phase_start = ClassyHook._noop
-    takes_part_in_training = True
-
-    def __init__(
-        self,
-        enable_ema_meters: bool = False,
-        update_iter: int = 1,
-        warmup: float = 0.05,
-        decay: float = 0.9999,
-    ) -> None:
-        super().__init__()
-        if enable_ema_meters:
-            raise HookError(
-                "EmaHook: meters of the average are not offered. Use "
-                "hookloop.hooks.AverageWeights(), which validates with the averaged weights."
-            )
-        self.update_iter = update_iter
-        self.warmup = warmup
-        self.decay = decay
-
-    def on_start(self, task: Task) -> None:
-        average = copy.deepcopy(task.model).requires_grad_(False)
-        # A resume restores the state before on_start.
-        saved = getattr(self.state, "ema_model", None)
-        if saved is not None:
-            average.load_state_dict(saved)
-        task.ema_model = average
-        # state_dict shares the tensors, so the state follows every update.
-        self.state.ema_model = average.state_dict()  # type: ignore[attr-defined]
-
-    @torch.no_grad()
-    def on_update(self, task: Task) -> None:
-        if task.iteration % self.update_iter:
-            return
-        own = cast("torch.nn.Module", task.ema_model).state_dict()
-        for name, value in task.model.state_dict().items():
-            # As in VISSL: counters of batch norm, and half precision, are copied.
-            if task.where >= self.warmup and value.dtype == torch.float32:
-                own[name].lerp_(value, 1 - self.decay)
-            else:
-                own[name].copy_(value)
 
 
 class ModelOutputMaskHook(QuietHook):

@@ -5,7 +5,6 @@ from tests.readback import tensorboard_points
 from tests.unit.dialects.vissl.phases import train
 
 from hookloop.dialects.vissl.hooks import SSLTensorboardHook
-from hookloop.errors import HookError
 
 
 @pytest.fixture
@@ -49,6 +48,8 @@ def test_parameters_are_plotted_on_request(options, tags, tmp_path, board):
     assert {tag for tag in (b"Parameters/", b"Gradients/") if tag in content} == tags
 
 
-def test_statistics_of_activations_are_rejected(board):
-    with pytest.raises(HookError, match="Register a forward hook"):
-        SSLTensorboardHook(board, log_activation_statistics=3)
+def test_what_layers_compute_is_plotted_while_they_train(tmp_path, board):
+    trainer = train(tmp_path, SSLTensorboardHook(board, log_activation_statistics=2), max_epochs=2)
+    points = tensorboard_points(tmp_path / "board", "activations/0/mean")
+    assert [step for step, _ in points] == [0, 2, 4]
+    assert not trainer.run.model[0]._forward_hooks

@@ -8,9 +8,7 @@ from tests.unit.dialects.vissl.phases import train
 from hookloop import hooks as native
 from hookloop.core.hook import Hook
 from hookloop.dialects.vissl import hooks as vissl
-from hookloop.dialects.vissl.classy_vision import hooks as classy
 from hookloop.errors import HookError
-from hookloop.hooks import SaveCheckpoint
 
 
 def test_a_loss_that_is_not_finite_fails_at_once(tmp_path):
@@ -77,19 +75,6 @@ def test_classes_without_labels_are_masked_in_test_phases(tmp_path):
     assert seen == [[False, True, False]] * 2
 
 
-def test_the_average_of_vissl_copies_in_the_warm_up(tmp_path):
-    same = []
-
-    class Look(classy.ClassyHook):
-        on_start = on_phase_start = on_step = on_phase_end = on_end = classy.ClassyHook._noop
-
-        def on_update(self, task):
-            same.append(torch.equal(task.ema_model[0].weight, task.model[0].weight))
-
-    train(tmp_path, vissl.EmaHook(update_iter=1, warmup=0.5), Look(), max_epochs=2)
-    assert same == [True, True, True, False, False, False]
-
-
 @pytest.mark.parametrize(
     ("row", "kind"),
     [
@@ -122,23 +107,7 @@ def test_the_sampler_of_a_phase_gets_its_index(tmp_path):
     assert [epoch for epoch in seen if epoch in (0, 2)] == seen[:2] == [0, 2]
 
 
-def test_the_average_is_vissls_formula_and_survives_a_resume(tmp_path):
-    def run(epochs, **options):
-        hook = vissl.EmaHook(warmup=0.0, decay=0.5)
-        train(tmp_path, hook, SaveCheckpoint(), max_epochs=epochs, **options)
-        return hook.state.ema_model["0.weight"].clone()
-
-    run(1)
-    resumed = run(2, resume=True)
-    whole_dir = tmp_path / "whole"
-    hook = vissl.EmaHook(warmup=0.0, decay=0.5)
-    train(whole_dir, hook, max_epochs=2)
-    assert torch.equal(resumed, hook.state.ema_model["0.weight"])
-
-
 def test_what_is_not_offered_names_the_native_hook(tmp_path):
-    with pytest.raises(HookError, match="AverageWeights"):
-        vissl.EmaHook(enable_ema_meters=True)
     with pytest.raises(HookError, match="Set it, or use hookloop.hooks.CountComplexity"):
         train(tmp_path, vissl.SSLModelComplexityHook())
     with pytest.raises(HookError, match=r"list has no 'targets'.*MaskOutputs"):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch.distributed
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributed import ReduceOp
+from torch.nn.parallel import DistributedDataParallel
 
 from hookloop.parallel.world import World
 
@@ -72,7 +73,11 @@ def all_reduce_max(tensor: Tensor) -> Tensor:
 def all_reduce_op(tensor: Tensor, op: ReduceOp.RedOpType) -> Tensor:
     """Replace the tensor by its reduction over all processes, and return it."""
     if _is_connected():
-        torch.distributed.all_reduce(tensor, op)
+        # NCCL exchanges only what is on a GPU.
+        sent, before = convert_to_distributed_tensor(tensor)
+        torch.distributed.all_reduce(sent, op)
+        if sent is not tensor:
+            tensor.copy_(convert_to_normal_tensor(sent, before))
     return tensor
 
 
@@ -98,12 +103,54 @@ def broadcast(tensor: Tensor, src: int = 0) -> Tensor:
     return tensor
 
 
-def broadcast_object(obj: object, src: int = 0) -> object:
-    """Return the object of one process in all of them."""
+def broadcast_object(obj: object, src: int = 0, use_disk: bool = True) -> object:
+    """Return the object of one process in all of them; it is sent, whatever ``use_disk`` says."""
     sent = [obj]
     if _is_connected():
         torch.distributed.broadcast_object_list(sent, src)
     return sent[0]
+
+
+def convert_to_distributed_tensor(tensor: Tensor) -> tuple[Tensor, str]:
+    """Return a tensor where the processes can exchange it, and where it was."""
+    before = "gpu" if tensor.is_cuda else "cpu"
+    needs_gpu = _is_connected() and torch.distributed.get_backend() == "nccl"
+    return (tensor.cuda() if needs_gpu and before == "cpu" else tensor), before
+
+
+def convert_to_normal_tensor(tensor: Tensor, orig_device: str) -> Tensor:
+    """Return a tensor where it was before the exchange."""
+    return tensor.cpu() if tensor.is_cuda and orig_device == "cpu" else tensor
+
+
+def set_cuda_device_index(idx: int) -> None:
+    """Choose the current CUDA device."""
+    torch.cuda.set_device(idx)
+
+
+def get_cuda_device_index() -> int:
+    """Return the current CUDA device; -1 without one."""
+    return torch.cuda.current_device() if torch.cuda.is_available() else -1
+
+
+def init_distributed_data_parallel_model(
+    model: nn.Module, broadcast_buffers: bool = False, find_unused_parameters: bool = True
+) -> nn.Module:
+    """Return a model whose gradients are combined; as it is in one process, or without any.
+
+    Args:
+        model: A second model of a hook; the run's own model is replicated by the engine.
+        broadcast_buffers: Whether each forward pass sends the buffers of the first process.
+        find_unused_parameters: Whether parameters may have no gradient.
+    """
+    trained = any(value.requires_grad for value in model.parameters())
+    if not _is_connected() or not trained:  # torch rejects a model without gradients.
+        return model
+    return DistributedDataParallel(
+        model,
+        broadcast_buffers=broadcast_buffers,
+        find_unused_parameters=find_unused_parameters,
+    )
 
 
 def _is_connected() -> bool:

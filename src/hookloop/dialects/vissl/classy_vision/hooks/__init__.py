@@ -10,6 +10,7 @@ from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import (
 )
 from hookloop.dialects.vissl.classy_vision.hooks.registry import (
     BUILT_IN,
+    HOOK_REGISTRY,
     build_hook,
     build_hooks,
     register_hook,
@@ -19,6 +20,7 @@ MODULES = {path.split(":")[1]: path.split(":")[0] for path in BUILT_IN.values()}
 """The module of each hook, by its full path."""
 
 __all__ = [
+    "HOOK_REGISTRY",
     "ClassyHook",
     "ClassyHookFunctions",
     "ClassyHookState",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 from torch import Tensor
 
+from hookloop.dialects.vissl.classy_vision.generic.classy_checkpoints import flatten_dict
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
 from hookloop.writers.base import require
 
@@ -101,11 +102,10 @@ class TensorboardPlotHook(QuietHook):
         for step, rate in self._rates:
             write(f"Learning Rate/{phase}", rate, global_step=step)
         losses = task.losses
-        # ClassyVision's formula, in which a smaller last batch counts like a full one.
         samples = max(1, len(losses) * task.get_batchsize_per_replica())
-        write(f"Losses/{phase}", sum(losses) / samples, global_step=index)
+        write(f"Losses/{phase}", sum(losses) / max(1, len(losses)), global_step=index)
         for meter in task.meters:
-            for name, value in meter.value.items():
+            for name, value in flatten_dict(meter.value).items():
                 write(f"Meters/{phase}/{meter.name}/{name}", value, global_step=index)
         seconds = perf_counter() - self._began
         write(f"Speed/{phase}/images_per_second", samples / seconds, global_step=index)
@@ -138,10 +138,9 @@ class VisdomHook(QuietHook):
 
     def on_phase_end(self, task: Task) -> None:
         losses = task.losses
-        samples = max(1, len(losses) * task.get_batchsize_per_replica())
-        self._add(f"{task.phase_type}_loss", sum(losses) / samples)
+        self._add(f"{task.phase_type}_loss", sum(losses) / max(1, len(losses)))
         for meter in task.meters:
-            for name, value in meter.value.items():
+            for name, value in flatten_dict(meter.value).items():
                 self._add(f"{task.phase_type}_{meter.name}_{name}", value)
         if not task.train and task.run.world.is_main:
             for name, values in self._curves.items():

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, cast
 
 from torch import Tensor
 
+from hookloop.dialects.vissl.classy_vision.generic.classy_checkpoints import flatten_dict
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
+from hookloop.dialects.vissl.views import Meter
 from hookloop.runs.files import append
 
 if TYPE_CHECKING:
     from hookloop.dialects.vissl.task import Task
-    from hookloop.dialects.vissl.views import Meter
 
 _log = logging.getLogger("classy_vision")
 
@@ -48,8 +49,7 @@ class LossLrMeterLoggingHook(QuietHook):
     def _log(self, task: Task, title: str) -> None:
         index = task.train_phase_idx if task.train else task.eval_phase_idx
         losses = task.losses
-        samples = max(1, len(losses) * task.get_batchsize_per_replica())
-        meters = ", ".join(f"{meter.name}: {value:.6g}" for meter, value in _values(task))
+        meters = ", ".join(f"{name}: {value:.6g}" for name, value in _values(task).items())
         rate = float(cast("float", task.optimizer.options_view.lr)) if task.train else None
         _log.info(
             "%s: [rank: %d, %s phase: %d, %d%% done], loss: %.6g, %s%s",
@@ -58,14 +58,20 @@ class LossLrMeterLoggingHook(QuietHook):
             task.phase_type,
             index,
             _percent(task),
-            sum(losses) / samples,
+            sum(losses) / max(1, len(losses)),
             meters,
             f", lr: {rate:.6g}" if rate is not None else "",
         )
 
 
-def _values(task: Task) -> list[tuple[Meter, float]]:
-    return [(meter, value) for meter in task.meters for value in meter.value.values()]
+def _values(task: Task) -> dict[str, float]:
+    """Return the numbers of all meters by name."""
+    found: dict[str, float] = {}
+    for meter in task.meters:
+        # A metric of the Trainer has one value, under its own name.
+        own = meter.value[meter.name] if isinstance(meter, Meter) else None
+        found |= {meter.name: own} if own is not None else flatten_dict(meter.value, meter.name)
+    return found
 
 
 def _percent(task: Task) -> int:

@@ -30,7 +30,17 @@ BUILT_IN = {
 }
 """ClassyVision's own hooks by their registered names."""
 
-_registered: dict[str, type] = {}
+
+class HookRegistry(dict[str, type]):
+    """The hook classes that files have registered, by name; a config may name them too."""
+
+    @property
+    def classes(self) -> dict[str, type]:
+        """The classes by name."""
+        return self
+
+
+HOOK_REGISTRY = HookRegistry()
 
 
 def register_hook(name: str, bypass_checks: bool = False) -> Callable[[Kind], Kind]:
@@ -44,11 +54,11 @@ def register_hook(name: str, bypass_checks: bool = False) -> Callable[[Kind], Ki
     def register(kind: Kind) -> Kind:
         if not bypass_checks:
             # A file that is loaded twice registers its classes twice.
-            if name in _registered and _registered[name].__qualname__ != kind.__qualname__:
+            if name in HOOK_REGISTRY and HOOK_REGISTRY[name].__qualname__ != kind.__qualname__:
                 raise ValueError(f"A hook is registered as '{name}' already.")
             if not issubclass(kind, ClassyHook):
                 raise ValueError(f"{kind.__name__} is not a ClassyHook.")
-        _registered[name] = kind
+        HOOK_REGISTRY[name] = kind
         return kind
 
     return register
@@ -59,9 +69,9 @@ def build_hook(config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a hook of an
     # A deep copy, so that a hook can change its settings without changing the config.
     settings = dict(deepcopy(config))
     name = settings.pop("name", None)
-    names = [*_registered, *BUILT_IN]
+    names = [*HOOK_REGISTRY, *BUILT_IN]
     assert name in names, f"no hook is registered as '{name}'.{nearest(str(name), names)}"
-    kind = _registered.get(name)
+    kind = HOOK_REGISTRY.get(name)
     if kind is None:
         kind = cast("type", load(BUILT_IN[name]))
     # The rows that native hooks stand for have no from_config.

@@ -9,12 +9,12 @@ from typing import Literal
 from hookloop import hooks as native
 from hookloop.core.hook import Hook
 from hookloop.core.run import Run
-from hookloop.dialects.adapter import Catalogued
+from hookloop.dialects.vissl.classy_vision.hooks.row import Row
 from hookloop.dialects.vissl.views import LastBatch
 from hookloop.errors import HookError
 
 
-class ExponentialMovingAverageModelHook(Catalogued):
+class ExponentialMovingAverageModelHook(Row):
     """Average the weights, and use the average in test phases.
 
     Args:
@@ -22,8 +22,6 @@ class ExponentialMovingAverageModelHook(Catalogued):
         consider_bn_buffers: Whether buffers are averaged too.
         device: ``gpu`` keeps the average on the model's device, ``cpu`` in main memory.
     """
-
-    dialect = "vissl"
 
     def __init__(
         self,
@@ -52,25 +50,21 @@ class ExponentialMovingAverageModelHook(Catalogued):
         return [hook]
 
 
-class ModelComplexityHook(Catalogued):
+class ModelComplexityHook(Row):
     """Count parameters, operations and activations."""
-
-    dialect = "vissl"
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the native hook."""
         return [native.CountComplexity()]
 
 
-class PreciseBatchNormHook(Catalogued):
+class PreciseBatchNormHook(Row):
     """Recompute the statistics of batch norm at the end of each train phase.
 
     Args:
         num_samples: Number of samples to use.
         cache_samples: Not used, because the last samples are kept anyway.
     """
-
-    dialect = "vissl"
 
     def __init__(self, num_samples: int, cache_samples: bool = False) -> None:
         self.num_samples = num_samples
@@ -81,10 +75,8 @@ class PreciseBatchNormHook(Catalogued):
         return [native.RecomputeBatchNorm(samples=self.num_samples)]
 
 
-class ProfilerHook(Catalogued):
+class ProfilerHook(Row):
     """Profile the first iteration."""
-
-    dialect = "vissl"
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the native hook."""
@@ -92,17 +84,15 @@ class ProfilerHook(Catalogued):
         return [native.ProfileOperators(wait=0, warmup=0, active=1)]
 
 
-class ProgressBarHook(Catalogued):
+class ProgressBarHook(Row):
     """Show the progress of the run."""
-
-    dialect = "vissl"
 
     def native_hooks(self) -> Sequence[Hook]:
         """Return the native hook."""
         return [native.ShowProgress()]
 
 
-class TorchscriptHook(Catalogued):
+class TorchscriptHook(Row):
     """Write ``torchscript.pt`` at the end of the training, in evaluation mode.
 
     Args:
@@ -111,8 +101,6 @@ class TorchscriptHook(Catalogued):
         trace_strict: Not used.
         device: The device to trace on; only the CPU is offered.
     """
-
-    dialect = "vissl"
 
     def __init__(
         self,

@@ -99,3 +99,11 @@ def test_hook_files_import_them():
     with dialects.alias("vissl"):
         from classy_vision.generic.distributed_util import is_primary
     assert is_primary is util.is_primary
+
+
+def test_in_one_process_a_model_of_a_hook_stays_as_it_is():
+    model = torch.nn.Linear(1, 1)
+    assert util.init_distributed_data_parallel_model(model) is model
+    tensor, before = util.convert_to_distributed_tensor(torch.ones(1))
+    assert util.convert_to_normal_tensor(tensor, before) is tensor
+    assert util.get_cuda_device_index() >= -1

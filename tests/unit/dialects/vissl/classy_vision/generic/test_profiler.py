@@ -18,7 +18,7 @@ def test_sizes_of_a_model_as_hook_files_import_them():
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 1), torch.nn.Flatten(), torch.nn.Linear(8, 5))
     assert count_params(model) == 3 * 2 + 2 + 8 * 5 + 5
     assert compute_flops(model, (3, 2, 2)) == 3 * 2 * 4 + 8 * 5
-    assert compute_activations(model, (3, 2, 2)) == 2 * 4
+    assert compute_activations(model, (3, 2, 2)) == 2 * 4 + 5
     assert model.training
     assert all_reduce_max(torch.tensor(2.0)) == 2
 
@@ -47,3 +47,12 @@ def test_a_failure_leaves_the_model_as_it_was(training):
         profiler.compute_activations(model, (5, 2, 2))
     assert model.training is training
     assert not model[0]._forward_hooks
+
+
+def test_a_forward_pass_is_profiled_and_shown():
+    model = torch.nn.Linear(4, 2).train()
+    found = profiler.profile(model, batchsize_per_replica=3, input_shape=(4,))
+    assert "aten::linear" in profiler.summarize_profiler_info(found)
+    assert model.training
+    with pytest.raises(profiler.ClassyProfilerError, match="nvprof"):
+        profiler.profile(model, use_nvprof=True)

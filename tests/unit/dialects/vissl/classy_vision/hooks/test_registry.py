@@ -10,7 +10,7 @@ from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
 @pytest.fixture(autouse=True)
 def empty(monkeypatch):
     """No test finds what another has registered."""
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry, "HOOK_REGISTRY", registry.HookRegistry())
 
 
 def test_hooks_are_registered_and_built_by_name():

@@ -1,0 +1,27 @@
+"""A meter of a project's own."""
+
+import pytest
+
+from hookloop.dialects.vissl.classy_vision.meters.classy_meter import ClassyMeter
+
+
+class Count(ClassyMeter):
+    def __init__(self, first=0):
+        self.count = first
+
+    name = "count"
+
+    @property
+    def value(self):
+        return {"batches": self.count}
+
+
+def test_a_meter_has_name_and_value_and_needs_methods():
+    meter = Count.from_config({"first": 2})
+    assert repr(meter) == "{'name': 'count', 'value': {'batches': 2}}"
+    assert meter.get_classy_state() == {}
+    meter.sync_state()
+    with pytest.raises(NotImplementedError):
+        meter.update(None, None)
+    with pytest.raises(NotImplementedError):
+        meter.reset()
