@@ -10,38 +10,37 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from hookloop.dialects.mmengine.missing import GRAFT as INSTEAD
+from hookloop.dialects.mmengine.missing import reject
+from hookloop.dialects.mmengine.version import __version__, version_info
+
 if TYPE_CHECKING:
     from hookloop.dialects.mmengine.config import Config, ConfigDict, DictAction
     from hookloop.dialects.mmengine.fileio import dump, load
     from hookloop.dialects.mmengine.registry import Registry, build_from_cfg
 
-__version__ = "0.10.7"
+# All their names are MMEngine's names as well. Searched in this order, from light to heavy, so that
+# a file that needs the registry alone does not import torch.
+_HOMES = ("utils", "registry", "config", "fileio", "logging")
 
-# Imported on first use, so that a file that needs the registry alone does not import torch.
-_MODULES = {
-    "Config": "config",
-    "ConfigDict": "config",
-    "DictAction": "config",
-    "dump": "fileio",
-    "load": "fileio",
-    "Registry": "registry",
-    "build_from_cfg": "registry",
-    "MMLogger": "logging",
-    "MessageHub": "logging",
-    "print_log": "logging",
-    "FileClient": "fileio",
-    "ProgressBar": "utils",
-    "is_list_of": "utils",
-    "is_seq_of": "utils",
-    "is_tuple_of": "utils",
-    "list_from_file": "fileio",
-    "mkdir_or_exist": "utils",
-}
-
-__all__ = ["Config", "ConfigDict", "DictAction", "Registry", "build_from_cfg", "dump", "load"]
+__all__ = [
+    "INSTEAD",
+    "Config",
+    "ConfigDict",
+    "DictAction",
+    "Registry",
+    "__version__",
+    "build_from_cfg",
+    "dump",
+    "load",
+    "version_info",
+]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    if not name.startswith("_"):
+        for home in _HOMES:
+            module = import_module(f"{__name__}.{home}")
+            if name in module.__all__:
+                return getattr(module, name)
+    return reject(__name__, name)

@@ -18,6 +18,7 @@ from hookloop.dialects.mmengine.checkpoint_view import checkpoint_view
 from hookloop.dialects.mmengine.dist.results import samples
 from hookloop.dialects.mmengine.facade import RunnerFacade
 from hookloop.dialects.mmengine.hooks.replaceable import Replaceable
+from hookloop.dialects.mmengine.shared_results import share_metrics
 from hookloop.metrics.results import without_phase
 
 if TYPE_CHECKING:
@@ -54,11 +55,14 @@ class MMEngineAdapter(Adapter):
     def bind_facade(self, run: Run) -> None:
         super().bind_facade(run)
         # The hub is shared by all hooks, so exactly one adapter saves it.
-        self.facade.keeper = self.facade.keeper or self.name
+        if self.facade.keeper is None:
+            self.facade.keeper = self.name
+            self.facade.prepare_shared()
 
     def state_dict(self) -> dict[str, object]:
         state = super().state_dict()
-        if self.facade.keeper == self.name:
+        # A hub that nobody has asked for is not made for a checkpoint.
+        if self.facade.keeper == self.name and "message_hub" in vars(self.facade):
             state["message_hub"] = self.facade.message_hub.state_dict()
         return state
 
@@ -199,12 +203,9 @@ def _counting(method: Method, adapter: Adapter, mode: Mode, *, with_outputs: boo
     def after(run: Run) -> None:
         nonlocal index
         adapter.facade.hook = adapter.name
-        output = run.output
-        # MMEngine's predictions are a list; a native model returns a tensor.
-        listed = output if isinstance(output, list | tuple) else [output]
         if run.place is not None:  # A hook may collect the results of all processes.
             samples.add(run.place.batch, run.place.own)
-        method(adapter.facade, batch_idx=index, data_batch=run.batch, outputs=listed)
+        method(adapter.facade, batch_idx=index, data_batch=run.batch, outputs=run.output)
         index += 1
 
     adapter.attach(f"before_{mode}", reset)
@@ -223,7 +224,10 @@ def _with_metrics(method: Method, adapter: Adapter) -> Call:
         facade = cast("RunnerFacade", adapter.facade)
         facade.hook = adapter.name
         # MMEngine's own evaluator names its metrics without the phase.
-        method(facade, metrics=dict(facade.raw_metrics or without_phase(metrics, run.phase)))
+        given = dict(facade.raw_metrics or without_phase(metrics, run.phase))
+        before = dict(given)
+        method(facade, metrics=given)
+        share_metrics(facade, before, given)
 
     return call
 

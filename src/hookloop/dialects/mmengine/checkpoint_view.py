@@ -57,7 +57,7 @@ def _replace(checkpoint: MutableMapping[str, object], key: str, value: object) -
 
 _NATIVE_KEYS = (
     "model", "optimizers", "schedules", "scaler", "progress", "data", "metrics", "hooks", "rng",
-    "kinds", "config", "versions",
+    "kinds", "arguments", "changes", "config", "versions",
 )  # fmt: skip
 
 

@@ -1,33 +1,25 @@
-"""`RunnerFacade`: the run as MMEngine's hooks see it, with MMEngine's counters.
-
-``runner.iter`` and ``runner.epoch`` start at 0 and are incremented after the sweeps of
-``after_train_iter`` and ``after_train_epoch``. Inside these sweeps they are one behind our counters
-of completed iterations and epochs; the adapter sets `at_iter` and `at_epoch` there.
-"""
+"""`RunnerFacade`: the run as MMEngine's hooks see it."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from hookloop.checkpoint.request import Save
-from hookloop.dialects.adapter import Adapter, Facade
+from hookloop.dialects.adapter import Adapter
+from hookloop.dialects.mmengine.facade_parts import RunnerParts
+from hookloop.dialects.mmengine.hub_filling import begin_filling, is_mentioned
 from hookloop.dialects.mmengine.logging import MessageHub
-from hookloop.dialects.mmengine.loops import TestLoop, TrainLoopView, ValLoop, make_train_loop
-from hookloop.dialects.mmengine.model.wrappers import unwrapped, view_of
+from hookloop.dialects.mmengine.shared_results import HubRecorder
 from hookloop.trainer.adapters import adapt_all
 
 if TYPE_CHECKING:
-    import torch
-
     from hookloop.core.run import Run
-    from hookloop.data.source import Source
 
-_log = logging.getLogger("hookloop")
 
 # Attributes of older MMCV runners and of MMEngine's own that have no counterpart here.
 _HINTS = {
@@ -41,13 +33,12 @@ _HINTS = {
     "train": "Trainer.train(), outside of hooks",
     "val": "run.validate(), which requests a validation after this iteration",
     "test": "Trainer.test(), outside of hooks",
-    "load_checkpoint": "Trainer(load_from=...)",
     "resume": "Trainer(resume=...)",
     "build_model": "a model object",
 }
 
 
-class RunnerFacade(Facade):
+class RunnerFacade(RunnerParts):
     """The object that an MMEngine hook gets as ``runner``.
 
     Args:
@@ -61,6 +52,7 @@ class RunnerFacade(Facade):
     """
 
     role = "runner"
+    loggers = ("mmengine",)
     hints: ClassVar[Mapping[str, str]] = _HINTS
 
     def __init__(self, run: Run) -> None:
@@ -73,101 +65,6 @@ class RunnerFacade(Facade):
         self.raw_metrics: Mapping[str, object] | None = None
         self._resume = False
         self._view: object = None
-
-    # --- counters
-
-    @property
-    def is_iter_based(self) -> bool:
-        """Whether the training counts iterations only; ``epoch`` then stays 0."""
-        return self.run.progress.max_epochs is None
-
-    @property
-    def iter(self) -> int:
-        """The index of the iteration; outside of iterations, the number of completed ones."""
-        return self.run.progress.iter - self.at_iter
-
-    @property
-    def epoch(self) -> int:
-        """The index of the epoch; in a validation, the number of completed ones."""
-        # MMEngine leaves the epoch at 0 forever when it counts iterations.
-        return 0 if self.is_iter_based else self.run.progress.epoch - self.at_epoch
-
-    @property
-    def max_epochs(self) -> int:
-        """The number of epochs to train; 1 if iterations are counted."""
-        return self.run.progress.max_epochs or 1
-
-    @property
-    def max_iters(self) -> int:
-        """The number of iterations to train."""
-        return self.run.progress.total_iters or 0
-
-    # --- model, optimizers and data
-
-    @property
-    def model(self) -> torch.nn.Module:
-        """The model, on several processes with itself as ``module``; hooks may replace it."""
-        return self._view_of(self.run.model)
-
-    @model.setter
-    def model(self, model: torch.nn.Module) -> None:
-        self.run.model = unwrapped(model)
-
-    def _view_of(self, model: torch.nn.Module) -> torch.nn.Module:
-        if self.distributed:
-            self._view = model = view_of(model, self._view)
-        return model
-
-    @cached_property
-    def optim_wrapper(self) -> object:
-        """The wrapped optimizer, or all of them by name."""
-        from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict
-
-        wrappers = {name: OptimWrapper(found) for name, found in self.run.optimizers.items()}
-        for wrapper in wrappers.values():
-            wrapper.base_param_settings = None  # The run's own schedules would not change it.
-        return next(iter(wrappers.values())) if len(wrappers) == 1 else OptimWrapperDict(**wrappers)
-
-    @property
-    def param_schedulers(self) -> list[object]:
-        """The parameter schedulers."""
-        return [schedule.scheduler for schedule in self.run.schedules.values()]
-
-    @cached_property
-    def train_loop(self) -> TrainLoopView:
-        """The train loop."""
-        return make_train_loop(self, self.train_dataloader)
-
-    @cached_property
-    def val_loop(self) -> ValLoop | None:
-        """The validation loop, if there is one."""
-        data = self.val_dataloader
-        return None if data is None else ValLoop(self, data)
-
-    @cached_property
-    def test_loop(self) -> TestLoop | None:
-        """The test loop, if there is one."""
-        data = self.test_dataloader
-        return None if data is None else TestLoop(self, data)
-
-    @property
-    def _train_loop(self) -> TrainLoopView:
-        return self.train_loop
-
-    @property
-    def train_dataloader(self) -> object:
-        """The training data."""
-        return self.run.train_data.data if self.run.train_data is not None else None
-
-    @property
-    def val_dataloader(self) -> object:
-        """The validation data; of several streams, the first."""
-        return _first(self.run.val_data)
-
-    @property
-    def test_dataloader(self) -> object:
-        """The test data; of several streams, the first."""
-        return _first(self.run.test_data)
 
     # --- the run and its processes
 
@@ -216,30 +113,36 @@ class RunnerFacade(Facade):
         """The number of processes."""
         return self.run.world.size
 
-    @property
-    def distributed(self) -> bool:
-        """Whether there are several processes."""
-        return self.run.world.size > 1
-
     # --- what hooks share
 
     @cached_property
     def message_hub(self) -> MessageHub:
         """The values that hooks share."""
         # A new hub: one of this name would hold the values of an earlier run in this process.
-        return MessageHub.new_instance(self.experiment_name)
+        # It is set first, because what fills it asks for it.
+        hub = self.__dict__["message_hub"] = MessageHub.new_instance(self.experiment_name)
+        begin_filling(self)
+        hub.recorder = HubRecorder(self.run)
+        return hub
+
+    def prepare_shared(self) -> None:
+        """Make what hooks and models find without the runner, if they mention it in their code."""
+        if is_mentioned(self.run, "MessageHub", "message_hub", "log_processor"):
+            _ = self.message_hub
+        if is_mentioned(self.run, "Visualizer"):
+            _ = self.visualizer
 
     @property
     def logger(self) -> logging.Logger:
-        """The logger of the run."""
-        return _log
+        """The logger of the run, whose lines are shown as MMEngine shows them."""
+        return logging.getLogger(*self.loggers)
 
     @cached_property
     def visualizer(self) -> object:
-        """A visualizer that passes numbers and images to hookloop's writers."""
-        from hookloop.dialects.mmengine.visualization import EmittingVisualizer
+        """The project's own visualizer, or one that passes everything to hookloop's writers."""
+        from hookloop.dialects.mmengine.run_visualizer import visualizer_of
 
-        return EmittingVisualizer(self.run)
+        return visualizer_of(self.run)
 
     @cached_property
     def log_processor(self) -> object:
@@ -284,6 +187,22 @@ class RunnerFacade(Facade):
                 self.hook = hook.name
                 method(self, **kwargs)
 
+    def load_checkpoint(
+        self,
+        filename: str,
+        map_location: object = "cpu",
+        strict: bool = False,
+        revise_keys: Sequence[tuple[str, str]] = ((r"^module\.", ""),),
+    ) -> dict[str, object]:
+        """Load the weights of a file into the model; return the whole checkpoint."""
+        from hookloop.dialects.mmengine.runner.checkpoint import put_weights, read_checkpoint
+
+        checkpoint = read_checkpoint(filename, map_location)
+        # Before the weights are copied, so that hooks can change them, as in MMEngine.
+        self.call_hook("after_load_checkpoint", checkpoint=checkpoint)
+        put_weights(self.run.model, checkpoint, strict=strict, revise_keys=list(revise_keys))
+        return checkpoint
+
     def save_checkpoint(  # noqa: PLR0913, PLR0917 - MMEngine's signature
         self,
         out_dir: str,
@@ -301,7 +220,3 @@ class RunnerFacade(Facade):
         # None is the run's own directory, for which the store is already open.
         directory = None if Path(out_dir) == self.run.dir else str(out_dir)
         self.run.save(Save(filename, directory, owner=self.hook, leave_out=leave_out))
-
-
-def _first(streams: Mapping[str, Source]) -> object:
-    return cast("object", next(iter(streams.values())).data) if streams else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Self, cast
 
 import torch
@@ -168,8 +168,16 @@ class _InfiniteDataloaderIterator:
 
     def __init__(self, dataloader: Iterable[object]) -> None:
         self._dataloader = dataloader
-        self._iterator = iter(dataloader)
+        # Made when it is needed: a hook that replaces the iterator reads nothing from it, and the
+        # workers of a loader would start for nothing.
+        self._current: Iterator[object] | None = None
         self._epoch = 0
+
+    @property
+    def _iterator(self) -> Iterator[object]:
+        if self._current is None:
+            self._current = iter(self._dataloader)
+        return self._current
 
     def __iter__(self) -> Self:
         return self
@@ -179,8 +187,8 @@ class _InfiniteDataloaderIterator:
             return next(self._iterator)
         except StopIteration:
             self._epoch += 1
-            self._iterator = iter(self._dataloader)
-            return next(self._iterator)
+            self._current = iter(self._dataloader)
+            return next(self._current)
 
 
 class IterBasedTrainLoop(TrainLoopView):
@@ -189,17 +197,23 @@ class IterBasedTrainLoop(TrainLoopView):
     def _switch_to(self, data: object) -> None:
         """Do nothing: in MMEngine, only a new ``dataloader_iterator`` has an effect."""
 
+    _iterator: object = None
+
     @property
-    def dataloader_iterator(self) -> _InfiniteDataloaderIterator:
+    def dataloader_iterator(self) -> object:
         """An iterator over the loader; hooks may replace it."""
-        return _InfiniteDataloaderIterator(cast("Iterable[object]", self.dataloader))
+        if self._iterator is None:
+            self._iterator = _InfiniteDataloaderIterator(cast("Iterable[object]", self.dataloader))
+        return self._iterator
 
     @dataloader_iterator.setter
-    def dataloader_iterator(self, iterator: _InfiniteDataloaderIterator) -> None:
+    def dataloader_iterator(self, iterator: object) -> None:
+        self._iterator = iterator
         source = self.runner.run.train_data
         if source is not None:
             # The loader and not its iterator: our source starts it again for each pass.
-            source.replace(iterator._dataloader)
+            data = getattr(iterator, "_dataloader", iterator)
+            source.replace(cast("Batches", data), now=True)
 
 
 class ValLoop(EvaluationLoopView):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+GRAFT = "install mmengine and use `hookloop run --graft mmengine` (`dialects.graft` in Python)"
+"""The other way to run a project: the real package, with our engine in it."""
+
 _WRITER = "the native hook {} among custom_hooks"
 
 MISSING = {
@@ -14,13 +17,37 @@ MISSING = {
         "LocalVisBackend, TensorboardVisBackend, or a subclass of BaseVisBackend",
     ),
     "FlexibleRunner": "Runner, with launcher='pytorch' for several processes",
-    "BaseDataset": "a torch Dataset with the attribute metainfo",
+    **dict.fromkeys(
+        ("MMSeparateDistributedDataParallel", "MMFullyShardedDataParallel"),
+        "launcher='pytorch' for several processes",
+    ),
+    "ApexOptimWrapper": "AmpOptimWrapper",
+    "ZeroRedundancyOptimizer": "an optimizer of torch",
+    **dict.fromkeys(
+        ("HTTPBackend", "LmdbBackend", "MemcachedBackend", "PetrelBackend"),
+        "LocalBackend, or a subclass of BaseStorageBackend with register_backend",
+    ),
+    "track_progress_rich": "track_parallel_progress",
+    **dict.fromkeys(
+        (
+            "get_deprecated_model_names",
+            "get_external_models",
+            "get_mmcls_models",
+            "get_torchvision_models",
+        ),
+        "the URL of the file",
+    ),
+    "turn_on_activation_checkpointing": "torch.utils.checkpoint in the model",
+    "STRATEGIES": "launcher='pytorch' for several processes",
+    "RunnerTestCase": "hookloop.testing",
+    # Whole modules, for `from mmengine import hub`.
+    **dict.fromkeys(("analysis", "hub", "infer"), "the project's own functions"),
 }
 
 
 def message_for(name: str) -> str:
     """Return the message that a name is not offered, with the replacement."""
-    return f"MMEngine's {name} is not offered by hookloop. Use {MISSING[name]}."
+    return f"MMEngine's {name} is not offered by hookloop. Use {MISSING[name]}; or {GRAFT}."
 
 
 def reject(module: str, name: str) -> NoReturn:
@@ -28,4 +55,6 @@ def reject(module: str, name: str) -> NoReturn:
     if name in MISSING:
         # Not an AttributeError: `from module import name` would replace its message.
         raise ImportError(message_for(name), name=module)
-    raise AttributeError(f"module '{module}' has no attribute '{name}'")
+    raise AttributeError(
+        f"module '{module}' has no attribute '{name}'. If MMEngine has it: {GRAFT}."
+    )

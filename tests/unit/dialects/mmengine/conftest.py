@@ -12,7 +12,7 @@ from hookloop.dialects.mmengine.runner import Runner
 @pytest.fixture(autouse=True)
 def scope():
     yield
-    DefaultScope._current = None
+    DefaultScope._instance_dict.clear()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """MMEngine's hooks at our mount points."""
 
 import pytest
+import torch
 from tests.tiny import make_data, make_trainer
 
 from hookloop.core.hook import Priority as Native
@@ -117,7 +118,8 @@ def test_the_arguments_of_each_method(tmp_path):
     hooks = [Arguments(), CheckpointHook(interval=1)]
     make_trainer(hooks=hooks, val_data=make_data(), run_dir=tmp_path / "run").train()
     assert Arguments.seen == {
-        "train": (2, ["loss"]), "val": list, "metrics": ["loss"], "checkpoint": True, "at": (0, 3),
+        "train": (2, ["loss"]), "val": torch.Tensor, "metrics": ["loss"], "checkpoint": True,
+        "at": (0, 3),
     }  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def test_facts_of_the_run(look, tmp_path):
     )
     assert found == {
         "work_dir": str(tmp_path / "run"), "log_dir": True, "name": True, "rank": (0, 1, False),
-        "cfg": True, "limits": (2, 6), "logger": "hookloop", "hub": True, "processor": True,
+        "cfg": True, "limits": (2, 6), "logger": "mmengine", "hub": True, "processor": True,
         "visualizer": True,
     }  # fmt: skip
 
@@ -107,8 +107,10 @@ def test_schedulers_are_those_of_the_run(look):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
     parts = {"model": model, "optimizer": optimizer, "schedule": scheduler}
-    found = look(lambda r: r.param_schedulers, StepSchedules(), **parts)
-    assert found == [scheduler]
+    (found,) = look(lambda r: r.param_schedulers, StepSchedules(), **parts)
+    assert found.scheduler is scheduler
+    assert (found.by_epoch, found.need_val_args) == (False, False)
+    assert (found.last_step, found.step_size) == (scheduler.last_epoch, 1)
 
 
 def test_the_model_can_be_replaced(look):

@@ -13,7 +13,7 @@ from typing import cast
 import yaml
 
 from hookloop.dialects.mmengine.config.config_dict import ConfigDict, attributed, merged, plain_dict
-from hookloop.dialects.mmengine.config.reading import import_customs, read_file
+from hookloop.dialects.mmengine.config.reading import Filling, import_customs, read_file
 
 
 class Config:
@@ -50,11 +50,13 @@ class Config:
         filename: str | Path,
         use_predefined_variables: bool = True,
         import_custom_modules: bool = True,
+        use_environment_variables: bool = True,
         **_: object,
     ) -> Config:
         """Read a file."""
         path = Path(filename).expanduser().resolve()
-        tree = read_file(path, fill=use_predefined_variables)
+        filled = Filling(use_predefined_variables, use_environment_variables)
+        tree = read_file(path, fill=filled)
         if import_custom_modules:
             import_customs(tree)
         return cls(tree, path.read_text(encoding="utf-8"), path)

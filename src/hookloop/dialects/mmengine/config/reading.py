@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import types
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import cast
@@ -17,16 +19,31 @@ from hookloop.dialects.mmengine.config.config_dict import ConfigDict, merged
 from hookloop.errors import nearest
 
 BASE = "_base_"
+_ENVIRONMENT = re.compile(r"""\{\{['"]?\s*\$(\w+)\s*:\s*(\S*?)\s*['"]?\}\}""")
 _REFERENCE = re.compile(r"\{\{\s*_base_\.([\w.]+)\s*\}\}")
 
 
-def read_file(path: Path, *, fill: bool = True) -> dict[str, object]:
+@dataclass(frozen=True)
+class Filling:
+    """What in double braces is replaced.
+
+    Attributes:
+        predefined: ``{{ fileDirname }}`` and the other predefined variables.
+        environment: ``{{$NAME:default}}``.
+    """
+
+    predefined: bool = True
+    environment: bool = True
+
+
+def read_file(path: Path, *, fill: Filling | None = None) -> dict[str, object]:
     """Read a config file with all its bases.
 
     Args:
         path: The file.
-        fill: Whether ``{{ fileDirname }}`` and the other predefined variables are replaced.
+        fill: What in double braces is replaced; by default everything.
     """
+    fill = fill or Filling()
     if not path.is_file():
         # The names in the directory, so that the message can suggest the nearest.
         options = (entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else ()
@@ -43,7 +60,7 @@ def read_file(path: Path, *, fill: bool = True) -> dict[str, object]:
     return merged(_read_bases(path, bases, fill), own)
 
 
-def _read_python(path: Path, fill: bool) -> dict[str, object]:
+def _read_python(path: Path, fill: Filling) -> dict[str, object]:
     text = _read_text(path, fill)
     tree = ast.parse(text, str(path))
     base = _read_bases(path, _bases_of(tree), fill)
@@ -99,7 +116,7 @@ def _relative(path: Path, module: str, level: int) -> Path:
     return directory.joinpath(*module.split(".")).with_suffix(".py")
 
 
-def _read_bases(path: Path, bases: object, fill: bool) -> dict[str, object]:
+def _read_bases(path: Path, bases: object, fill: Filling) -> dict[str, object]:
     base: dict[str, object] = {}
     for name in [bases] if isinstance(bases, str) else cast("list[str]", bases):
         found = read_file(path.parent / name, fill=fill)
@@ -110,7 +127,7 @@ def _read_bases(path: Path, bases: object, fill: bool) -> dict[str, object]:
     return base
 
 
-def _read_text(path: Path, fill: bool) -> str:
+def _read_text(path: Path, fill: Filling) -> str:
     """Read a file, with ``{{ fileDirname }}`` and the other predefined variables replaced."""
     text = path.read_text(encoding="utf-8")
     variables = {
@@ -119,10 +136,22 @@ def _read_text(path: Path, fill: bool) -> str:
         "fileBasenameNoExtension": path.stem,
         "fileExtname": path.suffix,
     }
-    for name, value in variables.items() if fill else ():
+    for name, value in variables.items() if fill.predefined else ():
         # Backslashes of Windows paths would be escapes, here and in the config's strings.
         text = re.sub(r"\{\{\s*" + name + r"\s*\}\}", str(value).replace("\\", "/"), text)
-    return text
+    return _ENVIRONMENT.sub(_from_environment, text) if fill.environment else text
+
+
+def _from_environment(found: re.Match[str]) -> str:
+    """Return what ``{{$NAME:default}}`` stands for: a variable of the environment, or a default."""
+    name, default = found.groups()
+    value = os.environ.get(name, default)
+    if not value:
+        raise KeyError(
+            f"`{name}` cannot be found in `os.environ`. Please set `{name}` in environment or give "
+            "a default value."
+        )
+    return value
 
 
 def _is_entry(key: str, value: object) -> bool:

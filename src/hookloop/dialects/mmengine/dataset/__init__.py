@@ -1,25 +1,36 @@
-"""``mmengine.dataset``: samplers, collate functions and wrapped datasets."""
+"""``mmengine.dataset``: datasets, samplers and collate functions."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
+from hookloop.dialects.mmengine.dataset.base_dataset import BaseDataset, force_full_init
 from hookloop.dialects.mmengine.dataset.collate import (
     default_collate,
     pseudo_collate,
     worker_init_fn,
 )
-from hookloop.dialects.mmengine.dataset.compose import Compose, ConcatDataset, RepeatDataset
+from hookloop.dialects.mmengine.dataset.compose import Compose
+from hookloop.dialects.mmengine.dataset.dataset_wrapper import (
+    ClassBalancedDataset,
+    ConcatDataset,
+    RepeatDataset,
+)
 from hookloop.dialects.mmengine.dataset.sampler import DefaultSampler, InfiniteSampler
 from hookloop.dialects.mmengine.missing import reject
+from hookloop.dialects.mmengine.registry import FUNCTIONS as COLLATE_FUNCTIONS
 
 __all__ = [
+    "COLLATE_FUNCTIONS",
+    "BaseDataset",
+    "ClassBalancedDataset",
     "Compose",
     "ConcatDataset",
     "DefaultSampler",
     "InfiniteSampler",
     "RepeatDataset",
     "default_collate",
+    "force_full_init",
     "pseudo_collate",
     "worker_init_fn",
 ]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from hookloop.dialects.mmengine.dist.devices import (
+    cast_data_device,
+    get_comm_device,
+    get_data_device,
+)
 from hookloop.dialects.mmengine.dist.exchange import (
     all_gather,
     all_gather_object,
@@ -14,6 +19,7 @@ from hookloop.dialects.mmengine.dist.exchange import (
     gather_object,
     sync_random_seed,
 )
+from hookloop.dialects.mmengine.dist.local_group import get_local_group, init_local_group
 from hookloop.dialects.mmengine.dist.processes import (
     barrier,
     get_backend,
@@ -44,20 +50,25 @@ __all__ = [
     "barrier",
     "broadcast",
     "broadcast_object_list",
+    "cast_data_device",
     "collect_results",
     "collect_results_cpu",
     "collect_results_gpu",
     "gather",
     "gather_object",
     "get_backend",
+    "get_comm_device",
+    "get_data_device",
     "get_default_group",
     "get_dist_info",
+    "get_local_group",
     "get_local_rank",
     "get_local_size",
     "get_rank",
     "get_world_size",
     "infer_launcher",
     "init_dist",
+    "init_local_group",
     "is_distributed",
     "is_main_process",
     "master_only",

@@ -120,10 +120,10 @@ def init_dist(launcher: str, backend: str = "nccl", **kwargs: object) -> None:
     connect(launcher)
 
 
-def connect(launcher: str) -> Ranks | None:
+def connect(launcher: str, timeout: float | None = None) -> Ranks | None:
     """Connect the processes of a launcher; return the connection, or None for a single process.
 
-    A second call returns the connection that there is.
+    A second call returns the connection that there is. For ``timeout`` see `Ranks`.
     """
     global _connection  # noqa: PLW0603 - a process has one connection
     if launcher not in LAUNCHERS:
@@ -142,7 +142,7 @@ def connect(launcher: str) -> Ranks | None:
     # With `none` too: the engine trains together with the processes that it finds.
     if world.is_alone or (_connection is not None and _connection.is_open):
         return None if world.is_alone else _connection
-    _connection = Ranks(world)
+    _connection = Ranks(world) if timeout is None else Ranks(world, timeout)
     _connection.open(choose_device("auto", world))
     return _connection
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
-import torch
+from torch import Tensor
 
-from hookloop.data.portable import to_portable
 from hookloop.dialects.mmengine.dist import broadcast_object_list, collect_results, is_main_process
 from hookloop.dialects.mmengine.dist.results import Parts
+from hookloop.dialects.mmengine.structures import BaseDataElement
 from hookloop.runs.files import drafted
 
 _log = logging.getLogger("hookloop")
@@ -83,11 +85,10 @@ class BaseMetric(ABC):
 
 
 class DumpResults(BaseMetric):
-    """Write the predictions to a file that ``torch.load`` reads.
+    """Write the predictions to a file that ``pickle.load`` reads.
 
     Args:
-        out_file_path: The file. It holds tensors in plain containers and not MMEngine's pickle,
-            which would run code when it is read.
+        out_file_path: The file. Tensors in it are on the CPU.
     """
 
     def __init__(self, out_file_path: str, **kwargs: object) -> None:
@@ -97,11 +98,38 @@ class DumpResults(BaseMetric):
         self.out_file_path = out_file_path
 
     def process(self, data_batch: object, data_samples: Sequence[object]) -> None:
-        self.results.extend(to_portable(sample) for sample in data_samples)
+        self.results.extend(_on_cpu(sample) for sample in data_samples)
 
     def compute_metrics(self, results: list[object]) -> dict[str, object]:
         Path(self.out_file_path).parent.mkdir(parents=True, exist_ok=True)
         # A file that is cut off by a crash must not look like a complete one.
         with drafted(Path(self.out_file_path)) as draft:
-            torch.save(results, draft)
+            draft.write_bytes(pickle.dumps(results))
         return {}
+
+
+def _on_cpu(value: object) -> object:
+    """Return a value with its tensors on the CPU; everything else stays what it is."""
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True)
+    if isinstance(value, BaseDataElement):
+        return _on_cpu(value.to_dict())
+    if isinstance(value, dict):
+        return type(value)((key, _on_cpu(part)) for key, part in value.items())
+    if isinstance(value, tuple | list):
+        parts = [_on_cpu(part) for part in value]
+        # A named tuple takes its parts one by one.
+        kind = cast("Callable[..., object]", type(value))
+        return kind(*parts) if hasattr(value, "_fields") else kind(parts)
+    return value
+
+
+def _to_cpu(data: object) -> object:
+    """Return nested data with all tensors on the CPU; metrics of projects import this."""
+    if isinstance(data, Tensor | BaseDataElement):
+        return data.to("cpu")
+    if isinstance(data, list | tuple):
+        return type(data)(_to_cpu(value) for value in data)
+    if isinstance(data, dict):
+        return {key: _to_cpu(value) for key, value in data.items()}
+    return data

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hookloop.data.measures import length_of
+
 if TYPE_CHECKING:
     from hookloop.dialects.mmengine.facade import RunnerFacade as Runner
 
@@ -130,7 +132,7 @@ class Hook:
 
     def end_of_epoch(self, dataloader: Sequence[object], batch_idx: int) -> bool:
         """Return whether the batch is the last one of the loader."""
-        return batch_idx + 1 == len(dataloader)
+        return batch_idx + 1 == length_of(dataloader)  # A stream has no length.
 
     def is_last_train_epoch(self, runner: Runner) -> bool:
         """Return, at an ``after_`` point, whether the epoch is the last one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from hookloop.data.measures import length_of
 from hookloop.dialects.mmengine.hooks.hook import DATA_BATCH, Hook
 
 if TYPE_CHECKING:
@@ -62,5 +63,6 @@ class IterTimerHook(Hook):
             mean = self.time_sec_test_val / (batch_idx + 1)
             data = getattr(runner, f"{mode}_dataloader")
             # A loader over an iterable dataset has no length.
-            left = len(data) - batch_idx - 1 if hasattr(data, "__len__") else 0
+            length = length_of(data)
+            left = 0 if length is None else length - batch_idx - 1
             hub.update_info("eta", mean * left)

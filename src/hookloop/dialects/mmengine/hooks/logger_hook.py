@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hookloop.data.measures import length_of
 from hookloop.dialects.mmengine.dist import is_main_process
 from hookloop.dialects.mmengine.hooks.hook import DATA_BATCH, Hook
 from hookloop.runs.files import write_text
@@ -15,6 +16,9 @@ from hookloop.runs.records import plain
 
 if TYPE_CHECKING:
     from hookloop.dialects.mmengine.facade import RunnerFacade
+
+
+SUFFIX_TYPE = Sequence[str] | str  # Hooks of projects import it.
 
 
 class LoggerHook(Hook):
@@ -79,7 +83,7 @@ class LoggerHook(Hook):
     ) -> None:
         loader: Sequence[object] = runner.train_dataloader  # type: ignore[assignment]
         # Of a stream the end is not known beforehand.
-        is_end = hasattr(loader, "__len__") and self.end_of_epoch(loader, batch_idx)
+        is_end = self.end_of_epoch(loader, batch_idx)
         if is_end or self.every_n_train_iters(runner, self.interval_exp_name):
             runner.logger.info("Exp name: %s", runner.experiment_name)
         # An epoch no longer than the interval would otherwise never get a line.
@@ -155,4 +159,4 @@ class LoggerHook(Hook):
 
 
 def _length(data: object) -> int:
-    return len(data) if hasattr(data, "__len__") else 0
+    return length_of(data) or 0

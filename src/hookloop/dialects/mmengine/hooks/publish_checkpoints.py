@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 
 from hookloop.checkpoint.store import load
 from hookloop.core.hook import Hook, Priority
+from hookloop.dialects.companion import facade_in
+from hookloop.dialects.mmengine.checkpoint_view import meta_of
 from hookloop.runs.files import write_bytes
 
 if TYPE_CHECKING:
@@ -48,10 +51,11 @@ class PublishCheckpoints(Hook):
         directory = Path(self._keep.directory(run) or run.dir)
         for name in names:
             if (directory / name).is_file():
-                self._publish(directory / name)
+                self._publish(run, directory / name)
 
-    def _publish(self, path: Path) -> None:
+    def _publish(self, run: Run, path: Path) -> None:
         checkpoint = load(path)
+        checkpoint.setdefault("meta", _meta(run, checkpoint))
         kept = {}
         for key in self._settings.published_keys:
             # MMEngine's keys are there only in files of its Runner.
@@ -63,3 +67,12 @@ class PublishCheckpoints(Hook):
         # Of the bytes on disk, so that the name can be checked with sha256sum.
         digest = hashlib.sha256(buffer.getvalue()).hexdigest()[:8]
         write_bytes(path.with_name(f"{path.stem}-{digest}.pth"), buffer.getvalue())
+
+
+def _meta(run: Run, checkpoint: Mapping[str, object]) -> dict[str, object]:
+    """Return MMEngine's entry ``meta`` for a checkpoint of ours, with the counters of that file."""
+    from hookloop.dialects.mmengine.facade import RunnerFacade
+
+    counters = cast("Mapping[str, object]", checkpoint.get("progress", {}))
+    own = {name: counters[name] for name in ("epoch", "iter") if name in counters}
+    return meta_of(facade_in(run, RunnerFacade)) | own

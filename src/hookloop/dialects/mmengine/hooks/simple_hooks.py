@@ -91,4 +91,7 @@ class EmptyCacheHook(Hook, Catalogued):
 
 
 def _schedulers(runner: RunnerFacade) -> list[_ParamScheduler]:
-    return cast("list[_ParamScheduler]", runner.param_schedulers)
+    found = runner.param_schedulers
+    if isinstance(found, Mapping):
+        return [scheduler for part in found.values() for scheduler in part]
+    return cast("list[_ParamScheduler]", found)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 import sys
 from pathlib import Path
-from typing import ClassVar
+from typing import Self
 
 from hookloop.dialects.mmengine.dist import is_main_process
-from hookloop.dialects.mmengine.logging.named import Named
+from hookloop.dialects.mmengine.utils.manager import ManagerMixin
 from hookloop.runs.log import LogFile
 
 FORMAT = "%(asctime)s - mmengine - %(levelname)s - %(message)s"
 TIME = "%m/%d %H:%M:%S"
 
 
-class MMLogger(Named, logging.Logger):
+class MMLogger(ManagerMixin, logging.Logger):
     """A logger that writes to the terminal and, with ``log_file``, to a file.
 
     Of several processes, all but the first write errors to the terminal only.
@@ -28,8 +28,6 @@ class MMLogger(Named, logging.Logger):
         file_mode: How the file is opened.
     """
 
-    _instances: ClassVar[dict[str, object]] = {}
-
     def __init__(
         self,
         name: str,
@@ -38,8 +36,8 @@ class MMLogger(Named, logging.Logger):
         log_level: int | str = "INFO",
         file_mode: str = "a",
     ) -> None:
-        super().__init__(logger_name)
-        self.instance_name = name
+        ManagerMixin.__init__(self, name)
+        logging.Logger.__init__(self, logger_name)
         self.setLevel(log_level)
         self.log_file = Path(log_file) if log_file is not None else None
         # Handlers of its own: it is not part of the tree of Python's loggers.
@@ -53,6 +51,19 @@ class MMLogger(Named, logging.Logger):
             self.addHandler(LogFile(self.log_file, file_mode, delay=True))
         for handler in self.handlers:
             handler.setFormatter(logging.Formatter(FORMAT, TIME))
+
+    def setLevel(self, level: int | str) -> None:
+        """Set the lowest level that is written, at once."""
+        super().setLevel(level)
+        # Python clears what it remembers about levels only of the loggers in its own tree.
+        self.__dict__.get("_cache", {}).clear()
+
+    @classmethod
+    def get_current_instance(cls) -> Self:
+        """Return the newest logger; the first one is made if there is none."""
+        if not cls._instance_dict:
+            cls.get_instance("mmengine")
+        return super().get_current_instance()
 
     def close(self) -> None:
         """Close the file; the next message opens it again."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import ClassVar, Self, cast
+from collections.abc import Callable, Mapping
+from typing import Self, cast
 
 import numpy as np
 from torch import Tensor
 
 from hookloop.data.portable import to_portable
 from hookloop.dialects.mmengine.logging.history_buffer import HistoryBuffer
-from hookloop.dialects.mmengine.logging.named import Named
+from hookloop.dialects.mmengine.utils.manager import ManagerMixin
 
 
-class MessageHub(Named):
+class MessageHub(ManagerMixin):
     """Named scalars with their histories, and named pieces of information.
 
     Entries that are marked ``resumed`` are saved in checkpoints.
@@ -25,14 +25,14 @@ class MessageHub(Named):
         runtime_info: The information to begin with.
         resumed_keys: Which of their names are saved in checkpoints.
 
+    Attributes:
+        recorder: What is told about each number, for the writers of a native run.
+
     >>> hub = MessageHub("example")
     >>> hub.update_scalar("train/loss", 0.5)
     >>> hub.get_scalar("train/loss").current(), hub.get_info("epoch", 0)
     (0.5, 0)
     """
-
-    # A table for this class alone: a logger of the same name is another object.
-    _instances: ClassVar[dict[str, object]] = {}
 
     def __init__(
         self,
@@ -41,10 +41,11 @@ class MessageHub(Named):
         runtime_info: Mapping[str, object] | None = None,
         resumed_keys: Mapping[str, bool] | None = None,
     ) -> None:
-        self.instance_name = name
+        super().__init__(name)
         self._log_scalars = dict(log_scalars or {})
         self._runtime_info = dict(runtime_info or {})
         self._resumed_keys = dict(resumed_keys or {})
+        self.recorder: Callable[[str, float | Tensor], None] | None = None
 
     @classmethod
     def get_instance(cls, name: str, **kwargs: object) -> Self:
@@ -52,12 +53,19 @@ class MessageHub(Named):
         return super().get_instance(name)
 
     @classmethod
+    def get_current_instance(cls) -> Self:
+        """Return the newest hub; the first one is made if there is none."""
+        if not cls._instance_dict:
+            cls.get_instance("mmengine")
+        return super().get_current_instance()
+
+    @classmethod
     def new_instance(cls, name: str) -> Self:
         """Make an empty hub and let it be the current one.
 
         A hub of the same name belongs to an older run, so it is replaced.
         """
-        cls._instances.pop(name, None)
+        cls._instance_dict.pop(name, None)
         return cls.get_instance(name)
 
     @property
@@ -81,6 +89,8 @@ class MessageHub(Named):
         if buffer is None:
             buffer = self._log_scalars[key] = HistoryBuffer()
         buffer.update(_scalar(key, value), count)
+        if self.recorder is not None:
+            self.recorder(key, value)
 
     def update_scalars(self, log_dict: Mapping[str, object], resumed: bool = True) -> None:
         """Add several numbers; an entry may be a dict of ``value`` and ``count``."""

@@ -1,33 +1,99 @@
-"""``mmengine.model``: the base of models, their preprocessing, and averaged models."""
+"""``mmengine.model``: the base of models, their preprocessing and weights, and averaged models."""
 
 from __future__ import annotations
 
+from typing import NoReturn
+
+from hookloop.dialects.mmengine.missing import reject
 from hookloop.dialects.mmengine.model.averaged_model import (
     BaseAveragedModel,
     ExponentialMovingAverage,
     MomentumAnnealingEMA,
     StochasticWeightAverage,
 )
-from hookloop.dialects.mmengine.model.base_model import BaseModel
-from hookloop.dialects.mmengine.model.base_module import BaseModule, ModuleList, Sequential
-from hookloop.dialects.mmengine.model.data_preprocessor import (
+from hookloop.dialects.mmengine.model.base_model import (
     BaseDataPreprocessor,
+    BaseModel,
     ImgDataPreprocessor,
 )
+from hookloop.dialects.mmengine.model.base_module import (
+    BaseModule,
+    ModuleDict,
+    ModuleList,
+    Sequential,
+)
 from hookloop.dialects.mmengine.model.test_time_aug import BaseTTAModel
-from hookloop.dialects.mmengine.model.wrappers import is_model_wrapper
+from hookloop.dialects.mmengine.model.utils import (
+    convert_sync_batchnorm,
+    detect_anomalous_params,
+    merge_dict,
+    revert_sync_batchnorm,
+    stack_batch,
+)
+from hookloop.dialects.mmengine.model.weight_init import (
+    BaseInit,
+    Caffe2XavierInit,
+    ConstantInit,
+    KaimingInit,
+    NormalInit,
+    PretrainedInit,
+    TruncNormalInit,
+    UniformInit,
+    XavierInit,
+    bias_init_with_prob,
+    caffe2_xavier_init,
+    constant_init,
+    initialize,
+    kaiming_init,
+    normal_init,
+    trunc_normal_init,
+    uniform_init,
+    update_init_info,
+    xavier_init,
+)
+from hookloop.dialects.mmengine.model.wrappers import MMDistributedDataParallel, is_model_wrapper
 
 __all__ = [
     "BaseAveragedModel",
     "BaseDataPreprocessor",
+    "BaseInit",
     "BaseModel",
     "BaseModule",
     "BaseTTAModel",
+    "Caffe2XavierInit",
+    "ConstantInit",
     "ExponentialMovingAverage",
     "ImgDataPreprocessor",
+    "KaimingInit",
+    "MMDistributedDataParallel",
+    "ModuleDict",
     "ModuleList",
     "MomentumAnnealingEMA",
+    "NormalInit",
+    "PretrainedInit",
     "Sequential",
     "StochasticWeightAverage",
+    "TruncNormalInit",
+    "UniformInit",
+    "XavierInit",
+    "bias_init_with_prob",
+    "caffe2_xavier_init",
+    "constant_init",
+    "convert_sync_batchnorm",
+    "detect_anomalous_params",
+    "initialize",
     "is_model_wrapper",
+    "kaiming_init",
+    "merge_dict",
+    "normal_init",
+    "revert_sync_batchnorm",
+    "stack_batch",
+    "trunc_normal_init",
+    "uniform_init",
+    "update_init_info",
+    "xavier_init",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    reject(__name__, name)

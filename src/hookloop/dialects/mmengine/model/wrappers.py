@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+from hookloop.dialects.mmengine.missing import reject
 
 MMDistributedDataParallel = DistributedDataParallel
 
@@ -66,3 +69,7 @@ def view_of(model: nn.Module, last: object) -> ModelView:
 def unwrapped(model: nn.Module) -> nn.Module:
     """Return the model itself, also where hooks see a view of it."""
     return model.module if isinstance(model, ModelView) else model
+
+
+def __getattr__(name: str) -> NoReturn:
+    reject(__name__, name)

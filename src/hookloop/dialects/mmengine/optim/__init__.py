@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
+from hookloop.dialects.mmengine.missing import reject
+from hookloop.dialects.mmengine.optim.base_scheduler import _ParamScheduler
+from hookloop.dialects.mmengine.optim.base_wrapper import BaseOptimWrapper
 from hookloop.dialects.mmengine.optim.constructor import (
     DefaultOptimWrapperConstructor,
     build_optim_wrapper,
@@ -11,7 +16,6 @@ from hookloop.dialects.mmengine.optim.optim_wrapper import (
     OptimWrapper,
     OptimWrapperDict,
 )
-from hookloop.dialects.mmengine.optim.scheduler import _ParamScheduler
 from hookloop.dialects.mmengine.optim.schedules import (
     ConstantLR,
     ConstantMomentum,
@@ -43,9 +47,13 @@ from hookloop.dialects.mmengine.optim.schedules import (
     StepMomentum,
     StepParamScheduler,
 )
+from hookloop.dialects.mmengine.registry import OPTIM_WRAPPER_CONSTRUCTORS, OPTIMIZERS
 
 __all__ = [
+    "OPTIMIZERS",
+    "OPTIM_WRAPPER_CONSTRUCTORS",
     "AmpOptimWrapper",
+    "BaseOptimWrapper",
     "ConstantLR",
     "ConstantMomentum",
     "ConstantParamScheduler",
@@ -81,3 +89,7 @@ __all__ = [
     "_ParamScheduler",
     "build_optim_wrapper",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    reject(__name__, name)

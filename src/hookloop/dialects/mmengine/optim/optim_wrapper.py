@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from hookloop.dialects.mmengine.logging import MessageHub
+from hookloop.dialects.mmengine.optim.base_wrapper import BaseOptimWrapper
 
 _log = logging.getLogger("hookloop")
 
@@ -26,7 +27,7 @@ class Sharing(Protocol):
         """Average gradients that were computed without `join`, before a step."""
 
 
-class OptimWrapper:
+class OptimWrapper(BaseOptimWrapper):
     """An optimizer that is updated with a loss.
 
     Args:
@@ -101,10 +102,6 @@ class OptimWrapper:
             self._clip_grad()
         self.optimizer.step(**kwargs)  # type: ignore[call-overload]
 
-    def zero_grad(self, **kwargs: object) -> None:
-        """Clear the gradients."""
-        self.optimizer.zero_grad(**kwargs)  # type: ignore[arg-type]
-
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:
         """Return the context for forward; gradients are synchronized only when a step is due."""
@@ -149,50 +146,9 @@ class OptimWrapper:
         self._remainder_counts = max_counts % self._accumulative_counts
 
     @property
-    def param_groups(self) -> list[dict[str, object]]:
-        """The parameter groups, with the base group if there is one."""
-        groups = self.optimizer.param_groups
-        return [*groups, self.base_param_settings] if self.base_param_settings else groups
-
-    @property
-    def defaults(self) -> dict[str, object]:
-        """The optimizer's defaults."""
-        return self.optimizer.defaults
-
-    @property
     def inner_count(self) -> int:
         """The number of losses so far."""
         return self._inner_count
-
-    def get_lr(self) -> dict[str, list[float]]:
-        """Return the learning rates of the groups."""
-        rates = {"lr": [cast("float", group["lr"]) for group in self.optimizer.param_groups]}
-        if self.base_param_settings is not None:
-            rates["base_lr"] = [cast("float", self.base_param_settings["lr"])]
-        return rates
-
-    def get_momentum(self) -> dict[str, list[float]]:
-        """Return the momentum of each group; for Adam and its like, the first beta."""
-        momenta = {"momentum": [_momentum_of(group) for group in self.optimizer.param_groups]}
-        if self.base_param_settings is not None:
-            momenta["base_momentum"] = [_momentum_of(self.base_param_settings)]
-        return momenta
-
-    def state_dict(self) -> dict[str, object]:
-        """Return the state of the optimizer."""
-        # MMEngine's layout, so that its files and ours can be exchanged.
-        state: dict[str, object] = self.optimizer.state_dict()
-        if self.base_param_settings is not None:
-            state["base_param_settings"] = self.base_param_settings
-        return state
-
-    def load_state_dict(self, state_dict: Mapping[str, object]) -> None:
-        """Restore what `state_dict` returned."""
-        state = dict(state_dict)
-        base = state.pop("base_param_settings", None)
-        if base is not None:
-            self.base_param_settings = dict(cast("Mapping[str, object]", base))
-        self.optimizer.load_state_dict(state)
 
     def _clip_grad(self) -> None:
         parameters = [
@@ -357,10 +313,3 @@ class OptimWrapperDict(OptimWrapper):
 
     def __len__(self) -> int:
         return len(self.optim_wrappers)
-
-
-def _momentum_of(group: Mapping[str, object]) -> float:
-    if "momentum" in group:
-        return cast("float", group["momentum"])
-    # An optimizer without either, such as Adagrad, has no momentum.
-    return cast("tuple[float, ...]", group.get("betas", (0,)))[0]

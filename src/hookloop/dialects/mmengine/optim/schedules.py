@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
-from hookloop.dialects.mmengine.optim.scheduler import INF, _ParamScheduler, by_lr_and_momentum
+from hookloop.dialects.mmengine.optim.base_scheduler import INF, _ParamScheduler, by_lr_and_momentum
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -220,7 +220,7 @@ class CosineRestartParamScheduler(_ParamScheduler):
         # Right: the step at the end of a period is the first of the next one.
         index = bisect_right(self.cumulative_periods, self.last_step)
         if index == len(self.periods):
-            raise ValueError(f"step {self.last_step} exceeds the periods {self.cumulative_periods}")
+            return list(current)  # After the last period the value stays.
         start = self.cumulative_periods[index - 1] if index else 0  # [-1] would be the last.
         done = min((self.last_step - start) / self.periods[index], 1)
         share = 0.5 * (math.cos(math.pi * done) + 1)

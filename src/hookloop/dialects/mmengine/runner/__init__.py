@@ -13,6 +13,7 @@ from hookloop.dialects.mmengine.loops import (
 from hookloop.dialects.mmengine.missing import reject
 from hookloop.dialects.mmengine.runner.amp import autocast
 from hookloop.dialects.mmengine.runner.checkpoint import (
+    CheckpointLoader,
     find_latest_checkpoint,
     get_state_dict,
     load_checkpoint,
@@ -21,11 +22,14 @@ from hookloop.dialects.mmengine.runner.checkpoint import (
     weights_to_cpu,
 )
 from hookloop.dialects.mmengine.runner.log_processor import LogProcessor
+from hookloop.dialects.mmengine.runner.loops import BaseLoop
 from hookloop.dialects.mmengine.runner.priority import Priority, get_priority
 from hookloop.dialects.mmengine.runner.runner import Runner
 from hookloop.dialects.mmengine.runner.seed import set_random_seed
 
 __all__ = [
+    "BaseLoop",
+    "CheckpointLoader",
     "EpochBasedTrainLoop",
     "IterBasedTrainLoop",
     "LogProcessor",

@@ -8,20 +8,43 @@ stores its arguments, so no class that a file names is imported.
 from __future__ import annotations
 
 import logging
-import pickle
+import zipfile
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import NoReturn, cast
 
 import torch
 from torch import Tensor, nn
 
 from hookloop.checkpoint.search import trusted_location
 from hookloop.checkpoint.weights import Pretrained
+from hookloop.dialects.mmengine.missing import reject
+from hookloop.dialects.mmengine.runner.checkpoint_loader import (
+    CheckpointLoader,
+    _load_checkpoint,
+    _load_checkpoint_with_prefix,
+    load_from_http,
+    load_from_local,
+)
 from hookloop.errors import CheckpointError
 from hookloop.runs.files import drafted
 from hookloop.runs.layout import RunDir
+
+__all__ = [
+    "CheckpointLoader",
+    "_load_checkpoint",
+    "_load_checkpoint_to_model",
+    "_load_checkpoint_with_prefix",
+    "find_latest_checkpoint",
+    "get_state_dict",
+    "load_checkpoint",
+    "load_from_http",
+    "load_from_local",
+    "load_state_dict",
+    "save_checkpoint",
+    "weights_to_cpu",
+]
 
 _log = logging.getLogger("hookloop")
 
@@ -37,17 +60,32 @@ class Held:
         self.state = state
 
 
-def read_checkpoint(path: str | Path, map_location: object = "cpu") -> dict[str, object]:
-    """Read a checkpoint of MMEngine or hookloop without running code in it."""
+def read_checkpoint(
+    path: str | Path, map_location: object = "cpu", trusted: Mapping[str, object] | None = None
+) -> dict[str, object]:
+    """Read a checkpoint of MMEngine or hookloop without running code in it.
+
+    Args:
+        path: The file.
+        map_location: As in ``torch.load``.
+        trusted: Names in the file that stand for what they name; by default none does.
+    """
+    known = trusted or {}
     try:
-        unknown = torch.serialization.get_unsafe_globals_in_checkpoint(path)
+        # Files of old versions of torch are not archives, and hold nothing but tensors.
+        is_archive = zipfile.is_zipfile(path)
+        unknown = torch.serialization.get_unsafe_globals_in_checkpoint(path) if is_archive else []
         # One class per name, because torch maps each allowed class to a single name.
-        held = [(type(name.rpartition(".")[2], (Held,), {}), name) for name in unknown]
-        with torch.serialization.safe_globals(held):  # type: ignore[arg-type]
+        held = [
+            (known.get(name) or type(name.rpartition(".")[2], (Held,), {}), name)
+            for name in unknown
+        ]
+        kinds = [one for one in known.values() if isinstance(one, type)]
+        with torch.serialization.safe_globals([*kinds, *held]):  # type: ignore[list-item]
             loaded = torch.load(path, map_location=map_location, weights_only=True)  # type: ignore[arg-type]
     except FileNotFoundError as error:
         raise CheckpointError(f"There is no checkpoint '{path}'.") from error
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+    except Exception as error:  # torch raises errors of nearly any type for a damaged file.
         raise CheckpointError(f"'{path}' cannot be loaded: {error}") from error
     if not isinstance(loaded, Mapping):
         raise CheckpointError(f"'{path}' holds a {type(loaded).__name__}, not a checkpoint.")
@@ -94,7 +132,19 @@ def load_checkpoint(
     revise_keys: tuple[tuple[str, str], ...] | list[tuple[str, str]] = ((r"^module\.", ""),),
 ) -> dict[str, object]:
     """Load the weights of a file into a model; return the whole checkpoint."""
-    checkpoint = read_checkpoint(filename, map_location)
+    checkpoint = _load_checkpoint(filename, map_location, logger)
+    put_weights(model, checkpoint, strict=strict, revise_keys=revise_keys)
+    return checkpoint
+
+
+def _load_checkpoint_to_model(
+    model: nn.Module,
+    checkpoint: Mapping[str, object],
+    strict: bool = False,
+    logger: object = None,
+    revise_keys: tuple[tuple[str, str], ...] | list[tuple[str, str]] = ((r"^module\.", ""),),
+) -> Mapping[str, object]:
+    """Load the weights of a checkpoint into a model; return the checkpoint."""
     put_weights(model, checkpoint, strict=strict, revise_keys=revise_keys)
     return checkpoint
 
@@ -145,3 +195,7 @@ def find_latest_checkpoint(path: str | Path, stores: Sequence[str] = ()) -> str 
     if pointer.location is None or (beside.is_file() and not stores):
         return str(beside)
     return f"{trusted_location(pointer, str(path), stores)}/{pointer.name}"
+
+
+def __getattr__(name: str) -> NoReturn:
+    reject(__name__, name)

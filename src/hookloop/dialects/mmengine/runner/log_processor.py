@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
+from hookloop.data.measures import length_of
+
 if TYPE_CHECKING:
     from hookloop.dialects.mmengine.facade import RunnerFacade
 
@@ -174,4 +176,4 @@ class LogProcessor:
 
 def _length(data: object) -> int:
     # A stream has no length.
-    return len(data) if hasattr(data, "__len__") else 0
+    return length_of(data) or 0

@@ -16,6 +16,12 @@ from hookloop.core.lr_schedule import Schedule
 from hookloop.dialects.mmengine.dataset import pseudo_collate, worker_init_fn
 from hookloop.dialects.mmengine.dist import get_rank, get_world_size
 from hookloop.dialects.mmengine.dist.processes import undivided
+from hookloop.dialects.mmengine.loops import (
+    EpochBasedTrainLoop,
+    IterBasedTrainLoop,
+    TestLoop,
+    ValLoop,
+)
 from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict, build_optim_wrapper
 from hookloop.dialects.mmengine.optim.scheduler import _ParamScheduler
 from hookloop.dialects.mmengine.registry import (
@@ -56,6 +62,8 @@ def read_train_cfg(cfg: Described) -> LoopSettings:
     """Read ``train_cfg``, which names the loop by ``type`` or by ``by_epoch``."""
     options = dict(cfg)
     kind = options.pop("type", None)
+    if isinstance(kind, type) and kind in (EpochBasedTrainLoop, IterBasedTrainLoop):
+        kind = kind.__name__
     if kind is not None and kind not in LOOPS:
         raise ValueError(
             f"train_cfg: the loop '{kind}' is not offered.{nearest(str(kind), LOOPS)} hookloop "
@@ -83,6 +91,22 @@ def read_train_cfg(cfg: Described) -> LoopSettings:
     return settings
 
 
+def read_evaluation_cfg(cfg: Described | None, phase: str) -> bool:
+    """Read ``val_cfg`` or ``test_cfg``; return whether to evaluate in half precision."""
+    options = dict(cfg or {})
+    own = {"val": ValLoop, "test": TestLoop}[phase]
+    kind = options.pop("type", own)
+    if kind not in (own, own.__name__):
+        raise ValueError(
+            f"{phase}_cfg: the loop {kind!r} is not offered. hookloop runs the evaluation itself: "
+            f"use {own.__name__}, and move the rest of a custom loop into a hook."
+        )
+    fp16 = bool(options.pop("fp16", False))
+    if options:
+        raise TypeError(f"{phase}_cfg does not take {', '.join(options)}.")
+    return fp16
+
+
 def build_dataloader(
     dataloader: DataLoader[object] | Described,
     seed: int | None = None,
@@ -96,8 +120,7 @@ def build_dataloader(
     if not isinstance(dataloader, Mapping):
         return dataloader
     options = copy.copy(dict(dataloader))
-    # MMEngine's option to cut epochs short for debugging has no effect here.
-    options.pop("num_batch_per_epoch", None)
+    batches = options.pop("num_batch_per_epoch", None)
     dataset = options.pop("dataset")
     if isinstance(dataset, Mapping):
         dataset = DATASETS.build(dataset)
@@ -108,6 +131,8 @@ def build_dataloader(
     built = cast("Dataset[object]", dataset)
     if isinstance(options.get("batch_size"), int):
         options["batch_size"] *= get_world_size()  # type: ignore[operator]
+    if batches is not None:
+        built = FirstSamples(built, cast("int", batches) * _batch_size_of(options))
     sampler = options.pop("sampler", None)
     sampler_seed = None if diff_rank_seed else seed  # None: the processes agree on one.
     batch_sampler = options.pop("batch_sampler", None)
@@ -125,10 +150,47 @@ def build_dataloader(
     return DataLoader(built, sampler=sampler, batch_sampler=batch_sampler, **options)  # type: ignore[arg-type]
 
 
+def _batch_size_of(options: Described) -> int:
+    """Return the samples of a batch of all processes."""
+    size = options.get("batch_size")
+    if size is None and isinstance(options.get("batch_sampler"), Mapping):
+        own = cast("Described", options["batch_sampler"]).get("batch_size")
+        size = None if own is None else cast("int", own) * get_world_size()
+    if not isinstance(size, int):
+        raise ValueError("num_batch_per_epoch needs batch_size, in the loader or its batch_sampler")
+    return size
+
+
+class FirstSamples(Dataset[object]):
+    """The first samples of a dataset, which is otherwise shown as it is.
+
+    Args:
+        dataset: The dataset.
+        length: How many samples, if it has that many.
+    """
+
+    def __init__(self, dataset: Dataset[object], length: int) -> None:
+        self._dataset = dataset
+        self._length = min(length, len(dataset))  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> object:
+        # Not while it is being unpickled in a worker.
+        if name.startswith("__") or "_dataset" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self._dataset, name)
+
+    def __getitem__(self, index: int) -> object:
+        return self._dataset[index]
+
+    def __len__(self) -> int:
+        return self._length
+
+
 def _worker_init(options: dict[str, object], seed: int | None) -> Callable[..., None] | None:
+    options.pop("disable_subprocess_warning", None)  # There is no such warning here.
     function = options.pop("worker_init_fn", None)
-    if callable(function):
-        return cast("Callable[..., None]", function)
+    if function is not None:
+        return cast("Callable[..., None]", _function(function, "worker_init_fn"))
     if seed is None:
         return None
     workers = cast("int", options.get("num_workers", 0))
@@ -136,17 +198,22 @@ def _worker_init(options: dict[str, object], seed: int | None) -> Callable[..., 
 
 
 def _collate(function: object) -> Callable[..., object]:
-    if function is None:
-        return pseudo_collate
-    if callable(function):
-        return cast("Callable[..., object]", function)
+    return pseudo_collate if function is None else _function(function, "collate_fn")
+
+
+def _function(described: object, where: str) -> Callable[..., object]:
+    """Return a function; a dict names it by ``type``, with arguments."""
+    if callable(described):
+        return cast("Callable[..., object]", described)
     from hookloop.dialects.mmengine import dataset
 
-    options = dict(cast("Described", function))
+    if not isinstance(described, Mapping) or "type" not in described:
+        raise TypeError(f"{where} should be a dict with `type` or callable, but got {described!r}")
+    options = dict(described)
     kind = options.pop("type")
     found = FUNCTIONS.get(kind) or getattr(dataset, kind, None) if isinstance(kind, str) else kind
     if not callable(found):
-        raise KeyError(f"collate_fn: there is no function '{kind}'.")
+        raise KeyError(f"{where}: there is no function '{kind}'.")
     return partial(found, **options)
 
 
@@ -213,21 +280,29 @@ def build_schedulers(
 
 def build_all_schedulers(
     described: object, wrapper: OptimWrapper, settings: LoopSettings, epoch_length: int | None
-) -> list[_ParamScheduler]:
-    """Build the schedulers of all optimizers, which share them or have them by name."""
+) -> list[_ParamScheduler] | dict[str, list[_ParamScheduler]]:
+    """Build the schedulers; of several optimizers by name, whether these share them or not."""
     if described is None:
         return []
     if not isinstance(wrapper, OptimWrapperDict):
         return build_schedulers(described, wrapper, settings, epoch_length)
     has_names = isinstance(described, Mapping) and "type" not in described
     by_name = cast("Mapping[str, object]", described) if has_names else None
-    return [
-        scheduler
-        for name, single in wrapper.items()
-        for scheduler in build_schedulers(
+    return {
+        name: build_schedulers(
             by_name[name] if by_name else described, single, settings, epoch_length
         )
-    ]
+        for name, single in wrapper.items()
+        if by_name is None or name in by_name
+    }
+
+
+def listed_schedulers(schedulers: object) -> list[_ParamScheduler]:
+    """Return schedulers in one list; a hook may have them by the name of their optimizer."""
+    if isinstance(schedulers, Mapping):
+        return [one for part in schedulers.values() for one in listed_schedulers(part)]
+    listed = schedulers if isinstance(schedulers, Sequence) else [schedulers]
+    return cast("list[_ParamScheduler]", [one for one in listed if one is not None])
 
 
 def as_schedules(schedulers: Sequence[_ParamScheduler]) -> dict[str, Schedule]:

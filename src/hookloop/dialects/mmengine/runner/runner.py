@@ -15,9 +15,16 @@ from hookloop.dialects.mmengine.config import Config
 from hookloop.dialects.mmengine.dist.processes import connect, get_rank, get_world_size
 from hookloop.dialects.mmengine.model.wrappers import unwrapped
 from hookloop.dialects.mmengine.registry import DefaultScope
-from hookloop.dialects.mmengine.runner.parts import Described, build_dataloader, read_train_cfg
+from hookloop.dialects.mmengine.runner.environment import set_up, timeout_of
+from hookloop.dialects.mmengine.runner.features import check_features
+from hookloop.dialects.mmengine.runner.parts import (
+    Described,
+    build_dataloader,
+    read_evaluation_cfg,
+    read_train_cfg,
+)
 from hookloop.dialects.mmengine.runner.seed import set_random_seed
-from hookloop.dialects.mmengine.runner.setup import TOGETHER, RunnerSetup, build_hook
+from hookloop.dialects.mmengine.runner.setup import TOGETHER, RunnerSetup, build_hook, choose_hooks
 from hookloop.trainer.adapters import adapt_all
 
 if TYPE_CHECKING:
@@ -86,10 +93,16 @@ class Runner(RunnerSetup):
         # Loaders and optimizers are built when a task needs them, so the arguments are kept.
         self._arguments = {name: value for name, value in locals().items() if name != "self"}
         _check_together(self._arguments)
-        self._ranks = connect(launcher)
+        set_up(env_cfg)
+        self._ranks = connect(launcher, timeout_of(env_cfg))
         self.hook = ""
         self._begin_facade()
         self.__dict__["cfg"] = cfg if isinstance(cfg, Config) else Config(dict(cfg or {}))
+        check_features(cast("Described", self.cfg), is_alone=not self.distributed)
+        self._half = {
+            "val": read_evaluation_cfg(val_cfg, "val"),
+            "test": read_evaluation_cfg(test_cfg, "test"),
+        }
         self._begin_files(Path(work_dir), experiment_name)
         # Before anything is built, because names are looked up in this scope.
         DefaultScope.get_instance(self.experiment_name, scope_name=default_scope or "mmengine")
@@ -101,7 +114,7 @@ class Runner(RunnerSetup):
         self._load_from, self._resume = load_from, resume
         self._settings = read_train_cfg(train_cfg) if train_cfg is not None else None
         self._model = self._build_model(model, data_preprocessor)
-        self._listed = self._build_hooks(default_hooks, custom_hooks)
+        self._listed = choose_hooks(default_hooks, custom_hooks)
         self._native = adapt_all(self._listed)
         # At the end, so that a runner that cannot be built leaves no config.
         self._dump_config()
@@ -158,6 +171,10 @@ class Runner(RunnerSetup):
     def distributed(self) -> bool:
         return get_world_size() > 1
 
+    def evaluates_in_half(self, phase: str) -> bool:
+        """Whether the config of a phase asks for half precision."""
+        return self._half[phase]
+
     @property
     def finds_unused(self) -> bool:
         """Whether parameters may be left out of a loss, on several processes."""
@@ -166,6 +183,18 @@ class Runner(RunnerSetup):
         places = [cfg, cfg["model_wrapper_cfg"]] if "model_wrapper_cfg" in cfg else [cfg]
         name = "find_unused_parameters"
         return any(name in place and bool(place[name]) for place in cast("list[Described]", places))
+
+    @property
+    def param_schedulers(self) -> object:
+        # MMEngine keeps those of several optimizers by name, and hooks rely on it.
+        if self._by_optimizer is not None:
+            return self._by_optimizer
+        return super().param_schedulers if "run" in self.__dict__ else []
+
+    @param_schedulers.setter
+    def param_schedulers(self, schedulers: object) -> None:
+        self._by_optimizer = schedulers if isinstance(schedulers, Mapping) else None
+        RunnerSetup.param_schedulers.fset(self, schedulers)  # type: ignore[attr-defined]
 
     @property
     def work_dir(self) -> str:
@@ -232,6 +261,7 @@ class Runner(RunnerSetup):
         init = getattr(self._model, "init_weights", None)
         if callable(init):
             init()
+        self._turn_on_features("train_step")
         trainer.train()
         self._detach(trainer)
         return self._model

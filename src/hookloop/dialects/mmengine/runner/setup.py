@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader
 
 from hookloop import hooks as native
 from hookloop.core.hook import Hook
+from hookloop.data.measures import length_of
 from hookloop.dialects.mmengine.config import Config
 from hookloop.dialects.mmengine.dist import broadcast_object_list, master_only
 from hookloop.dialects.mmengine.evaluator import Evaluator
@@ -27,6 +28,11 @@ from hookloop.dialects.mmengine.registry import (
     VISUALIZERS,
 )
 from hookloop.dialects.mmengine.runner.checkpoint import find_latest_checkpoint, read_checkpoint
+from hookloop.dialects.mmengine.runner.features import (
+    compile_step,
+    recompute_activations,
+    with_plain_norms,
+)
 from hookloop.dialects.mmengine.runner.parts import (
     Described,
     LoopSettings,
@@ -34,6 +40,7 @@ from hookloop.dialects.mmengine.runner.parts import (
     build_all_schedulers,
     build_dataloader,
     build_wrapper,
+    listed_schedulers,
     scale_lr,
 )
 from hookloop.dialects.mmengine.runner.start import AddForeignKeys, LoadForeign, PrepareRun
@@ -78,7 +85,9 @@ class RunnerSetup(RunnerFacade):
     _model: nn.Module
     _native: list[Hook]
     _ranks: Ranks | None
+    _half: Mapping[str, bool]
     _progress: Progress | None = None
+    _by_optimizer: Mapping[str, Sequence[object]] | None = None
 
     # --- at construction
 
@@ -106,11 +115,7 @@ class RunnerSetup(RunnerFacade):
             name, log_file=Path(self.log_dir) / f"{self.timestamp}.log", log_level=level
         )
         self.__dict__["message_hub"] = MessageHub.get_instance(name)
-        if visualizer is None or isinstance(visualizer, Mapping):
-            default = {"type": "Visualizer", "vis_backends": [{"type": "LocalVisBackend"}]}
-            described = {"name": name, "save_dir": self.log_dir, **(visualizer or default)}
-            visualizer = VISUALIZERS.build({"type": "Visualizer", **described})
-        self.__dict__["visualizer"] = visualizer
+        self.__dict__["visualizer"] = visualizer = build_visualizer(visualizer, name, self.log_dir)
         if len(cast("Config", self.cfg)):
             visualizer.add_config(self.cfg)  # type: ignore[attr-defined]
         if not isinstance(log_processor, Mapping | None):
@@ -120,29 +125,18 @@ class RunnerSetup(RunnerFacade):
             self.__dict__["log_processor"] = LOG_PROCESSORS.build(described)
 
     def _build_model(self, model: object, data_preprocessor: object) -> nn.Module:
-        if isinstance(model, nn.Module):
-            return model
-        if not isinstance(model, Mapping):
+        if isinstance(model, Mapping):
+            extra = {} if data_preprocessor is None else {"data_preprocessor": data_preprocessor}
+            model = MODELS.build({**extra, **model})
+        if not isinstance(model, nn.Module):
             raise TypeError(f"model should be a nn.Module object or dict, but got {model!r}")
-        extra = {} if data_preprocessor is None else {"data_preprocessor": data_preprocessor}
-        return cast("nn.Module", MODELS.build({**extra, **model}))
+        return model if self.distributed else with_plain_norms(model)
 
-    def _build_hooks(
-        self, defaults: Mapping[str, object] | None, customs: Sequence[object] | None
-    ) -> list[object]:
-        # An entry replaces the whole default; nothing is merged, as in MMEngine.
-        chosen: dict[str, object] = dict(DEFAULT_HOOKS)
-        for name, entry in (defaults or {}).items():
-            if entry is None:
-                if name not in DEFAULT_HOOKS:
-                    names = ", ".join(DEFAULT_HOOKS)
-                    raise AssertionError(
-                        f"default_hooks: there is no '{name}' to remove; the names are: {names}."
-                    )
-                del chosen[name]
-            else:
-                chosen[name] = entry
-        return [build_hook(entry) for entry in [*chosen.values(), *(customs or ())]]
+    def _turn_on_features(self, step: str) -> None:
+        cfg = cast("Described", self.cfg)
+        if step == "train_step" and (names := cfg.get("activation_checkpointing")) is not None:
+            recompute_activations(self._model, cast("str | list[str]", names))
+        compile_step(self._model, cfg.get("compile"), step)
 
     @master_only
     def _dump_config(self) -> None:
@@ -178,6 +172,9 @@ class RunnerSetup(RunnerFacade):
             self.__dict__[key] = evaluator
         return cast("Evaluator", self.__dict__[key])
 
+    def _make_evaluator(self, phase: Literal["val", "test"]) -> object:
+        return None if self._arguments[f"{phase}_evaluator"] is None else self._evaluator(phase)
+
     def _metrics(self, phase: Phase) -> dict[str, EvaluatorMetric]:
         size = len(self._loader(phase).dataset)  # type: ignore[union-attr, arg-type]
         return {"": EvaluatorMetric(cast("Runner", self), self._evaluator(phase), size)}
@@ -190,23 +187,18 @@ class RunnerSetup(RunnerFacade):
         self.__dict__["optim_wrapper"] = wrapper
         optimizers = _optimizers(wrapper)
         scale_lr(cast("Described | None", self._arguments["auto_scale_lr"]), loader, optimizers)
-        length = len(loader) if hasattr(loader, "__len__") else None  # type: ignore[arg-type]
-        schedules = as_schedules(
-            build_all_schedulers(self._arguments["param_scheduler"], wrapper, settings, length)
+        length = length_of(loader)
+        schedulers = build_all_schedulers(
+            self._arguments["param_scheduler"], wrapper, settings, length
         )
+        self._by_optimizer = schedulers if isinstance(schedulers, Mapping) else None
+        schedules = as_schedules(listed_schedulers(schedulers))
         validates = self._loader("val") is not None
         runner = cast("Runner", self)
         prepare = PrepareRun(runner, settings.dynamic_intervals)
         start, resume = self._start_hooks()
         # LoadForeign after the user's hooks, whose before_run may build what it loads into.
         hooks = [prepare, *self._native, *start, AddForeignKeys(runner), native.StopOnSignal()]
-        # Without ParamSchedulerHook, MMEngine leaves the learning rates alone.
-        has_stepper = any(hook.steps_schedules for hook in hooks)
-        unit = "epochs" if settings.by_epoch else "iters"
-        # One long epoch: in a training by iterations, the end of the data is not an event.
-        limits = {"max_epochs": settings.limit} if settings.by_epoch else {
-            "max_iters": settings.limit, "epoch_iters": settings.limit,
-        }  # fmt: skip
         update = ModelUpdate(runner, list(optimizers.values()))
         trainer = Trainer(
             self._model,
@@ -214,15 +206,15 @@ class RunnerSetup(RunnerFacade):
             val_data=self._loader("val") if validates else None,
             step=update,
             optimizer=optimizers,
-            schedule=schedules if has_stepper else None,
+            schedule=schedules,
             metrics=self._metrics("val") if validates else None,
-            val_every=f"{settings.val_interval} {unit}",
+            val_every=f"{settings.val_interval} {'epochs' if settings.by_epoch else 'iters'}",
             val_begin=settings.val_begin,
             hooks=hooks,
             default_hooks=False,  # Those of MMEngine are among the hooks.
             run_dir=self._work_dir,
             resume=resume,
-            **limits,  # type: ignore[arg-type]
+            **_limits(settings),  # type: ignore[arg-type]
         )
         prepare.validation = trainer._loop.validation  # Its interval may change in the run.
         prepare.update, trainer._loop.is_shared = update, True  # It is shared in its own way.
@@ -238,6 +230,7 @@ class RunnerSetup(RunnerFacade):
     def _evaluate(self, phase: Literal["val", "test"]) -> dict[str, object]:
         if self._arguments[f"{phase}_cfg"] is None:
             raise RuntimeError(f"{', '.join(TOGETHER[phase])} are needed.")
+        self._turn_on_features(f"{phase}_step")
         runner = cast("Runner", self)
         outer_run = self._current_run()  # A hook may call test() in the middle of a training.
         progress = self._progress if outer_run is None else outer_run.progress
@@ -320,6 +313,36 @@ class RunnerSetup(RunnerFacade):
         return [LoadForeign(cast("Runner", self), path, resume=self._resume)], None
 
 
+def build_visualizer(visualizer: object, name: str, directory: str) -> object:
+    """Build the visualizer of a runner; an object is returned unchanged."""
+    if not isinstance(visualizer, Mapping | None):
+        return visualizer
+    default = {"type": "Visualizer", "vis_backends": [{"type": "LocalVisBackend"}]}
+    described = {"name": name, "save_dir": directory, **(visualizer or default)}
+    built = VISUALIZERS.build({"type": "Visualizer", **described})
+    built.belongs_to_runner = True  # type: ignore[attr-defined]
+    return built
+
+
+def choose_hooks(
+    defaults: Mapping[str, object] | None, customs: Sequence[object] | None
+) -> list[object]:
+    """Build the default hooks, as far as they are not replaced or removed, and further ones."""
+    # An entry replaces the whole default; nothing is merged, as in MMEngine.
+    chosen: dict[str, object] = dict(DEFAULT_HOOKS)
+    for name, entry in (defaults or {}).items():
+        if entry is None:
+            if name not in DEFAULT_HOOKS:
+                names = ", ".join(DEFAULT_HOOKS)
+                raise AssertionError(
+                    f"default_hooks: there is no '{name}' to remove; the names are: {names}."
+                )
+            del chosen[name]
+        else:
+            chosen[name] = entry
+    return [build_hook(entry) for entry in [*chosen.values(), *(customs or ())]]
+
+
 def build_hook(entry: object) -> object:
     """Build a hook from a config dict; ``priority`` is not an argument of its class."""
     if isinstance(entry, Mapping):
@@ -334,6 +357,13 @@ def build_hook(entry: object) -> object:
     if isinstance(entry, type | str) or not is_hook:
         raise TypeError(f"hook should be an instance of Hook or dict, but got {entry!r}")
     return entry
+
+
+def _limits(settings: LoopSettings) -> dict[str, int]:
+    if settings.by_epoch:
+        return {"max_epochs": settings.limit}
+    # One long epoch: in a training by iterations, the end of the data is not an event.
+    return {"max_iters": settings.limit, "epoch_iters": settings.limit}
 
 
 def _optimizers(wrapper: OptimWrapper) -> dict[str, torch.optim.Optimizer]:

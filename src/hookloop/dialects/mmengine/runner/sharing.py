@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from hookloop.core.run import Place
+from hookloop.data.cut import Place
 from hookloop.data.microbatches import is_scalar
 from hookloop.dialects.mmengine.dist import all_reduce
 from hookloop.errors import ModelError

@@ -101,6 +101,8 @@ class PrepareRun(Hook):
 
     validation: Validation
     update: ModelUpdate
+    # Whether anything steps the schedulers is for the user's hooks to decide, as in MMEngine.
+    steps_schedules = True
     takes_part_in_training = True
 
     def __init__(self, runner: Runner, intervals: list[tuple[int, int]]) -> None:
@@ -146,6 +148,10 @@ class AddForeignKeys(Hook):
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
+
+    def before_train_epoch(self, run: Run) -> None:
+        # MMEngine sets the mode after its hooks, so that a mode which they set does not stay.
+        run.model.train()
 
     def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
         # What hooks have put into `meta` wins.

@@ -11,6 +11,7 @@ from torch import Tensor
 from hookloop.core.update import Update
 from hookloop.data.microbatches import is_scalar
 from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict
+from hookloop.dialects.mmengine.runner.amp import autocast
 from hookloop.dialects.mmengine.runner.sharing import SharedGradients, SharedNumbers, place_of
 
 if TYPE_CHECKING:
@@ -64,7 +65,10 @@ class ModelUpdate(Update):
             output = run.model.train_step(run.batch, optim_wrapper=wrapper)  # type: ignore[operator]
             return self._numbers.of_all(run, output) if isinstance(output, Mapping) else output
         step = run.model.val_step if run.phase == "val" else run.model.test_step
-        return step(run.batch)  # type: ignore[operator]
+        if not self._runner.evaluates_in_half(run.phase):
+            return step(run.batch)  # type: ignore[operator]
+        with autocast():
+            return step(run.batch)  # type: ignore[operator]
 
     def _loss(self, run: Run) -> Tensor | None:
         output = run.output
@@ -109,8 +113,8 @@ class EvaluatorMetric:
     def update(self, output: object, targets: object, /) -> None:
         """Pass one batch to the evaluator."""
         run = self._runner.run
-        samples = output if isinstance(output, list | tuple) else [output]
-        self._evaluator.process(data_samples=samples, data_batch=run.batch)
+        # What val_step has returned, as it is: MMEngine's evaluator goes through it, too.
+        self._evaluator.process(data_samples=run.output, data_batch=run.batch)
         if run.place is not None:
             self._evaluator.note_batch(run.place.batch)
 
@@ -121,14 +125,15 @@ class EvaluatorMetric:
         return {
             name: number
             for name, value in metrics.items()
-            if (number := _as_number(value)) is not None
+            if (number := as_number(value)) is not None
         }
 
     def reset(self) -> None:
         """Do nothing: `compute` has emptied the evaluator."""
 
 
-def _as_number(value: object) -> float | None:
+def as_number(value: object) -> float | None:
+    """Return a metric as a number, or None if it is not one."""
     if isinstance(value, bool | int | float):
         return float(value)
     if getattr(value, "size", None) is not None and callable(getattr(value, "item", None)):

@@ -4,5 +4,7 @@ from __future__ import annotations
 
 from hookloop.dialects.mmengine.structures.data_element import BaseDataElement
 from hookloop.dialects.mmengine.structures.instance_data import InstanceData
+from hookloop.dialects.mmengine.structures.label_data import LabelData
+from hookloop.dialects.mmengine.structures.pixel_data import PixelData
 
-__all__ = ["BaseDataElement", "InstanceData"]
+__all__ = ["BaseDataElement", "InstanceData", "LabelData", "PixelData"]

@@ -5,10 +5,11 @@ Hookloop's own writers replace MMEngine's other backends (W&B, MLflow, ...).
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import cast
+from typing import ParamSpec, TypeVar, cast
 
 import numpy as np
 from torch import Tensor
@@ -17,6 +18,25 @@ from hookloop.runs.files import append, drafted, make_folder, write_text
 from hookloop.runs.records import plain
 from hookloop.writers.records import Image, Scalars
 from hookloop.writers.tensorboard import TensorBoard
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def force_init_env(old_func: Callable[P, R]) -> Callable[P, R]:
+    """Let a backend's method call ``_init_env`` first, if that was not called yet."""
+
+    @functools.wraps(old_func)
+    def prepared(*args: P.args, **kwargs: P.kwargs) -> R:
+        backend = args[0]
+        if not hasattr(backend, "_init_env"):
+            raise AttributeError(f"{type(backend)} does not have _init_env method.")
+        if not getattr(backend, "_env_initialized", False):
+            backend._env_initialized = True  # type: ignore[attr-defined]
+            backend._init_env()
+        return old_func(*args, **kwargs)
+
+    return prepared
 
 
 class BaseVisBackend:
@@ -28,6 +48,10 @@ class BaseVisBackend:
 
     def __init__(self, save_dir: str | None = None) -> None:
         self._save_dir = Path(save_dir) if save_dir is not None else None
+        self._env_initialized = False
+
+    def _init_env(self) -> None:
+        """Prepare what a subclass needs; methods with `force_init_env` call it once."""
 
     @property
     def directory(self) -> Path:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from hookloop.dialects.mmengine.dist import is_main_process
-from hookloop.dialects.mmengine.logging.named import Named
+from hookloop.dialects.mmengine.utils.manager import ManagerMixin
 from hookloop.dialects.mmengine.visualization.backends import BaseVisBackend
+from hookloop.dialects.mmengine.visualization.drawing import Drawing
+from hookloop.dialects.mmengine.visualization.values import Array
 from hookloop.writers.records import Image, Scalars
 
 if TYPE_CHECKING:
@@ -17,19 +19,17 @@ if TYPE_CHECKING:
 Described = BaseVisBackend | Mapping[str, object]
 
 
-class Visualizer(Named):
-    """Pass numbers and images to its backends.
-
-    Drawing boxes and masks on images is not offered: draw with matplotlib and call `add_image`.
+class Visualizer(ManagerMixin, Drawing):
+    """Draw on images, and pass numbers and images to its backends.
 
     Args:
         name: The name by which `get_instance` finds this visualizer.
-        image: Accepted for its name; it has no effect.
+        image: The image to draw on.
         vis_backends: The backends, or dicts that describe them.
         save_dir: The directory whose subdirectory ``vis_data`` gets the files.
+        fig_save_cfg: Arguments of matplotlib's figure for drawing.
+        fig_show_cfg: Arguments of its figure for ``show``.
     """
-
-    _instances: ClassVar[dict[str, object]] = {}
 
     def __init__(
         self,
@@ -37,11 +37,13 @@ class Visualizer(Named):
         image: object = None,
         vis_backends: Sequence[Described] | Described | None = None,
         save_dir: str | None = None,
-        **_: object,
+        fig_save_cfg: Mapping[str, object] | None = None,
+        fig_show_cfg: Mapping[str, object] | None = None,
     ) -> None:
         from hookloop.dialects.mmengine.registry import VISBACKENDS
 
-        self.instance_name = name
+        ManagerMixin.__init__(self, name)
+        Drawing.__init__(self, fig_save_cfg, fig_show_cfg)
         self._dataset_meta: object = None
         listed = vis_backends if isinstance(vis_backends, Sequence) else [vis_backends]
         self._vis_backends: dict[str, BaseVisBackend] = {}
@@ -54,15 +56,16 @@ class Visualizer(Named):
             elif entry is not None and (directory or "save_dir" in entry):
                 built = cast("BaseVisBackend", VISBACKENDS.build({"save_dir": directory, **entry}))
                 self._vis_backends[type(built).__name__] = built
+        if image is not None:
+            self.set_image(cast("Array", image))
 
     @classmethod
-    def get_current_instance(cls) -> Self:
-        """Return the newest visualizer."""
-        if not cls._instances:
-            raise RuntimeError(
-                "Visualizer.get_current_instance() needs a visualizer: call get_instance() first."
-            )
-        return super().get_current_instance()
+    def get_instance(cls, name: str, **kwargs: object) -> Self:
+        """Return the visualizer of a name, which is the current one of all visualizers."""
+        found = super().get_instance(name, **kwargs)
+        # Hooks ask Visualizer for a subclass that they do not know.
+        Visualizer._instance_dict[name] = found
+        return found
 
     @property
     def dataset_meta(self) -> object:
@@ -75,7 +78,7 @@ class Visualizer(Named):
 
     def get_backend(self, name: str) -> object:
         """Return the backend of a class name."""
-        return self._vis_backends[name]
+        return self._vis_backends.get(name)
 
     def _writing(self) -> Iterable[BaseVisBackend]:
         """Return the backends that write; of several processes only the first one does."""
@@ -119,10 +122,11 @@ class EmittingVisualizer(Visualizer):
 
     Args:
         run: The run.
+        name: The name by which `get_instance` finds this visualizer.
     """
 
-    def __init__(self, run: Run) -> None:
-        super().__init__("run")
+    def __init__(self, run: Run, name: str = "run") -> None:
+        super().__init__(name)
         self._run = run
 
     def add_image(self, name: str, image: object, step: int = 0) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from hookloop import dialects
 from hookloop.dialects.mmengine.config import Config
-from hookloop.dialects.mmengine.config.reading import import_customs, read_file
+from hookloop.dialects.mmengine.config.reading import Filling, import_customs, read_file
 
 
 @pytest.fixture
@@ -96,7 +96,9 @@ def test_predefined_variables_are_replaced(write, tmp_path):
     )
     wanted = {"where": str(tmp_path), "name": "config.py", "stem": "config", "suffix": ".py"}
     assert read_file(path) == wanted
-    assert read_file(path, fill=False)["stem"] == "{{ fileBasenameNoExtension }}"
+    assert (
+        read_file(path, fill=Filling(predefined=False))["stem"] == "{{ fileBasenameNoExtension }}"
+    )
 
 
 def test_a_missing_file_is_named_with_the_nearest(write, tmp_path):
@@ -148,3 +150,21 @@ def test_a_custom_module_that_is_missing_is_an_error_unless_allowed():
         import_customs({"custom_imports": entry})
     import_customs({"custom_imports": {**entry, "allow_failed_imports": True}})
     import_customs({})
+
+
+def test_variables_of_the_environment_are_replaced(tmp_path, monkeypatch):
+    path = tmp_path / "config.py"
+    path.write_text("root = '{{$DATA_ROOT:/data}}/images'\nclasses = {{'$CLASSES:80'}}\n")
+    monkeypatch.delenv("DATA_ROOT", raising=False)
+    monkeypatch.setenv("CLASSES", "7")
+    assert read_file(path) == {"root": "/data/images", "classes": 7}
+    path.write_text("root = '{{$DATA_ROOT:/data}}/images'\n")
+    kept = Config.fromfile(path, use_environment_variables=False)
+    assert kept.root == "{{$DATA_ROOT:/data}}/images"
+
+
+def test_a_variable_that_is_missing_and_has_no_default_is_named(tmp_path):
+    path = tmp_path / "config.py"
+    path.write_text("root = '{{$NO_SUCH_ROOT:}}'\n")
+    with pytest.raises(KeyError, match="NO_SUCH_ROOT"):
+        read_file(path)

@@ -1,5 +1,9 @@
 """The base of metrics, and the metric that writes predictions."""
 
+import pickle
+from typing import NamedTuple
+
+import numpy as np
 import pytest
 import torch
 
@@ -70,10 +74,26 @@ def test_predictions_are_written_as_plain_data(tmp_path):
     sample = BaseDataElement(metainfo={"id": 1}, score=torch.ones(2)).to_dict()
     metric.process(None, [sample, {"score": 3}])
     assert metric.evaluate(2) == {}
-    first, second = torch.load(path, weights_only=True)
+    first, second = pickle.loads(path.read_bytes())
     assert first["id"] == 1
     assert first["score"].tolist() == [1, 1]
     assert second == {"score": 3}
+
+
+class Pair(NamedTuple):
+    low: object
+    high: object
+
+
+def test_the_types_of_predictions_are_kept(tmp_path):
+    metric = DumpResults(str(tmp_path / "out.pkl"))
+    element = BaseDataElement(score=torch.ones(1, requires_grad=True))
+    metric.process(None, [element, Pair(np.arange(2), [torch.zeros(1)])])
+    metric.evaluate(2)
+    first, second = pickle.loads((tmp_path / "out.pkl").read_bytes())
+    assert not first["score"].requires_grad
+    assert isinstance(second, Pair)
+    assert second.low.tolist() == [0, 1]
 
 
 def test_the_file_of_predictions_is_a_pkl():

@@ -9,10 +9,10 @@ from hookloop.dialects.mmengine.logging import MMLogger, print_log
 
 @pytest.fixture(autouse=True)
 def instances():
-    before = dict(MMLogger._instances)
+    before = dict(MMLogger._instance_dict)
     yield
-    for name in set(MMLogger._instances) - set(before):
-        MMLogger._instances.pop(name).close()
+    for name in set(MMLogger._instance_dict) - set(before):
+        MMLogger._instance_dict.pop(name).close()
 
 
 def test_messages_go_to_the_terminal_and_the_file(tmp_path, capsys):
@@ -79,3 +79,16 @@ def test_an_unknown_logger_is_rejected():
         print_log("x", "unknown")
     with pytest.raises(TypeError, match="`logger` should be a logging.Logger.*<class 'int'>"):
         print_log("x", 5)
+
+
+def test_another_level_holds_at_once(capsys):
+    logger = MMLogger("levels")
+    logger.info("first")
+    logger.setLevel("ERROR")
+    logger.info("second")
+    logger.setLevel("INFO")
+    logger.info("third")
+    written = capsys.readouterr().out
+    assert "first" in written
+    assert "second" not in written
+    assert "third" in written

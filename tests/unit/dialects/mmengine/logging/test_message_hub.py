@@ -102,10 +102,10 @@ def test_a_new_hub_of_a_name_replaces_the_old_one():
     assert new is not old
     assert MessageHub.get_current_instance() is new
     assert new.get_info("a") is None
-    MessageHub._instances.pop("replaced")
+    MessageHub._instance_dict.pop("replaced")
 
 
 def test_other_arguments_of_get_instance_are_ignored():
     hub = MessageHub.get_instance("ignoring", runtime_info={"a": 1})
     assert hub.runtime_info == {}
-    MessageHub._instances.pop("ignoring")
+    MessageHub._instance_dict.pop("ignoring")

@@ -53,9 +53,13 @@ PLAIN = (1, 1)
     ("rules", "changed"),
     [
         ({"bias_lr_mult": 2.0}, {"conv.bias": (2, 1), "head.bias": (2, 1)}),
-        ({"bias_decay_mult": 0.0}, {"conv.bias": (1, 0), "head.bias": (1, 0)}),
+        ({"bias_decay_mult": 0.0}, {"conv.bias": (1, 0), "head.bias": (1, 0), "norm.bias": (1, 0)}),
         ({"norm_decay_mult": 0.0}, {"norm.weight": (1, 0), "norm.bias": (1, 0)}),
-        ({"flat_decay_mult": 0.5}, {"scale": (1, 0.5)}),
+        ({"flat_decay_mult": 0.5},
+         dict.fromkeys(("scale", "norm.weight", "norm.bias", "conv.bias", "head.bias"), (1, 0.5))),
+        ({"dwconv_decay_mult": 0.0, "bias_decay_mult": 0.5},
+         {"conv.weight": (1, 0),
+          **dict.fromkeys(("conv.bias", "head.bias", "norm.bias"), (1, 0.5))}),
         ({"dwconv_decay_mult": 0.0}, {"conv.weight": (1, 0), "conv.bias": (1, 0)}),
         ({"custom_keys": {"head": {"lr_mult": 0.1}}},
          {"head.weight": (0.1, 1), "head.bias": (0.1, 1)}),
@@ -76,8 +80,42 @@ def test_frozen_and_shared_parameters():
     model.head.weight.requires_grad_(False)
     model.again = model.head
     found = settings({"custom_keys": {"head": {"lr_mult": 0.1}}}, model)
-    assert found["head.weight"] == PLAIN
-    assert len(found) == 7
+    assert "head.weight" not in found  # As in MMEngine: what is frozen is left out.
+    assert len(found) == 6
+
+
+class Layered(DefaultOptimWrapperConstructor):
+    """A constructor of a project, with a rule of its own."""
+
+    def add_params(self, params, module, prefix="", is_dcn_module=None):
+        rate = self.paramwise_cfg["decay_rate"]
+        for number, (_, parameter) in enumerate(module.named_parameters()):
+            params.append({"params": [parameter], "lr": self.base_lr * rate**number})
+
+
+def test_a_projects_constructor_reads_rules_of_its_own():
+    OPTIM_WRAPPER_CONSTRUCTORS.register_module(module=Layered, force=True)
+    wrapper = build_optim_wrapper(
+        torch.nn.Linear(1, 1),
+        {"constructor": "Layered", "optimizer": SGD, "paramwise_cfg": {"decay_rate": 0.5}},
+    )
+    rates = [group["lr"] for group in wrapper.optimizer.param_groups]
+    assert rates == [SGD["lr"], SGD["lr"] * 0.5]
+
+
+def test_settings_of_the_optimizer_may_be_among_custom_keys():
+    rules = {"custom_keys": {"head": {"momentum": 0.5}}}
+    wrapper = build_optim_wrapper(Model(), {"optimizer": SGD, "paramwise_cfg": rules})
+    assert [g["momentum"] for g in wrapper.optimizer.param_groups].count(0.5) == 2
+
+
+@pytest.mark.parametrize(
+    "rules", [{"bias_decay_mult": 0}, {"custom_keys": {"a": {"decay_mult": 0}}}]
+)
+def test_a_multiplier_of_no_decay_is_rejected(rules):
+    cfg = {"optimizer": {"type": "SGD", "lr": 0.1}, "paramwise_cfg": rules}
+    with pytest.raises(ValueError, match="base_wd should not be None"):
+        build_optim_wrapper(Model(), cfg)
 
 
 def test_an_unknown_rule_is_rejected_with_the_nearest():

@@ -89,7 +89,7 @@ def test_gradients_are_clipped(clip, weight):
         assert hub.get_scalar("train/grad_norm").current() == pytest.approx(10)
     else:
         assert hub.log_scalars == {}
-    MessageHub._instances.pop(f"clip {clip}")
+    MessageHub._instance_dict.pop(f"clip {clip}")
 
 
 @pytest.mark.parametrize(

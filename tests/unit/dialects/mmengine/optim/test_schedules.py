@@ -101,9 +101,10 @@ def test_wrong_arguments_are_rejected(kind, options, error):
         curve(kind, 0, **options)
 
 
-def test_steps_beyond_the_periods_are_an_error():
-    with pytest.raises(ValueError, match=r"step 3 exceeds the periods \[3\]"):
-        curve("CosineRestartLR", 3, periods=[3], eta_min=0)
+def test_after_the_last_period_the_value_stays():
+    values = curve("CosineRestartLR", 6, periods=[3], eta_min=0)
+    assert values[2:] == [values[2]] * len(values[2:])
+    assert len(set(values)) == 3
 
 
 def test_poly_takes_its_arguments_in_mmengines_order():

@@ -15,6 +15,7 @@ from hookloop.dialects.mmengine.runner.parts import (
     build_dataloader,
     build_schedulers,
     build_wrapper,
+    listed_schedulers,
     read_train_cfg,
 )
 
@@ -206,10 +207,11 @@ def test_several_optimizers_share_schedulers_or_have_them_by_name():
     wrappers = OptimWrapperDict(a=make_wrapper(), b=make_wrapper(0.2))
     halve = {"type": "ExponentialLR", "gamma": 0.5}
     shared = build_all_schedulers(halve, wrappers, BY_EPOCH, 4)
-    assert [scheduler.base_values for scheduler in shared] == [[0.1], [0.2]]
+    assert {name: one.base_values for name, (one,) in shared.items()} == {"a": [0.1], "b": [0.2]}
     named = {"a": [halve, halve], "b": {"type": "StepLR", "step_size": 2}}
     found = build_all_schedulers(named, wrappers, BY_EPOCH, 4)
-    assert [type(scheduler).__name__ for scheduler in found] == [
+    assert [len(found["a"]), len(found["b"])] == [2, 1]
+    assert [type(scheduler).__name__ for scheduler in listed_schedulers(found)] == [
         "ExponentialLR", "ExponentialLR", "StepLR",
     ]  # fmt: skip
     assert build_all_schedulers(None, wrappers, BY_EPOCH, 4) == []

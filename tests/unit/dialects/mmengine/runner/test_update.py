@@ -8,7 +8,7 @@ from tests.unit.dialects.mmengine.parts import Net, Scripted
 
 from hookloop.core.hook import Hook as NativeHook
 from hookloop.dialects.mmengine.hooks import Hook
-from hookloop.dialects.mmengine.runner.update import ModelUpdate, _as_number
+from hookloop.dialects.mmengine.runner.update import ModelUpdate, as_number
 
 
 def test_the_model_makes_the_update(run):
@@ -87,7 +87,7 @@ def test_hooks_of_mmengine_get_all_metrics_and_native_ones_the_numbers(run):
     ],
 )
 def test_what_counts_as_a_number(value, number):
-    assert _as_number(value) == number
+    assert as_number(value) == number
 
 
 @pytest.mark.parametrize(("counts", "kept"), [(1, False), (2, True)])

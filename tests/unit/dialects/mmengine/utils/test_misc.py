@@ -93,3 +93,32 @@ def test_a_function_wins_over_the_module_of_its_name(tmp_path, monkeypatch):
     (package / "__init__.py").write_text("from toy_ops.nms import nms\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert misc.get_object_from_string("toy_ops.nms")() == 1
+
+
+def test_methods():
+    class Base:
+        def use(self): ...
+
+    class Derived(Base):
+        def use(self): ...
+
+    assert misc.is_method_overridden("use", Base, Derived)
+    assert misc.is_method_overridden("use", Base, Derived())
+    assert not misc.is_method_overridden("use", Base, Base())
+    with pytest.raises(AssertionError, match="Please pass class instead"):
+        misc.is_method_overridden("use", Base(), Derived)
+    assert misc.has_method([], "append")
+    assert not misc.has_method(Base, "__doc__")
+
+
+def test_modules_are_imported_by_name():
+    assert misc.import_modules_from_strings("os.path") is os.path
+    assert misc.import_modules_from_strings(["os.path", "collections"]) == [os.path, collections]
+    assert misc.import_modules_from_strings(None) is None
+    with pytest.raises(ImportError, match="Failed to import no_such: No module named 'no_such'"):
+        misc.import_modules_from_strings("no_such")
+    with pytest.warns(UserWarning, match="no_such failed to import and is ignored"):
+        assert misc.import_modules_from_strings(["no_such"], True) == [None]
+    for wrong in (3, [3]):
+        with pytest.raises(TypeError):
+            misc.import_modules_from_strings(wrong)

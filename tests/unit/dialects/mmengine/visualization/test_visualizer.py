@@ -1,5 +1,8 @@
 """One object in front of all backends."""
 
+import sys
+
+import numpy as np
 import pytest
 import torch
 from tests.tiny import make_trainer
@@ -11,6 +14,7 @@ from hookloop.dialects.mmengine.visualization import (
     LocalVisBackend,
     Visualizer,
 )
+from hookloop.errors import HookError
 from hookloop.hooks import WriteTo
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Image, Scalars
@@ -76,7 +80,7 @@ def test_a_backend_without_a_directory_is_dropped(tmp_path):
 
 
 def test_it_is_found_by_its_name(monkeypatch):
-    monkeypatch.setattr(Visualizer, "_instances", {})
+    monkeypatch.setattr(Visualizer, "_instance_dict", {})
     with pytest.raises(RuntimeError, match="call get_instance"):
         Visualizer.get_current_instance()
     visualizer = Visualizer.get_instance("a")
@@ -113,3 +117,22 @@ def test_a_run_writes_what_it_gets(tmp_path):
     assert {("a", 2.0, 5), ("b", 1.0, 1)} <= set(found)
     (image,) = [record for record in memory.records if isinstance(record, Image)]
     assert (image.name, image.step) == ("i", 7)
+
+
+def test_a_subclass_is_the_current_visualizer_of_all(monkeypatch):
+    class Own(Visualizer):
+        pass
+
+    monkeypatch.setattr(Visualizer, "_instance_dict", {})
+    own = Own.get_instance("own")
+    assert Visualizer.get_current_instance() is own
+    assert Own.get_current_instance() is own
+    assert own.get_backend("NoSuchBackend") is None
+
+
+def test_numbers_need_no_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    visualizer = Visualizer()
+    visualizer.add_scalar("a", 1)
+    with pytest.raises(HookError, match=r"Drawing on images needs.*hookloop\[plots\]"):
+        visualizer.set_image(np.zeros((2, 2, 3)))

@@ -2,38 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 
+from hookloop.dialects.mmengine.utils.path import mkdir_or_exist, scandir
+from hookloop.dialects.mmengine.utils.requirements import (
+    check_prerequisites,
+    deprecated_api_warning,
+    deprecated_function,
+    requires_executable,
+    requires_package,
+)
+from hookloop.dialects.mmengine.utils.sequences import (
+    apply_to,
+    concat_list,
+    is_list_of,
+    is_seq_of,
+    is_tuple_of,
+    iter_cast,
+    list_cast,
+    slice_list,
+    to_1tuple,
+    to_2tuple,
+    to_3tuple,
+    to_4tuple,
+    to_ntuple,
+    tuple_cast,
+)
+
 __all__ = [
+    "apply_to",
+    "check_prerequisites",
+    "concat_list",
+    "deprecated_api_warning",
+    "deprecated_function",
     "get_object_from_string",
+    "has_method",
+    "import_modules_from_strings",
     "is_list_of",
+    "is_method_overridden",
     "is_seq_of",
     "is_str",
     "is_tuple_of",
+    "iter_cast",
+    "list_cast",
     "mkdir_or_exist",
+    "requires_executable",
+    "requires_package",
     "scandir",
+    "slice_list",
+    "to_1tuple",
+    "to_2tuple",
+    "to_3tuple",
+    "to_4tuple",
+    "to_ntuple",
+    "tuple_cast",
 ]
-
-
-def is_seq_of(
-    seq: object, expected_type: type | tuple[type, ...], seq_type: type | None = None
-) -> bool:
-    """Return whether a value is a sequence whose entries are all of a type."""
-    kind = seq_type or Sequence
-    return isinstance(seq, kind) and all(isinstance(entry, expected_type) for entry in seq)  # type: ignore[attr-defined]
-
-
-def is_list_of(seq: object, expected_type: type | tuple[type, ...]) -> bool:
-    """Return whether a value is a list of a type."""
-    return is_seq_of(seq, expected_type, list)
-
-
-def is_tuple_of(seq: object, expected_type: type | tuple[type, ...]) -> bool:
-    """Return whether a value is a tuple of a type."""
-    return is_seq_of(seq, expected_type, tuple)
 
 
 def is_str(x: object) -> bool:
@@ -41,32 +66,48 @@ def is_str(x: object) -> bool:
     return isinstance(x, str)
 
 
-def mkdir_or_exist(dir_name: str | Path, mode: int = 0o777) -> None:
-    """Make a directory with its parents, unless it exists."""
-    # The directory of a bare file name is "", which would be the current one.
-    if dir_name != "":
-        Path(dir_name).expanduser().mkdir(mode, parents=True, exist_ok=True)
+def has_method(obj: object, method: str) -> bool:
+    """Return whether an object has a method."""
+    return callable(getattr(obj, method, None))
 
 
-def scandir(
-    dir_path: str | Path,
-    suffix: str | tuple[str, ...] | None = None,
-    recursive: bool = False,
-    case_sensitive: bool = True,
-) -> Iterable[str]:
-    """Yield the paths of a directory's files, relative to it; hidden files are left out."""
-    if suffix is not None and not isinstance(suffix, str | tuple):
-        raise TypeError('"suffix" must be a string or tuple of strings')
-    if suffix is not None and not case_sensitive:
-        listed = (suffix,) if isinstance(suffix, str) else suffix
-        suffix = tuple(ending.lower() for ending in listed)
-    directory = Path(dir_path)
-    # Sorted, so that the order does not depend on the file system.
-    for path in sorted(directory.rglob("*") if recursive else directory.iterdir()):
-        name = path.name if case_sensitive else path.name.lower()
-        is_wanted = suffix is None or name.endswith(suffix)
-        if path.is_file() and not name.startswith(".") and is_wanted:
-            yield str(path.relative_to(directory))
+def is_method_overridden(method: str, base_class: type, derived_class: object) -> bool:
+    """Return whether a class, or that of an object, has a method of its own."""
+    if not isinstance(base_class, type):
+        raise AssertionError("base_class doesn't accept instance, Please pass class instead.")
+    derived = derived_class if isinstance(derived_class, type) else type(derived_class)
+    return bool(getattr(derived, method) != getattr(base_class, method))
+
+
+def import_modules_from_strings(
+    imports: str | list[str] | None, allow_failed_imports: bool = False
+) -> ModuleType | list[ModuleType | None] | None:
+    """Import one module or several and return them.
+
+    Args:
+        imports: The name of a module, or a list of names.
+        allow_failed_imports: Whether None stands for a module that cannot be imported.
+    """
+    if not imports:
+        return None
+    if isinstance(imports, str):
+        return _imported(imports, allow_failed_imports)
+    if not isinstance(imports, list):
+        raise TypeError(f"custom_imports must be a list but got type {type(imports)}")
+    return [_imported(name, allow_failed_imports) for name in imports]
+
+
+def _imported(name: str, may_fail: bool) -> ModuleType | None:
+    if not isinstance(name, str):
+        raise TypeError(f"{name} is of type {type(name)} and cannot be imported.")
+    try:
+        return import_module(name)
+    except ImportError as error:
+        if not may_fail:
+            # The reason as well, which MMEngine leaves out.
+            raise ImportError(f"Failed to import {name}: {error}") from error
+        warnings.warn(f"{name} failed to import and is ignored.", UserWarning, stacklevel=3)
+        return None
 
 
 def get_object_from_string(obj_name: str) -> object:
