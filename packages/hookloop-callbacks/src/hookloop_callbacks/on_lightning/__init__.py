@@ -1,0 +1,1 @@
+"""Lightning's callbacks at the mount points of hookloop."""

@@ -1,0 +1,1 @@
+"""Callbacks of Transformers at the mount points of hookloop."""
