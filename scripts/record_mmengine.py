@@ -13,9 +13,11 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = ROOT / "tests" / "downstream" / "mmengine_scenarios.py"
+HOOKS = ROOT / "tests" / "downstream" / "mmengine_hooks.py"
 
 
 def main() -> None:
@@ -25,11 +27,7 @@ def main() -> None:
     time.sleep = lambda seconds: None  # MMEngine waits 2 s at each new pass.
     import mmengine
 
-    spec = importlib.util.spec_from_file_location("mmengine_scenarios", SCENARIOS)
-    assert spec is not None
-    assert spec.loader is not None
-    scenarios = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(scenarios)
+    scenarios = load(SCENARIOS)
     out = Path(sys.argv[1])
     names = sys.argv[2:] or list(scenarios.SCENARIOS)
     results = json.loads(out.read_text()) if out.is_file() else {}
@@ -41,6 +39,24 @@ def main() -> None:
     checkpoint = out.with_name("mmengine_epoch_2.pth")
     scenarios.keep_checkpoint(checkpoint)
     results["resumed"] = scenarios.run_resumed(checkpoint)
+    write(out, results)
+    write(out.with_name("mmengine_hooks.json"), load(HOOKS).run_all())
+
+
+def load(path: Path) -> Any:  # noqa: ANN401 - a module with functions of its own
+    """Load a file of the tests as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Workers of a loader look it up by its name.
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def write(out: Path, results: dict[str, object]) -> None:
+    """Write results, each in a line of its own."""
     lines = (f" {json.dumps(key)}: {json.dumps(results[key])}" for key in sorted(results))
     out.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.alike import assert_alike
+from tests.downstream import mmengine_hooks as project
 from tests.downstream import mmengine_scenarios as scenarios
 from tests.tiny import make_data, make_model, make_trainer, weights
 
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # MMEngine warns often.
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 RECORD = json.loads((FIXTURES / "mmengine.json").read_text())
+HOOKS_RECORD = json.loads((FIXTURES / "mmengine_hooks.json").read_text())
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +37,11 @@ def _plain(result):
 @pytest.mark.parametrize("name", scenarios.SCENARIOS)
 def test_the_record_is_what_mmengine_does(name):
     assert_alike(RECORD[name], _plain(scenarios.run(name)))
+
+
+@pytest.mark.parametrize("name", project.HOOKS)
+def test_the_record_of_hooks_is_what_mmengine_does(name):
+    assert_alike(HOOKS_RECORD[name], _plain(project.run_in_runner(name)))
 
 
 def test_mmengine_continues_from_its_checkpoint_as_recorded():

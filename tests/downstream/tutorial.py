@@ -78,7 +78,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--work-dir", default="./work_dir")
     args = parser.parse_args()
-    train_dataloader = DataLoader(batch_size=16, shuffle=True, dataset=Squares(96, 0))
+    train_dataloader = DataLoader(batch_size=16, shuffle=True, dataset=Squares(256, 0))
     val_dataloader = DataLoader(batch_size=16, shuffle=False, dataset=Squares(48, 1))
 
     runner = Runner(

@@ -1,0 +1,1 @@
+"""What mmpretrain's metrics of boxes import and the tests do not call."""

@@ -1,0 +1,1 @@
+"""What mmpretrain's formatting imports and the tests do not call."""
