@@ -4,7 +4,7 @@ import pytest
 
 from hookloop.core.progress import Progress
 from hookloop.errors import HookloopError, IntervalError
-from hookloop.every import Every
+from hookloop.every import Every, Milestones
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,13 @@ from hookloop.every import Every
         ("10 min", Every(600, "seconds"), "10 min"),
         ("2 hours", Every(7200, "seconds"), "2 h"),
         (Every(7, "iters"), Every(7, "iters"), "7 iters"),
+        ("1 sample", Every(1, "samples"), "1 sample"),
+        ("1500 samples", Every(1500, "samples"), "1500 samples"),
+        ("100k samples", Every(100_000, "samples"), "100k samples"),
+        ("2M tokens", Every(2_000_000, "tokens"), "2M tokens"),
+        ("2.3 M Tokens", Every(2_300_000, "tokens"), "2300k tokens"),
+        ("1B tokens", Every(10**9, "tokens"), "1B tokens"),
+        ("2k iters", Every(2000, "iters"), "2000 iters"),
     ],
 )
 def test_an_interval_is_read_and_written(text, interval, written):
@@ -29,7 +36,20 @@ def test_an_interval_is_read_and_written(text, interval, written):
 
 
 @pytest.mark.parametrize(
-    "value", ["often", "", "3 fortnights", "-1", "1e3", True, 2.5, None, "2 epochs later"]
+    "value",
+    [
+        "often",
+        "",
+        "3 fortnights",
+        "-1",
+        "1e3",
+        True,
+        2.5,
+        None,
+        "2 epochs later",
+        "2Q tokens",
+        "2M",
+    ],
 )
 def test_what_is_not_an_interval_is_rejected_with_the_forms(value):
     with pytest.raises(IntervalError, match="is not an interval: write a number of iterations"):
@@ -71,3 +91,25 @@ def test_an_interval_in_time_is_not_decided_by_counters():
 )
 def test_a_moment_is_reached_when_its_count_is_done(moment, iter, epoch, is_reached):
     assert Every.parse(moment).reached(Progress(iter=iter, epoch=epoch)) is is_reached
+
+
+def test_an_interval_in_samples_is_due_when_the_count_passes_a_multiple():
+    every, due, samples = Every.parse("10 samples"), [], 0
+    for last in (4, 4, 4, 25, 1, 2):
+        samples += last
+        due.append(every.due(Progress(samples=samples, last_samples=last)))
+    assert due == [False, False, True, True, False, True]  # At 4, 8, 12, 37, 38 and 40.
+    assert every.reached(Progress(samples=10)) and not every.reached(Progress(samples=9))
+
+
+def test_values_hold_from_their_moment_on():
+    steps = Milestones.parse({"20 samples": 0, 0: 1, "10 samples": 3})
+    assert [steps.at(done) for done in (0, 9, 10, 19, 20, 99)] == [1, 1, 3, 3, 0, 0]
+    assert [steps.between(done) for done in (0, 5, 10, 15, 20, 99)] == [1, 2, 3, 1.5, 0, 0]
+    assert steps.done(Progress(iter=3, samples=7)) == 7
+
+
+@pytest.mark.parametrize("values", [{}, {1: 2}, {0: "x"}, {0: True}, {0: 1, "1 s": 2}, {0.5: 1}])
+def test_values_that_hold_from_nowhere_are_rejected(values):
+    with pytest.raises(IntervalError):
+        Milestones.parse(values)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Iterator
 
 _CHANGING = threading.Lock()
 
@@ -54,24 +53,26 @@ def temporary_handlers(logger: logging.Logger) -> list[TemporaryHandler]:
 
 def has_own_handlers(logger: logging.Logger) -> bool:
     """Return whether the program itself has added handlers for a logger's messages."""
-    return any(not isinstance(handler, TemporaryHandler) for handler in _handlers_of(logger))
+    return any(not isinstance(handler, TemporaryHandler) for handler in handlers_of(logger))
 
 
 def is_on_screen(record: logging.LogRecord) -> bool:
     """Return whether a handler of the program shows a message on the screen."""
     return any(
         record.levelno >= handler.level and _writes_to_screen(handler)
-        for handler in _handlers_of(logging.getLogger(record.name))
+        for handler in handlers_of(logging.getLogger(record.name))
         if not isinstance(handler, TemporaryHandler)
     )
 
 
-def _handlers_of(logger: logging.Logger) -> Iterator[logging.Handler]:
-    """Yield the handlers that get a logger's messages."""
+def handlers_of(logger: logging.Logger) -> list[logging.Handler]:
+    """List the handlers that get a logger's messages, its own first."""
+    found: list[logging.Handler] = []
     current: logging.Logger | None = logger
     while current is not None:
-        yield from current.handlers
+        found += current.handlers
         current = current.parent if current.propagate else None
+    return found
 
 
 def _writes_to_screen(handler: logging.Handler) -> bool:

@@ -10,7 +10,7 @@ import math
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time
@@ -56,6 +56,8 @@ class RunSummary:
         seconds: How long it was trained, without pauses, up to the last time it wrote something.
         disabled: The hooks that failed and were left out.
         ranks: How many processes trained it, the last time.
+        metrics: The latest value of each metric.
+        bests: The best value of each metric that was watched.
     """
 
     name: str
@@ -69,6 +71,8 @@ class RunSummary:
     seconds: float | None
     disabled: tuple[str, ...] = ()
     ranks: int = 1
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    bests: Mapping[str, Best] = field(default_factory=dict)
 
 
 def list_runs(directory: str | Path) -> list[RunSummary]:
@@ -102,6 +106,8 @@ def summarize(run: RunDir, root: Path | None = None) -> RunSummary:
         seconds=_seconds(summary, last, is_running=status == "running"),
         disabled=_disabled(summary.get("disabled")),
         ranks=max(1, int(_number(summary.get("ranks")) or 1)),
+        metrics=_metrics(summary.get("metrics")),
+        bests=_bests(summary.get("best")),
     )
 
 
@@ -160,6 +166,11 @@ def _last_record(run: RunDir) -> dict[str, object]:
         return {}
 
 
+def holder_of(run: RunDir) -> Holder | None:
+    """Return the process that trains in a directory, as its lock names it."""
+    return _life(run)[1]
+
+
 def _life(run: RunDir) -> tuple[Life, Holder | None]:
     lock = run.path / LOCK
     return ("alive", Holder.this()) if is_held_here(lock) else life_of(lock)
@@ -212,14 +223,31 @@ def _count(summary: Mapping[str, object], last: Mapping[str, object], name: str)
     return int(max((count for count in counts if count is not None), default=0))
 
 
+def _metrics(value: object) -> dict[str, float]:
+    """Return the numbers of a mapping, also those that are not finite."""
+    entries = value.items() if isinstance(value, Mapping) else ()
+    return {str(name): float(one) for name, one in entries if _is_metric(one)}
+
+
+def _is_metric(value: object) -> bool:
+    return isinstance(value, float) or _number(value) is not None
+
+
+def _bests(value: object) -> dict[str, Best]:
+    entries = value.items() if isinstance(value, Mapping) else ()
+    found: dict[str, Best] = {}
+    for name, entry in entries:
+        number = _number(entry.get("value")) if isinstance(entry, Mapping) else None
+        if number is not None:
+            found[str(name)] = Best(str(name), number, int(_number(entry.get("epoch")) or 0))
+    return found
+
+
 def _best(value: object) -> Best | None:
     """Return the best value of the metric to show: the first that is not a loss, or the first."""
-    if not isinstance(value, Mapping) or not value:
-        return None
-    name = next((name for name in value if "loss" not in str(name)), next(iter(value)))
-    entry = value[name]
-    found = _number(entry.get("value")) if isinstance(entry, Mapping) else None
-    return None if found is None else Best(str(name), found, int(_number(entry.get("epoch")) or 0))
+    found = _bests(value)
+    name = next((name for name in found if "loss" not in name), next(iter(found), None))
+    return None if name is None else found[name]
 
 
 def _disabled(value: object) -> tuple[str, ...]:

@@ -19,13 +19,20 @@ from pathlib import Path
 from typing import BinaryIO, TextIO, TypeVar
 
 from hookloop.runs.files import has_left, open_to_append, reject_link
-from hookloop.runs.handlers import TemporaryHandler, is_on_screen, temporary_handlers
+from hookloop.runs.handlers import (
+    TemporaryHandler,
+    handlers_of,
+    has_own_handlers,
+    is_on_screen,
+    temporary_handlers,
+)
 from hookloop.runs.shown import make_safe, print_line
 from hookloop.version import VERSION
 
 T = TypeVar("T")
 
 LOGGER = "hookloop"
+ROOT = "root"
 
 ELSEWHERE = {"is_elsewhere": True}
 """The ``extra`` of a message that a run's log skips: it has it already, or should not have it."""
@@ -170,25 +177,49 @@ def _logged(log: RunLog | None, items: Iterator[T]) -> Iterator[T]:
 
 
 class _Forward(TemporaryHandler):
-    """Passes the messages of another logger to the log of a run, until that is closed."""
+    """Passes the messages of another logger to the log of a run, until that is closed.
 
-    def __init__(self, log: RunLog, name: str) -> None:
+    Informative ones are printed, unless the program has set up logging itself.
+    """
+
+    def __init__(self, log: RunLog, name: str, *, prints: bool) -> None:
         super().__init__()
         self.source = name
         self._log = log
-        self.attach(name, logging.getLogger(name).level or logging.WARNING)
+        logger = logging.getLogger(name)
+        is_set_up = has_own_handlers(logger)
+        self._prints = prints and not is_set_up
+        # A program that has set up the root logger has chosen its level, too.
+        chosen = logger.level if logger is not logging.root or is_set_up else 0
+        self.attach(name, chosen or logging.INFO)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Pass a message on."""
+        if self.source == ROOT and record.name != ROOT:
+            self._emit_of_others(record)
+            return
         self._log.handle(record)
+        if self._prints and record.levelno < logging.WARNING and self._log in current_logs():
+            print_line(sys.stdout, self.format(record))
+
+    def _emit_of_others(self, record: logging.LogRecord) -> None:
+        """Show a warning of a logger without handlers, as Python does where the root has none."""
+        logger = logging.getLogger(record.name)
+        if record.levelno >= logging.WARNING and handlers_of(logger)[0] is self:
+            show_on_stderr(self.format(record))
 
 
-def forward_logger(name: str) -> None:
-    """Add the messages of another logger to the log of the current run."""
+def forward_logger(name: str, *, prints: bool = True) -> None:
+    """Add the messages of another logger to the log of the current run.
+
+    Args:
+        name: The logger; ``root`` is the root.
+        prints: Whether informative messages are printed, too.
+    """
     for log in current_logs():
         forwards = [guest for guest in log.guests if isinstance(guest, _Forward)]
         if all(forward.source != name for forward in forwards):
-            log.guests.append(_Forward(log, name))
+            log.guests.append(_Forward(log, name, prints=prints))
 
 
 def _make_record_safe(record: logging.LogRecord) -> bool:

@@ -38,6 +38,15 @@ def make_safe_line(text: str, longest: int = 300) -> str:
     return line if len(line) <= longest else f"{line[: longest - 3]}..."
 
 
+def show_size(count: int) -> str:
+    """Return a number of bytes as people read it.
+
+    >>> show_size(2_372), show_size(600_000_000)
+    ('2.4 kB', '600.0 MB')
+    """
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
+
+
 def print_line(stream: TextIO | None, text: str) -> None:
     """Print a line and flush it; characters that the stream cannot encode are replaced.
 

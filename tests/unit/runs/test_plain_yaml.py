@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hookloop.runs.plain_yaml import FLOAT, dump
+from hookloop.runs.plain_yaml import FLOAT, dump, load
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,18 @@ def test_an_object_that_is_not_plain_is_written_as_its_text() -> None:
 
 def test_writing_leaves_the_rules_of_pyyaml_itself_alone() -> None:
     assert yaml.safe_load("1e-3") == "1e-3"
+
+
+def test_what_is_written_is_read_back() -> None:
+    value = {"lr": 1e-3, "tag": "1e-3", "on": None, "sizes": [8, 16], "text": "a\n\nb: c\n"}
+    assert load(dump(value)) == value
+    assert load(dump(value).encode()) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: [", "a: !!python/name:os.system", "a: &x 1\nb: *x", "a: " + "[" * 20_000, "a: \x01"],
+)
+def test_what_is_not_plain_is_rejected(text: str) -> None:
+    with pytest.raises(ValueError, match="not plain YAML"):
+        load(text)

@@ -257,3 +257,40 @@ def test_the_logger_of_a_dialect_can_belong_to_a_run(tmp_path, capsys):
     assert read(tmp_path).count("no such variable") == 1
     assert capsys.readouterr().err == "warning: no such variable\n"
     assert (other.level, other.handlers) == (logging.NOTSET, [])
+
+
+def test_lines_of_another_logger_are_printed_and_logged(tmp_path, capsys):
+    with root_handlers(), closing(RunLog()) as log:
+        log.keep(tmp_path / "run.log")
+        forward_logger("emloop")
+        logging.getLogger("emloop").info("\tT train:\t1.5")
+        log.close()
+        logging.getLogger("emloop").info("after the run")
+    assert capsys.readouterr().out == "\tT train:\t1.5\n"
+    assert "T train" in read(tmp_path)
+
+
+def test_of_the_root_logger_only_its_own_lines_are_shown(tmp_path, capsys):
+    with root_handlers(), closing(RunLog()) as log:
+        log.keep(tmp_path / "run.log")
+        forward_logger("root")
+        logging.info("EpochStopperHook triggered")
+        library = logging.getLogger("some.library")
+        library.info("details")
+        library.warning("as Python shows it")
+        LOG.warning("once")
+        log.close()
+        assert logging.root.level == logging.WARNING and not logging.root.handlers
+    shown = capsys.readouterr()
+    assert shown.out == "EpochStopperHook triggered\n"
+    assert shown.err == "as Python shows it\nwarning: once\n"
+    assert "triggered" in read(tmp_path) and "details" not in read(tmp_path)
+
+
+def test_a_program_that_set_up_the_root_logger_keeps_its_level(tmp_path, capsys):
+    kept = io.StringIO()
+    with root_handlers(logging.StreamHandler(kept)), closing(RunLog()):
+        forward_logger("root")
+        logging.info("not wanted")
+        logging.warning("wanted")
+    assert kept.getvalue() == "wanted\n" and capsys.readouterr().out == ""

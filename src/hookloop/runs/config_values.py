@@ -1,0 +1,102 @@
+"""Read the config of a run as flat values, without building or importing anything of it.
+
+A thousand configs are to be listed in a second, which the YAML parser alone cannot do. Runs that
+are listed together have most of their config in common, so what belongs to a top-level key is
+parsed once for all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from hookloop.runs.layout import RunDir
+from hookloop.runs.reading import opened_to_read
+
+LARGEST = 1_000_000
+"""Bytes of a config that are read."""
+
+MOST = 10_000
+"""How many values of a config are read."""
+
+# What belongs to a top-level key: its line, and those that are indented or items of a list.
+_BLOCK = re.compile(r"[A-Za-z_][^\n]*\n(?:[ -][^\n]*\n|\n)*")
+_COUNT = re.compile(r"([A-Za-z_]\w*): (-?[1-9][0-9]{0,15}|0)\n")
+
+
+def read_config(run: RunDir) -> dict[str, object]:
+    """Return the values of a run's config by their keys, such as ``optimizer.lr``; {} without one.
+
+    A list of plain values is one value; others have their number in the key: ``hooks.0.type``.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is not a config.
+    """
+    try:
+        with opened_to_read(run.config_file) as file:
+            data = file.read(LARGEST + 1)
+    except FileNotFoundError:
+        return {}
+    if len(data) > LARGEST:
+        raise ValueError(f"'{run.config_file.name}' is larger than {LARGEST} bytes")
+    return parse_config(data.decode("utf-8", "replace"))
+
+
+def parse_config(text: str) -> dict[str, object]:
+    """Return the values of a config by their keys.
+
+    >>> parse_config("optimizer: {type: SGD, lr: 1e-3}")
+    {'optimizer.type': 'SGD', 'optimizer.lr': 0.001}
+    """
+    text = text if text.endswith("\n") else f"{text}\n"
+    blocks = _BLOCK.findall(text)
+    if "".join(blocks) != text:  # Comments, documents, flow style: nothing that a run writes.
+        return dict(_parse(text))
+    flat: dict[str, object] = {}
+    try:
+        for block in blocks:
+            flat.update(_parse(block))
+    except ValueError:  # A text of several lines may look like a new key.
+        return dict(_parse(text))
+    return flat
+
+
+@lru_cache(maxsize=8192)
+def _parse(text: str) -> tuple[tuple[str, object], ...]:
+    """Return the keys and values of a part of a config."""
+    if count := _COUNT.fullmatch(text):  # Such as the seed, which is another one in each run.
+        return ((count[1], int(count[2])),)
+    from hookloop.runs import plain_yaml
+
+    tree = plain_yaml.load(text)
+    if not isinstance(tree, Mapping):
+        raise ValueError("it is not a config")
+    return tuple(flatten(tree).items())
+
+
+def flatten(tree: Mapping[object, object]) -> dict[str, object]:
+    """Return the values of a tree by their keys.
+
+    >>> flatten({"a": {"b": [1, 2]}, "hooks": [{"type": "X"}], "c": {}})
+    {'a.b': [1, 2], 'hooks.0.type': 'X', 'c': {}}
+    """
+    flat: dict[str, object] = {}
+    for key, value in _leaves(tree, ""):
+        if len(flat) == MOST:
+            raise ValueError(f"it has more than {MOST} values")
+        flat[key] = value
+    return flat
+
+
+def _leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
+    items: list[tuple[object, object]] = []
+    if isinstance(value, Mapping):
+        items = list(value.items())
+    elif isinstance(value, list) and any(isinstance(one, Mapping | list) for one in value):
+        items = list(enumerate(value))
+    if not items:
+        yield path, value
+    for key, item in items:
+        yield from _leaves(item, f"{path}.{key}" if path else str(key))

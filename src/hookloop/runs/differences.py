@@ -1,0 +1,193 @@
+"""Compare two runs by their files: config, environment, source and metrics."""
+
+from __future__ import annotations
+
+import math
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+
+from hookloop.runs.config_values import flatten, read_config
+from hookloop.runs.layout import RunDir
+from hookloop.runs.reader import summarize
+from hookloop.runs.reading import opened_to_read, read_json
+from hookloop.runs.series import Column, history
+from hookloop.runs.table import NOT_COMPARED
+
+Pair = list[object]
+Section = dict[str, Pair]
+
+MEASURED = re.compile(r"(^|[/_])(time|seconds|memory|throughput|mfu)($|[/_])|per_second|_time$")
+"""Metrics that measure the machine: they differ between any two runs."""
+
+OF_THE_PROCESS = {"time", "pid", "started", "written", "date", "run_dir"}
+"""Entries of an environment that differ between any two starts."""
+
+NOT_DECISIVE = {"command", "argv", "cwd", "directory"}
+"""Entries that are shown and do not count as a difference."""
+
+MOST_FILES = 100_000
+_PACKAGE = re.compile(r"([\w.-]+)==(.+)")
+
+
+def compare_runs(one: RunDir, other: RunDir) -> dict[str, object]:
+    """Return what differs between two runs, by section; values come in pairs.
+
+    Raises:
+        OSError: If a file cannot be read.
+        ValueError: If a file is damaged.
+    """
+    return {
+        "run": _compare_counters(one, other),
+        "config": differing(*(_config(run) for run in (one, other))),
+        "environment": differing(*(read_environment(run) for run in (one, other))),
+        "source": differing(*(read_source(run) for run in (one, other))),
+        "metrics": compare_metrics(history(one), history(other)),
+    }
+
+
+def is_equal(found: Mapping[str, object]) -> bool:
+    """Return whether two runs are equal, as far as `compare_runs` and others have found."""
+    for name, section in found.items():
+        if not isinstance(section, Mapping):
+            continue
+        if name == "metrics":
+            if section["first_difference"] or section["only"]:
+                return False
+        elif any(str(key).rpartition(".")[2] not in NOT_DECISIVE for key in section):
+            return False
+    return True
+
+
+def differing(one: Mapping[str, object], other: Mapping[str, object]) -> Section:
+    """Return the keys with different values, with both of them; None for one that is missing.
+
+    >>> differing({"a": 1, "b": 2}, {"a": 1, "b": 3})
+    {'b': [2, 3]}
+    """
+    keys = dict.fromkeys([*one, *other])
+    pairs = {key: [one.get(key), other.get(key)] for key in keys}
+    return {key: pair for key, pair in pairs.items() if repr(pair[0]) != repr(pair[1])}
+
+
+def _compare_counters(one: RunDir, other: RunDir) -> Section:
+    runs = [summarize(run) for run in (one, other)]
+    names = ("status", "epochs", "iters", "ranks")
+    return differing(*({name: getattr(run, name) for name in names} for run in runs))
+
+
+def _config(run: RunDir) -> dict[str, object]:
+    config = read_config(run)
+    return {key: one for key, one in config.items() if key.partition(".")[0] not in NOT_COMPARED}
+
+
+# --- environment and source -----------------------------------------------------------------------
+
+
+def read_environment(run: RunDir) -> dict[str, object]:
+    """Return the environment of a run's last start by key; {} if it was not written down."""
+    try:
+        data = read_json(run.path / "environment.json")
+    except FileNotFoundError:
+        return {}
+    if not isinstance(data, dict):
+        raise ValueError(f"'{run.path / 'environment.json'}' is not an environment")
+    starts = data.pop("starts", None)
+    last = starts[-1] if isinstance(starts, list) and starts else {}
+    flat = flatten(_named({**data, **(last if isinstance(last, dict) else {"start": last})}))
+    return {key: one for key, one in flat.items() if key.rpartition(".")[2] not in OF_THE_PROCESS}
+
+
+def _named(tree: Mapping[object, object]) -> dict[object, object]:
+    """Return a tree in which lists of ``name==version`` are mappings, so that each is compared."""
+    named: dict[object, object] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            named[key] = _named(value)
+        elif isinstance(value, list) and value:
+            found = [_PACKAGE.fullmatch(one) if isinstance(one, str) else None for one in value]
+            whole = [match for match in found if match is not None]
+            named[key] = {m[1]: m[2] for m in whole} if len(whole) == len(value) else value
+        else:
+            named[key] = value
+    return named
+
+
+def read_source(run: RunDir) -> dict[str, object]:
+    """Return a checksum of each source file that a run has kept, and its commit."""
+    found: dict[str, object] = {}
+    git = run.path / "git.txt"
+    if git.is_file():
+        with opened_to_read(git) as file:
+            found["git commit"] = file.read(400).decode("utf-8", "replace").split(" ")[0].strip()
+    archive = run.path / "source.zip"
+    if archive.is_file():
+        with opened_to_read(archive) as file:
+            try:
+                # Only the list of files is read: nothing is unpacked.
+                entries = zipfile.ZipFile(file).infolist()
+            except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+                raise ValueError(f"'{archive}' is damaged: {error}") from error
+        for entry in entries[:MOST_FILES]:
+            found[entry.filename] = f"{entry.file_size} bytes, {entry.CRC:08x}"
+    return found
+
+
+# --- metrics --------------------------------------------------------------------------------------
+
+
+def compare_metrics(one: Mapping[str, Column], other: Mapping[str, Column]) -> dict[str, object]:
+    """Compare metrics at equal iterations.
+
+    Returns:
+        ``first_difference``: the first iteration at which a metric differs, with its values;
+        ``metrics``: each metric at the last iteration that both have, its best values, and where
+        the two are farthest apart; ``only``: those that one run alone has.
+    """
+    names = [name for name in one if name in other and not MEASURED.search(name)]
+    compared = {name: _compare_metric(name, one[name], other[name]) for name in names}
+    only = {"first": _only(one, other), "second": _only(other, one)}
+    firsts = [found for metric in compared.values() if (found := metric.pop("first"))]
+    return {
+        "first_difference": min(firsts, key=lambda found: int(str(found["iter"])), default=None),
+        "metrics": compared,
+        "only": {label: names for label, names in only.items() if names},
+    }
+
+
+def _only(one: Mapping[str, Column], other: Mapping[str, Column]) -> list[str]:
+    return [name for name in one if name not in other and not MEASURED.search(name)]
+
+
+def _compare_metric(name: str, one: Column, other: Column) -> dict[str, dict[str, object] | None]:
+    ours, theirs = one.at(), other.at()
+    common = sorted(ours.keys() & theirs.keys())
+    apart = [iteration for iteration in common if not _same(ours[iteration], theirs[iteration])]
+
+    def at(iteration: int) -> dict[str, object]:
+        return {"iter": iteration, "values": [ours[iteration], theirs[iteration]]}
+
+    def distance(iteration: int) -> float:
+        found = abs(ours[iteration] - theirs[iteration])
+        return math.inf if math.isnan(found) else found
+
+    farthest = max(apart, key=distance, default=None)
+    return {
+        "first": {"metric": name, **at(apart[0])} if apart else None,
+        "last": at(common[-1]) if common else None,
+        "best": {"values": [_best(name, one.values), _best(name, other.values)]},
+        "farthest": (
+            None if farthest is None else at(farthest) | {"difference": distance(farthest)}
+        ),
+    }
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+def _best(name: str, values: Sequence[float]) -> float | None:
+    """Return the best of some values: for losses and errors the smallest, else the largest."""
+    finite = [value for value in values if math.isfinite(value)]
+    is_less = re.search("loss|error|err$|perplexity|ppl|mae|mse|rmse", name) is not None
+    return (min if is_less else max)(finite, default=None)

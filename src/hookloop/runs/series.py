@@ -1,0 +1,82 @@
+"""The metrics of a run as columns, for comparisons and plots."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hookloop.runs.layout import RunDir
+from hookloop.runs.reading import opened_to_read, parse_json
+from hookloop.runs.records import to_number
+
+LONGEST_LINE = 1_000_000
+"""Bytes of a record that are read; a longer one is damage."""
+
+STAMPS = ("iter", "epoch", "phase", "span", "time")
+"""Entries of a record that are no metrics."""
+
+
+@dataclass
+class Column:
+    """The values of one metric.
+
+    Attributes:
+        iters: The iteration of each value, in the order of writing.
+        values: The values.
+    """
+
+    iters: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+    def at(self) -> dict[int, float]:
+        """Return the values by iteration; of several in one iteration, the last."""
+        return dict(zip(self.iters, self.values, strict=True))
+
+
+def history(run: RunDir | str | Path) -> dict[str, Column]:
+    """Return the metrics that a run has written, each with its iterations and values.
+
+    Lines that are damaged, or still being written, are left out.
+
+    Args:
+        run: The directory of the run.
+    """
+    home = run if isinstance(run, RunDir) else RunDir(Path(run))
+    columns: dict[str, Column] = {}
+    for record in _records(home.metrics_file):
+        iteration = record.get("iter")
+        if not isinstance(iteration, int):
+            continue
+        for name, value in record.items():
+            number = to_number(value)
+            if name in STAMPS or isinstance(number, bool) or not isinstance(number, int | float):
+                continue
+            column = columns.setdefault(name, Column())
+            column.iters.append(iteration)
+            column.values.append(_float(number))
+    return columns
+
+
+def _float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # A whole number of hundreds of digits is damage.
+        return math.inf
+
+
+def _records(path: Path) -> Iterator[Mapping[str, object]]:
+    try:
+        with opened_to_read(path) as file:
+            while line := file.readline(LONGEST_LINE):
+                if not line.endswith(b"\n"):
+                    continue
+                try:
+                    record = parse_json(line)
+                except ValueError:
+                    continue
+                if isinstance(record, dict):
+                    yield record
+    except FileNotFoundError:
+        return
