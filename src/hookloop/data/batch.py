@@ -16,6 +16,31 @@ def is_pair(batch: object) -> bool:
     return isinstance(batch, (tuple, list)) and len(batch) == 2
 
 
+def pair_of(batch: object) -> tuple[object, object] | None:
+    """Return inputs and targets of a pair, or of a mapping with ``input`` and ``target``.
+
+    >>> pair_of({"input": 1, "target": 2, "id": 3})
+    (1, 2)
+    """
+    if isinstance(batch, (tuple, list)):
+        return (batch[0], batch[1]) if len(batch) == 2 else None
+    if isinstance(batch, Mapping) and "input" in batch and "target" in batch:
+        return batch["input"], batch["target"]
+    return None
+
+
+def inputs_in(batch: object, *, has_loss: bool) -> object:
+    """Return what the model gets: the inputs of a pair, or the whole batch.
+
+    With ``loss=`` a mapping with ``input`` and ``target`` is a pair, too.
+
+    >>> inputs_in({"input": 1, "target": 2}, has_loss=True)
+    1
+    """
+    pair = pair_of(batch) if has_loss or is_pair(batch) else None
+    return batch if pair is None else pair[0]
+
+
 def size_of(batch: object) -> int:
     """Count the samples of a batch: by a tensor or array in it, or by a list of other values.
 

@@ -39,6 +39,20 @@ class Share(NamedTuple):
     total: int | None
 
 
+class Place(NamedTuple):
+    """Which part of the data ``run.batch`` is, on many ranks.
+
+    Attributes:
+        batch: The number of the global batch in its pass over the data, from 1.
+        own: Samples of this rank's part. If it is 0, the batch is one sample that does not count.
+        total: Samples of the global batch; None if each rank has data of its own.
+    """
+
+    batch: int
+    own: int
+    total: int | None
+
+
 class Cut:
     """Takes one rank's part of each global batch.
 

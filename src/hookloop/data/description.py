@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sized
 from itertools import islice
+from types import TracebackType
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from hookloop.errors import HookloopError
 
@@ -19,7 +20,7 @@ def note_batch(
 
     Args:
         error: The error.
-        phase: ``"train"``, ``"val"`` or ``"test"``.
+        phase: ``"train"``, ``"val"``, ``"test"`` or ``"predict"``.
         iteration: Iterations completed.
         batch: The batch with which it happened.
         output: The output, if the model had already returned one.
@@ -39,6 +40,48 @@ def note_batch(
                 "such as output[0], in loss= and metrics=, or write step="
             )
     error.add_note(note)
+
+
+def note_module(error: Exception, model: nn.Module) -> None:
+    """Add the path of the module in which an error was raised, as a note.
+
+    It is found in the traceback, so that it costs nothing until there is an error.
+
+    Args:
+        error: The error, while it is being handled.
+        model: The model that was called.
+    """
+    if isinstance(error, HookloopError):
+        return
+    called = _modules_in(error.__traceback__)
+    names = {id(module): name for name, module in model.named_modules()}
+    known = next((module for module in reversed(called) if id(module) in names), None)
+    if called and called[-1] is not known:  # A loss, or a module that is not registered.
+        error.add_note(f"in {_show_module(called[-1])}, which is not a part of the model")
+    if known is not None:
+        path = ".".join(filter(None, ("model", names[id(known)])))
+        error.add_note(f"in {path} ({_show_module(known)})")
+
+
+def _modules_in(traceback: TracebackType | None) -> list[nn.Module]:
+    """List the modules whose methods were running, the outermost first."""
+    found: list[nn.Module] = []
+    while traceback is not None:
+        owner = traceback.tb_frame.f_locals.get("self")
+        if isinstance(owner, nn.Module):
+            found.append(owner)
+        traceback = traceback.tb_next
+    return found
+
+
+def _show_module(module: nn.Module) -> str:
+    """Show a module in one line, without the modules inside."""
+    name = type(module).__name__
+    try:
+        details = module.extra_repr()
+    except Exception:  # noqa: BLE001 - of the user's class, and of a module that has just failed
+        return name
+    return f"{name}({' '.join(details.split())})"
 
 
 def describe(value: object) -> str:

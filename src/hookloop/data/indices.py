@@ -44,6 +44,7 @@ class PassStart:
         key: The key from which the randomness of samples loaded in workers is derived.
         passes: The number of the pass, from 1.
         rewind: Sets the generators to where they were when the pass began.
+        most: How many batches to read from here on, if not all, so that workers load no others.
     """
 
     skip: int = 0
@@ -51,6 +52,7 @@ class PassStart:
     key: int = 0
     passes: int = 1
     rewind: Callable[[], None] = lambda: None
+    most: int | None = None
 
 
 class SkippingIndices:
@@ -127,9 +129,10 @@ class SkippingIndices:
             current.rewind = start.rewind
         if self._saved:
             current.resume_from(self._saved, self._samplers)
+        indices = current if start.most is None else islice(current, start.most)
         if self.cut is not None:
-            return self._own_parts(current, self.cut)
-        return self._seeded(current) if self.seeds else current
+            return self._own_parts(indices, self.cut)
+        return self._seeded(indices) if self.seeds else indices
 
     def __len__(self) -> int:
         return len(cast("Sequence[object]", self._inner))

@@ -62,6 +62,14 @@ def sizes_of(data: object) -> tuple[int, int]:
     return batches.batch_size, len(cast("Sized", batches.sampler))
 
 
+def batches_after(data: object, samples: int, limit: int | None = None) -> int:
+    """Return how many batches are left of a pass after so many samples, within a limit of it."""
+    size, length = sizes_of(data)
+    batches = cast("BatchSampler", cast("DataLoader[object]", data).batch_sampler)
+    left = (length - samples) // size if batches.drop_last else -(-(length - samples) // size)
+    return left if limit is None else max(0, min(left, limit - samples // size))
+
+
 def samples_of_batches(state: Mapping[str, object], measures: Mapping[str, object]) -> int | None:
     """Return the position in samples of a checkpoint that counts batches, as version 0.2 did."""
     position, size, length = state["position"], measures.get("batch_size"), measures.get("samples")

@@ -35,7 +35,7 @@ class Microbatches:
     """
 
     def __init__(self, batches: Sequence[object], *, sums: bool = False) -> None:
-        self._batches = batches
+        self._batches = batches[:]  # Counted later, without going over the microbatches again.
         self._sums = sums
         self._expected: Weight | None = None
         self._counted = False

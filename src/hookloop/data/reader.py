@@ -13,22 +13,25 @@ of its rank. Anything else is read by every rank as a whole, and each keeps its 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Protocol, cast
 
 import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
 from hookloop.data.cut import Cut
-from hookloop.data.find_generators import find_generators
+from hookloop.data.exactness import SeedSamples, why_loader_inexact
+from hookloop.data.followed import Followed, shielded_copy
 from hookloop.data.indices import PassStart, SkippingIndices
+from hookloop.data.plain_reader import PlainReader, StatefulReader
 from hookloop.data.samplers import SamplerStates, State, Stateful, is_of_torch, samplers_of
 from hookloop.data.seeding import SeededInProcess, SeededSamples
-from hookloop.data.shared_passes import SharedPasses
 from hookloop.data.tensor_batches import is_drawless, make_gather, read_tensors
+from hookloop.data.worker_states import WorkerStates, why_not_carried
 from hookloop.data.workers import ShieldedInit, Workers
+
+# The attributes of a loader that decide which indices it asks for.
+_OF_INDICES = {"batch_sampler", "sampler", "batch_size", "num_workers", "prefetch_factor"}
 
 
 class Reader(Protocol):
@@ -38,10 +41,12 @@ class Reader(Protocol):
         inexact: Why a resumed pass may differ, or None if it does not.
         counts_samples: Whether a pass can continue after any number of samples, so that the batch
             size may change.
+        carried: The states of its workers, if they are kept.
     """
 
     inexact: str | None
     counts_samples: bool
+    carried: WorkerStates | None
 
     def begin(self, start: PassStart) -> Iterator[object]:
         """Start a pass."""
@@ -74,154 +79,36 @@ class Reader(Protocol):
         """Continue from what `stream_state` returned."""
 
 
-def make_reader(data: Iterable[object], *, seed_samples: bool) -> Reader:
+def make_reader(data: Iterable[object], *, seed_samples: SeedSamples) -> Reader:
     """Choose how to read some data."""
     if isinstance(data, Stateful):
         return StatefulReader(data)
     if isinstance(data, DataLoader) and not isinstance(data.dataset, IterableDataset):
         return LoaderReader(data, seed_samples=seed_samples)
-    return PlainReader(_shielded_copy(data) if isinstance(data, DataLoader) else data)
-
-
-class PlainReader:
-    """Reads any iterable; batches to skip are read and dropped."""
-
-    def __init__(self, data: Iterable[object]) -> None:
-        self._data = data
-        self._workers = Workers()
-        self._shared: SharedPasses | None = None
-        self._samplers = SamplerStates([])
-        self.counts_samples = False
-        self.inexact: str | None = None
-        if isinstance(data, DataLoader):
-            self.inexact = (
-                "its data set is iterable: on resume the batches before the position are read and "
-                "dropped, and randomness inside it starts again"
-            )
-        elif isinstance(data, Iterator):
-            self.inexact = "it can be read only once: a resumed run cannot find its position in it"
-        elif not isinstance(data, Sequence):
-            self.inexact = (
-                "it is not a DataLoader and has no state_dict(): on resume the batches before the "
-                "position are read and dropped"
-            )
-        elif _has_custom_iter(data):
-            self.inexact = (
-                f"{type(data).__name__} has an __iter__ of its own, which may give another order "
-                "each time: on resume the batches before the position are read and dropped"
-            )
-
-    def begin(self, start: PassStart) -> Iterator[object]:
-        """Start a pass; read and drop the batches to skip."""
-        if self._shared is not None:
-            return self._shared.begin(lambda: self._workers.watch(iter(self._data)), start)
-        batches = self._workers.watch(iter(self._data))
-        next(islice(batches, start.skip, start.skip), None)
-        return batches
-
-    def share(self, cut: Cut, *, is_shard: bool) -> None:
-        """Keep one rank's part of each batch from now on."""
-        if isinstance(self._data, DataLoader):
-            self._samplers = SamplerStates(samplers_of(self._data))
-        # These draw nothing while they are read.
-        is_plain = type(self._data) in (list, tuple)
-        self._shared = SharedPasses(cut, is_shard=is_shard, has_stream=not is_plain)
-        if is_shard:
-            self.inexact = (
-                "it divides itself by shard(rank, size): it continues only on the same number of "
-                f"processes, and where its batches are the same again{self._and_so()}"
-            )
-
-    def _and_so(self) -> str:
-        return f". Besides, {self.inexact}" if self.inexact else ""
-
-    def sampler_states(self) -> State:
-        """Return the whole state of the samplers of a DataLoader."""
-        return self._samplers.whole()
-
-    def load_sampler_states(self, states: State) -> None:
-        """Restore the state of the samplers."""
-        self._samplers.restore(states)
-
-    def stream_state(self) -> dict[str, object] | None:
-        """Return None: the batches before the position are read again, from the same stream."""
-        return None
-
-    def load_stream_state(self, state: Mapping[str, object]) -> None:
-        """Do nothing: there is no such state."""
-
-    def generators(self) -> list[torch.Generator]:
-        """Return the generator of a DataLoader; no other data is known to have one."""
-        generator = getattr(self._data, "generator", None)
-        return [generator] if isinstance(generator, torch.Generator) else []
-
-    def state_dict(self, position: int) -> dict[str, object]:
-        """Return an empty state."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Do nothing: the state is empty."""
-
-    def close(self) -> bool:
-        """End the workers, including persistent ones."""
-        if isinstance(self._data, DataLoader):
-            self._data.__dict__["_iterator"] = None
-        return self._workers.end()
-
-
-class StatefulReader(PlainReader):
-    """Leaves the position in the data to a loader that keeps it itself."""
-
-    def __init__(self, data: Stateful) -> None:
-        super().__init__(cast("Iterable[object]", data))
-        self._loader = data
-        self.inexact = None
-        if getattr(data, "num_workers", 0):
-            self.inexact = (
-                "its state does not hold the random numbers of its workers, which start again on "
-                "resume"
-            )
-
-    def begin(self, start: PassStart) -> Iterator[object]:
-        """Start where the loader's own state says."""
-        if self._shared is not None:
-            return self._shared.begin(lambda: iter(self._data), start, skips=False)
-        return iter(self._data)
-
-    def stream_state(self) -> dict[str, object] | None:
-        """Return the random stream, because nothing is read again up to the position."""
-        return self._shared.state_dict() if self._shared is not None else None
-
-    def load_stream_state(self, state: Mapping[str, object]) -> None:
-        """Continue the random stream in the next pass."""
-        if self._shared is not None:
-            self._shared.load_state_dict(state)
-
-    def state_dict(self, position: int) -> dict[str, object]:
-        """Return the loader's own state."""
-        return self._loader.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Restore the loader's own state."""
-        self._loader.load_state_dict(dict(state))
-
-    def close(self) -> bool:
-        """Leave the workers alone: the loader belongs to the user and ends them itself."""
-        return False
+    return PlainReader(data)
 
 
 class LoaderReader:
     """Reads a `DataLoader` over a map-style data set through a copy with another index sampler."""
 
-    def __init__(self, loader: DataLoader[object], *, seed_samples: bool) -> None:
+    def __init__(self, loader: DataLoader[object], *, seed_samples: SeedSamples) -> None:
         self._loader = loader
+        self._followed = Followed(loader)
         self._cut: Cut | None = None
         self._seed_samples = seed_samples
-        seeds = seed_samples and loader.num_workers > 0
-        # The copy shares everything with the user's loader except the source of its indices. Its
-        # attributes are set past DataLoader.__setattr__, which forbids this for loaders in use.
-        self._copy = _shielded_copy(loader)
+        self.carried: WorkerStates | None = None
         self._workers = Workers()
+        self._loaded: Mapping[str, object] = {}
+        self._make_indices()
+        self._began: State = self._samplers.now()
+        self._make_copy()
+        # A batch sampler of the user's own decides by itself which samples make a batch.
+        is_plain = type(loader.batch_sampler) is BatchSampler and not self._has_custom_sampler
+        self.counts_samples = is_plain
+        self.inexact = self._why_inexact()
+
+    def _make_indices(self) -> None:
+        loader = self._loader
         self._samplers = SamplerStates(samplers_of(loader))
         self._has_custom_sampler = not all(map(is_of_torch, samplers_of(loader)))
         self._is_batched = loader.batch_size is not None or loader.batch_sampler is not None
@@ -229,25 +116,50 @@ class LoaderReader:
             _index_sampler(loader),
             self._samplers,
             is_batched=self._is_batched,
-            seeds=seeds,
+            seeds=self._seeds,
             has_own_stream=self._has_custom_sampler,
             ahead=loader.num_workers * (loader.prefetch_factor or 2),
         )
-        self._began: State = self._samplers.now()
-        self._loaded: Mapping[str, object] = {}
+
+    @property
+    def _seeds(self) -> bool:
+        return self._seed_samples is True and self._loader.num_workers > 0
+
+    def _make_copy(self) -> None:
+        """Copy the loader; the copy shares everything with it except the source of its indices."""
+        loader = self._loader
+        # Attributes are set past DataLoader.__setattr__, which forbids this for loaders in use.
+        self._copy = shielded_copy(loader)
         which = "batch_sampler" if loader.batch_sampler is not None else "sampler"
         changes: dict[str, object] = {which: self._indices}
-        if seeds:
+        if self._seeds:
             changes["dataset"] = SeededSamples(loader.dataset)
+        is_carried = self._seed_samples == "workers" and loader.num_workers > 0
+        self.carried = None
+        if is_carried and why_not_carried(loader) is None:
+            self.carried = WorkerStates(loader)
+            changes |= self.carried.changes()
         self._copy.__dict__.update(changes)
         self._gather = make_gather(loader)
-        # A batch sampler of the user's own decides by itself which samples make a batch.
-        is_plain = type(loader.batch_sampler) is BatchSampler and not self._has_custom_sampler
-        self.counts_samples = is_plain
-        self.inexact = self._why_inexact(seeds)
+        if self._cut is not None:
+            self._share_copy(self._cut)
+
+    def _follow(self) -> None:
+        """Take over what a hook has changed in the user's loader since the last pass."""
+        changes = self._followed.take_changes()
+        is_new = changes or self._followed.wants_new_workers
+        if is_new:
+            self.close()
+        if changes.keys() & _OF_INDICES:
+            self._make_indices()
+        if is_new:  # Also for new workers alone: those of torch begin with new random numbers.
+            self._make_copy()
 
     def begin(self, start: PassStart) -> Iterator[object]:
         """Start a pass; the data before the position is not read."""
+        self._follow()
+        if self.carried is not None and (start.skip or start.samples):
+            self.close()  # Workers that run are ahead of the position.
         # torch draws the seed of persistent workers only in the first pass, before the sampler
         # draws the order. If a resumed run starts them in a later pass, that draw must leave no
         # trace in the generators.
@@ -267,8 +179,12 @@ class LoaderReader:
             self._cut.shares.clear()  # Of batches that workers had loaded in advance.
         if self._gather is not None:
             batches = read_tensors(self._loader, iter(self._indices), self._gather)
+        elif self.carried is not None:
+            passed = self._workers.watch(self.carried.begin(self._copy, start))
+            batches = map(self.carried.receive, cast("Iterator[Sequence[object]]", passed))
         else:
             batches = self._workers.watch(iter(self._copy))
+        self._followed.note_start(self._copy)
         self._indices.prime()
         if self._cut is not None and not self._is_batched:
             return map(self._cut.batch, batches)
@@ -277,6 +193,9 @@ class LoaderReader:
     def share(self, cut: Cut, *, is_shard: bool) -> None:
         """Load only one rank's samples from now on, or cut what was loaded without batches."""
         self._cut = cut
+        self._share_copy(cut)
+
+    def _share_copy(self, cut: Cut) -> None:
         self._indices.primes = True
         if self._is_batched:
             self._indices.cut = cut
@@ -284,13 +203,23 @@ class LoaderReader:
         changes: dict[str, object] = {"in_order": True}
         # Beginning the generators again takes longer than loading a sample of tensors does.
         draws = self._loader.num_workers > 0 or not is_drawless(self._loader.dataset)
-        if self._seed_samples and self._gather is None and draws:
+        is_left = self._seed_samples == "workers" and self._loader.num_workers > 0
+        if self._seed_samples and self._gather is None and draws and not is_left:
             self._indices.seeds = True
             seeded = SeededSamples if self._loader.num_workers else SeededInProcess
             changes["dataset"] = seeded(self._loader.dataset)
+        elif self.carried is not None:
+            changes |= self.carried.changes(cut.rank)
         elif self._loader.num_workers:
             changes["worker_init_fn"] = ShieldedInit(self._loader.worker_init_fn, cut.rank)
         self._copy.__dict__.update(changes)
+        self.inexact = self._why_inexact()
+
+    def _why_inexact(self) -> str | None:
+        saved = (*self.generators(), *self._samplers.generators())
+        return why_loader_inexact(
+            self._loader, saved, self._seed_samples, in_order=self._copy.in_order
+        )
 
     def sampler_states(self) -> State:
         """Return the whole state of the samplers."""
@@ -340,43 +269,9 @@ class LoaderReader:
     def close(self) -> bool:
         """End the workers, including persistent ones."""
         self._copy.__dict__["_iterator"] = None
+        self._followed.note_end()
         return self._workers.end()
-
-    def _why_inexact(self, seeds: bool) -> str | None:
-        saved = {id(one) for one in (*self.generators(), *self._samplers.generators())}
-        holders = {
-            "data set": self._loader.dataset,
-            "sampler": _index_sampler(self._loader),
-            "collate_fn": [self._loader.collate_fn],
-        }
-        for what, holder in holders.items():
-            own = [name for name, found in find_generators(holder) if id(found) not in saved]
-            if own:
-                return (
-                    f"its {what} has a random generator of its own ('{own[0]}'), which no "
-                    "checkpoint holds: draw from torch's, NumPy's or Python's global generators"
-                )
-        if self._loader.num_workers and not seeds:
-            return (
-                "seed_samples=False leaves the random numbers of its workers to torch, which "
-                "starts them again on resume"
-            )
-        return None
-
-
-def _shielded_copy(loader: DataLoader[object]) -> DataLoader[object]:
-    """Copy a loader so that its workers ignore the signals that end a run."""
-    copied = copy.copy(loader)
-    init = ShieldedInit(loader.worker_init_fn)
-    copied.__dict__.update({"worker_init_fn": init, "_iterator": None})
-    return copied
 
 
 def _index_sampler(loader: DataLoader[object]) -> Iterable[object]:
     return loader.batch_sampler if loader.batch_sampler is not None else loader.sampler
-
-
-def _has_custom_iter(data: Iterable[object]) -> bool:
-    """Return whether the ``__iter__`` of a sequence is not that of a built-in type."""
-    kind = next(kind for kind in type(data).__mro__ if "__iter__" in vars(kind))
-    return kind.__module__.partition(".")[0] not in ("builtins", "collections", "_collections_abc")

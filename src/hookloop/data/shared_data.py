@@ -7,6 +7,7 @@ what a model draws, such as dropout, differs from rank to rank.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import cast
 
@@ -14,12 +15,15 @@ import torch
 from torch import Tensor
 
 from hookloop.data.cut import Cut, Share
+from hookloop.data.exactness import SeedSamples
 from hookloop.data.measures import length_of
 from hookloop.data.randomness import Randomness
 from hookloop.data.reader import make_reader
-from hookloop.data.samplers import State
+from hookloop.data.samplers import State, Stateful
 from hookloop.data.shards import check_shareable, take_shard
 from hookloop.errors import DataError
+
+_log = logging.getLogger("hookloop")
 
 
 class SharedOrder:
@@ -36,16 +40,28 @@ class SharedData:
         data: A DataLoader, a list, any iterable.
         name: ``train_data``, ``val_data['clean']``, ...
         seed_samples: Whether the randomness of samples depends on their position, where they are
-            loaded in workers or the data is shared.
+            loaded in workers or the data is shared. ``"workers"`` leaves that of workers to torch
+            and keeps it for a resume.
+        limit: The most batches of a pass that are read: the first ones of its order.
     """
 
-    def __init__(self, data: Iterable[object], name: str, *, seed_samples: bool) -> None:
+    def __init__(
+        self,
+        data: Iterable[object],
+        name: str,
+        *,
+        seed_samples: SeedSamples,
+        limit: int | None = None,
+    ) -> None:
         if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
             raise DataError(f"{name} is {type(data).__name__}: it must be an iterable of batches.")
         self.data = data
         self.name = name
-        self._passes = 0
+        self.position = 0
+        """Batches taken from the current pass; 0 if there is none."""
+        self.passes = 0  # How many have begun.
         self._seed_samples = seed_samples
+        self.limit = limit
         self.shared_order: SharedOrder | None = None
         self._cut: Cut | None = None
         self._is_shard = False
@@ -57,12 +73,23 @@ class SharedData:
     @property
     def inexact(self) -> str | None:
         """Why a resume in the middle of this data may not be exact, or None if it is."""
+        if self.limit is not None and isinstance(self.data, Stateful):
+            return (
+                "limit= ends its passes early, and its own state_dict() would continue them in the "
+                "next epoch"
+            )
         return self._reader.inexact
 
     @property
     def num_batches(self) -> int | None:
-        """How many batches an epoch has, or None if that is unknown without reading them."""
-        return length_of(self.data)
+        """How many batches an epoch has, or None if that is unknown without reading them.
+
+        Data of unknown length is taken to reach its limit, if it has one.
+        """
+        total = length_of(self.data)
+        if self.limit is None:
+            return total
+        return self.limit if total is None else min(self.limit, total)
 
     @property
     def is_one_pass(self) -> bool:
@@ -87,20 +114,47 @@ class SharedData:
     def reading_state(self) -> dict[str, object]:
         """Return what the next whole pass depends on, except for the process's generators."""
         generators = [generator.get_state() for generator in self._reader.generators()]
-        state: dict[str, object] = {"passes": self._passes, "generators": generators}
+        state: dict[str, object] = {"passes": self.passes, "generators": generators}
         if self.order is not None:
             state["order"] = self.order.state
+        if (workers := self.worker_states()) is not None:
+            state["workers"] = workers
         return state
+
+    def worker_states(self) -> dict[str, object] | None:
+        """Return the random numbers of this rank's workers, if they are kept and needed."""
+        carried = self._reader.carried
+        return carried.state_dict(self.position) if carried is not None else None
+
+    def load_worker_states(self, state: Mapping[str, object] | None, *, is_needed: bool) -> None:
+        """Take back what `worker_states` returned; warn if they are needed and cannot be used."""
+        carried, missing = self._reader.carried, None
+        if carried is not None:
+            self._reader.close()  # Workers that run are somewhere else.
+            missing = carried.load_state_dict(state)
+        elif state is not None:
+            missing = (
+                "the checkpoint holds the random numbers of workers: give seed_samples='workers' "
+                "and as many workers as before"
+            )
+        if missing is not None and (is_needed or state is not None):
+            _log.warning("This resume of %s is not exact: %s.", self.name, missing)
 
     def load_reading_state(self, state: Mapping[str, object]) -> None:
         """Take back what `reading_state` returned."""
-        self._passes = cast("int", state["passes"])
+        self.passes = cast("int", state["passes"])
         if "order" in state:
-            order = Randomness(cast("dict[str, object]", state["order"]))
-            if self._cut is None:
-                self.share_among(0, 1, order)
-            self.order = order
+            self._load_order(state)
         self._load_generators(state)
+        workers = cast("Mapping[str, object] | None", state.get("workers"))
+        goes_on = self.passes > 0 and getattr(self.data, "persistent_workers", False)
+        self.load_worker_states(workers, is_needed=bool(state.get("position")) or goes_on)
+
+    def _load_order(self, state: Mapping[str, object]) -> None:
+        order = Randomness(cast("dict[str, object]", state["order"]))
+        if self._cut is None:
+            self.share_among(0, 1, order)
+        self.order = order
 
     def _load_generators(self, state: Mapping[str, object]) -> None:
         saved = cast("list[Tensor]", state["generators"])
@@ -150,6 +204,20 @@ class SharedData:
         self._load_generators(state)
         self._reader.load_sampler_states(cast("State", state["samplers"]))
 
+    def set_epoch(self, epoch: int) -> None:
+        """Call ``set_epoch`` of the data or its sampler, so that it shuffles in another order."""
+        batch_sampler = getattr(self.data, "batch_sampler", None)
+        for holder in (
+            self.data,
+            getattr(self.data, "sampler", None),
+            batch_sampler,
+            getattr(batch_sampler, "sampler", None),
+        ):
+            setter = getattr(holder, "set_epoch", None)
+            if callable(setter):
+                setter(epoch)
+                return
+
     def _draw_order(self, begin: Callable[[], Iterator[object]]) -> Iterator[object]:
         """Start a pass from the shared order, and keep the process's own generators."""
         own = Randomness.now(gpus=False)
@@ -167,7 +235,8 @@ class SharedData:
         if self._cut is not None:
             other.share_among(self._cut.rank, self._cut.size, self.order)
             self._cut, self._is_shard = other._cut, other._is_shard
-        self.data, self._reader, self._passes = other.data, other._reader, 0
+        # The passes are counted on: a resume cannot tell data that is there again from new data.
+        self.data, self._reader = other.data, other._reader
 
 
 def _why_empty(data: object) -> str:

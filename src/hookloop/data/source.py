@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice, takewhile
 from typing import cast
 
-from torch.utils.data import BatchSampler, DataLoader
-
 from hookloop.data.cut import Cut
+from hookloop.data.exactness import SeedSamples
 from hookloop.data.indices import PassStart
 from hookloop.data.measures import (
     Measures,
+    batches_after,
     has_another_size,
     list_changes,
     measure,
@@ -20,16 +21,18 @@ from hookloop.data.measures import (
     sizes_of,
 )
 from hookloop.data.randomness import Randomness
-from hookloop.data.sample_order import OrderMonitor
-from hookloop.data.shared_data import SharedData
-from hookloop.errors import caused_by
+from hookloop.data.replaced_data import ReplacedData
+from hookloop.errors import CheckpointError, caused_by
 
 Batches = Iterable[object]
+Size = int | Callable[[], int]
+"""How many microbatches a group has; a function where it changes."""
+Groups = Iterator[list[object]]
 
 _log = logging.getLogger("hookloop")
 
 
-class Source(SharedData):
+class Source(ReplacedData):
     """One iterable of batches, its name in messages, and the position in it.
 
     Args:
@@ -37,24 +40,33 @@ class Source(SharedData):
             the training when it ends.
         name: ``train_data``, ``val_data['clean']``, ...
         seed_samples: Whether the randomness of samples depends on their position, where they are
-            loaded in workers or the data is shared.
+            loaded in workers or the data is shared. ``"workers"`` leaves that of workers to torch
+            and keeps it for a resume.
+        limit: The most batches of a pass that are read: the first ones of its order.
     """
 
-    def __init__(self, data: Batches, name: str, *, seed_samples: bool = True) -> None:
-        super().__init__(data, name, seed_samples=seed_samples)
-        self.position = 0
-        """Batches taken from the current pass; 0 if there is none."""
-        self._samples_before = 0  # Samples that it had given when the batch size changed.
+    def __init__(
+        self,
+        data: Batches,
+        name: str,
+        *,
+        seed_samples: SeedSamples = True,
+        limit: int | None = None,
+    ) -> None:
+        super().__init__(data, name, seed_samples=seed_samples, limit=limit)
         self.sets_epoch_per_pass = False
         """Whether each pass calls a sampler's ``set_epoch``, for a training without epochs."""
-        self.on_replaced: Callable[[], None] = lambda: None
-        """Called when the data was replaced, and its generators with it."""
         self._side_passes: list[Source] = []
-        self._monitor = OrderMonitor(data, name)
-        self._began: Randomness | None = None
-        self._groups: Iterator[list[object]] | None = None
 
-    def epoch(self, size: int, iterations: int | None = None) -> Iterator[list[object]]:
+    def parts(self) -> Sequence[Source]:
+        """Return the data itself, or the streams that it is mixed from."""
+        return [self]
+
+    def label(self, groups: Groups, tell: Callable[[str], None]) -> Groups:
+        """Return groups that tell of each microbatch from which stream it is, if it is of one."""
+        return groups
+
+    def epoch(self, size: Size, iterations: int | None = None) -> Iterator[list[object]]:
         """Return the groups of microbatches of one epoch.
 
         With a number of iterations, the current pass continues from one epoch to the next, and the
@@ -62,10 +74,13 @@ class Source(SharedData):
         """
         if iterations is None:
             return self.groups(size)
-        return takewhile(bool, (self._next_group(size) for _ in range(iterations)))
+        self._is_continuous = True
+        return takewhile(bool, (self.next_group(size) for _ in range(iterations)))
 
-    def _next_group(self, size: int) -> list[object]:
-        for _ in range(2):  # The first try may find the end of a pass; the second starts a new one.
+    def next_group(self, size: Size, *, restarts: bool = True) -> list[object]:
+        """Return the next group; an empty one at the end of a pass, unless a new one starts."""
+        # The first try may find the end of a pass; the second starts a new one.
+        for _ in range(1 + restarts):
             self._groups = self._groups or self.groups(size)
             group = next(self._groups, None)
             if group is not None:
@@ -73,11 +88,21 @@ class Source(SharedData):
             self._groups = None
         return []
 
-    def groups(self, size: int) -> Iterator[list[object]]:
+    def groups(self, size: Size) -> Iterator[list[object]]:
         """Read a pass in groups of ``size`` microbatches; the last group may be smaller.
 
-        If a checkpoint was made in the middle of the pass, it continues there.
+        A function is asked for the size of each group when that is read. If a checkpoint was made
+        in the middle of the pass, it continues there.
         """
+        self._goes_over = False
+        yield from self._pass(size)
+        while self._goes_over:  # The data was replaced in the middle of the pass.
+            self._goes_over = False
+            self.finish()
+            yield from self._pass(size)
+
+    def _pass(self, size: Size) -> Iterator[list[object]]:
+        self.check_is_there()
         is_inside = self.position or self._samples_before
         batches = self._continue() if is_inside else self._begin()
         if self._cut is not None:
@@ -88,24 +113,32 @@ class Source(SharedData):
             for batch in batches:
                 self.position += 1
                 yield [batch]
-        while group := list(islice(batches, size)):
+                if self._goes_over:
+                    return
+        while group := list(islice(batches, size if isinstance(size, int) else size())):
             self.position += len(group)
             yield group
+            if self._goes_over:
+                return
         self.finish()
 
     def _shared_groups(
-        self, batches: Iterator[object], size: int, cut: Cut
+        self, batches: Iterator[object], size: Size, cut: Cut
     ) -> Iterator[list[object]]:
-        while group := list(islice(batches, size)):
+        while group := list(islice(batches, size if isinstance(size, int) else size())):
             self.position += len(group)
             self._shares = [cut.shares.popleft() for _ in group]
             yield group
+            if self._goes_over:
+                return
         self.finish()
 
-    def finish(self) -> None:
-        """Leave the current pass: the next one starts at the first batch."""
-        self.position = self._samples_before = 0
-        self._began = None
+    def leave(self) -> None:
+        """Leave the pass of `next_group`, wherever it is."""
+        if self._groups is not None and self.batches_left != 0:
+            self._reader.close()  # Its workers have loaded batches that nobody wants.
+        self._groups = None
+        self.finish()
 
     def close(self) -> None:
         """End the workers; a later pass starts them again, from the same position."""
@@ -114,15 +147,6 @@ class Source(SharedData):
         # An iterator whose workers are gone cannot continue, so it is made again.
         if self._reader.close():
             self._groups = None
-
-    def replace(self, data: Batches) -> None:
-        """Read other data from the next pass on, or at once in a training without epochs."""
-        self._replace_data(data)
-        self._monitor = OrderMonitor(data, self.name)
-        if self._groups is not None:
-            self._groups = None
-            self.finish()
-        self.on_replaced()
 
     def _begin(self) -> Iterator[object]:
         """Start a pass at its first batch."""
@@ -133,36 +157,45 @@ class Source(SharedData):
         # The states of GPUs are those of one rank.
         self._began = began = Randomness.now(generators, gpus=self.order is None)
         if self.sets_epoch_per_pass:
-            self.set_epoch(self._passes)
-        if self._passes:
+            self.set_epoch(self.passes)
+        if self.passes:
             self._monitor.warn_if_reordered()
-        self._passes += 1
-        key = began.key(self._passes)
-        start = PassStart(0, 0, key, self._passes, lambda: began.restore(generators))
-        return self._reader.begin(start)
+        self.passes += 1
+        key = began.key(self.passes)
+        return self._read_from(PassStart(0, 0, key, self.passes, lambda: began.restore(generators)))
 
     def _continue(self) -> Iterator[object]:
         """Continue in the middle of a pass, in the order that the pass had."""
         generators = self._reader.generators()
         now = Randomness.now(generators)
         if self.sets_epoch_per_pass:
-            self.set_epoch(self._passes - 1)
+            self.set_epoch(self.passes - 1)
         # The order is drawn again from the generators as they were when the pass began. Then they
         # continue from the checkpoint, so that the model draws what it would have drawn.
         began = self._began or now
-        key = began.key(self._passes)
+        key = began.key(self.passes)
         began.restore(generators)
         at = self.position, self._samples_before
-        start = PassStart(*at, key, self._passes, lambda: began.restore(generators))
-        batches = self._reader.begin(start)
+        start = PassStart(*at, key, self.passes, lambda: began.restore(generators))
+        batches = self._read_from(start)
         now.restore(generators)
         return batches
 
+    def _read_from(self, start: PassStart) -> Iterator[object]:
+        """Start a pass that ends at the limit, if there is one."""
+        if self.limit is None:
+            return self._reader.begin(start)
+        left = self.batches_left or 0  # Known, because there is a limit.
+        return islice(self._reader.begin(replace(start, most=left)), left)
+
     def state_dict(self) -> dict[str, object]:
         """Return the position in the data; the size of the state does not grow with it."""
+        if self._awaited is not None:
+            return {**self._awaited, **self.replacement_state(), "replaced": True}
         self._monitor.warn_if_reordered()
         stream = self._reader.stream_state() if self.position else None
         return {
+            **self.replacement_state(),
             **self.reading_state(),
             **({} if stream is None else {"stream": stream}),
             "position": self.position,
@@ -176,7 +209,15 @@ class Source(SharedData):
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go to a position that `state_dict` returned; warn if the data has changed."""
+        if "streams" in state:
+            raise CheckpointError(
+                "The checkpoint was made with several streams of training data, and train_data is "
+                "one: give the streams again, or begin a new run with load_from=."
+            )
+        if self._is_of_other_data(state):
+            return
         self.load_reading_state(state)
+        self._groups = None
         self.position = cast("int", state["position"])
         self._samples_before = cast("int", state.get("samples_before", 0))
         measures = cast("Mapping[str, object]", state.get("measures") or {})
@@ -194,7 +235,7 @@ class Source(SharedData):
             self._reader.load_stream_state(stream)
 
     def _measures(self) -> Measures:
-        measures = measure(self.data)
+        measures = measure(self.data) | {"limit": self.limit}
         if self._is_shard and self._cut is not None:
             measures["processes"] = self._cut.size
         return measures
@@ -222,10 +263,7 @@ class Source(SharedData):
         if not self._samples_before:
             total = self.num_batches
             return None if total is None else max(0, total - self.position)
-        size, length = sizes_of(self.data)
-        left = length - (self._samples_read() or 0)
-        batches = cast("BatchSampler", cast("DataLoader[object]", self.data).batch_sampler)
-        return left // size if batches.drop_last else -(-left // size)
+        return batches_after(self.data, self._samples_read() or 0, self.limit)
 
     def read(self) -> Iterator[object]:
         """Read a pass batch by batch, for an evaluation."""
@@ -239,7 +277,7 @@ class Source(SharedData):
 
     def __iter__(self) -> Iterator[object]:
         """Read a pass for a hook: it is not counted and does not disturb the current pass."""
-        side_pass = Source(self.data, self.name, seed_samples=self._seed_samples)
+        side_pass = Source(self.data, self.name, seed_samples=self._seed_samples, limit=self.limit)
         self._side_passes.append(side_pass)
         try:
             yield from side_pass.read()
@@ -247,23 +285,13 @@ class Source(SharedData):
             side_pass.close()
             self._side_passes.remove(side_pass)
 
-    def set_epoch(self, epoch: int) -> None:
-        """Call ``set_epoch`` of the data or its sampler, so that it shuffles in another order."""
-        batch_sampler = getattr(self.data, "batch_sampler", None)
-        for holder in (
-            self.data,
-            getattr(self.data, "sampler", None),
-            batch_sampler,
-            getattr(batch_sampler, "sampler", None),
-        ):
-            setter = getattr(holder, "set_epoch", None)
-            if callable(setter):
-                setter(epoch)
-                return
-
 
 def open_streams(
-    data: Batches | Mapping[str, Batches] | None, name: str, *, seed_samples: bool = True
+    data: Batches | Mapping[str, Batches] | None,
+    name: str,
+    *,
+    seed_samples: SeedSamples = True,
+    limit: int | None = None,
 ) -> dict[str, Source]:
     """Make sources of evaluation data: one stream without a name, or several with names.
 
@@ -279,4 +307,7 @@ def open_streams(
     else:
         streams = {"": (data, name)}
     with caused_by(name):
-        return {key: Source(*stream, seed_samples=seed_samples) for key, stream in streams.items()}
+        return {
+            key: Source(*stream, seed_samples=seed_samples, limit=limit)
+            for key, stream in streams.items()
+        }

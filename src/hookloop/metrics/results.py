@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from hookloop.errors import MissingMetricError, nearest
@@ -68,6 +68,18 @@ def without_phase(metrics: Mapping[str, float], phase: str) -> dict[str, float]:
     {'loss': 0.5}
     """
     return {name.removeprefix(f"{phase}/"): value for name, value in metrics.items()}
+
+
+def is_left_out(metric: str, results: Iterable[str], streams: Iterable[str]) -> bool:
+    """Return whether a metric is of a validation stream that has no result this time.
+
+    >>> is_left_out("val/full/loss", {"val/small/loss": 0.5}, ["small", "full"])
+    True
+    >>> is_left_out("val/quality", {"val/small/loss": 0.5}, ["small", "full"])
+    False
+    """
+    own = [f"val/{name}/" for name in streams if name and metric.startswith(f"val/{name}/")]
+    return bool(own) and not any(result.startswith(tuple(own)) for result in results)
 
 
 class LiveResults(MutableMapping[str, float]):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hookloop.errors import HookError, MetricError, nearest
+from hookloop.metrics.results import is_left_out
 from hookloop.metrics.rule import Rule, is_better, nearest_metric, rule_of
 
 
@@ -58,13 +59,20 @@ class BestScores:
         """The metrics that the validation must produce."""
         return tuple(f"val/{name}" for name in self.metrics)
 
-    def update(self, metrics: Mapping[str, float]) -> list[str]:
-        """Add the metrics of a validation; return the names of those that are a new best."""
+    def update(self, metrics: Mapping[str, float], streams: Collection[str] = ()) -> list[str]:
+        """Add the metrics of a validation; return the names of those that are a new best.
+
+        Args:
+            metrics: By their names within the phase.
+            streams: All validation streams, of which some may have been left out.
+        """
         if self._auto and not self.metrics and metrics:
             first = next(iter(metrics))
             self.metrics = [next((name for name in metrics if "loss" not in name), first)]
         better = []
         for index, name in enumerate(self.metrics):
+            if is_left_out(f"val/{name}", [f"val/{one}" for one in metrics], streams):
+                continue
             if name not in metrics:
                 listed = ", ".join(metrics) or "nothing"
                 raise MetricError(

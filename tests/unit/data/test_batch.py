@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from hookloop.data.batch import size_of
+from hookloop.data.batch import inputs_in, pair_of, size_of
 
 IMAGES = [torch.zeros(3, 8, 8), torch.zeros(3, 9, 9)]
 
@@ -57,6 +57,18 @@ class Pair:
 )
 def test_samples_are_counted_in_every_kind_of_batch(batch, size):
     assert size_of(batch) == size
+
+
+def test_inputs_and_targets_are_found_in_pairs_and_mappings():
+    assert (
+        pair_of((1, 2)) == pair_of([1, 2]) == pair_of({"input": 1, "target": 2, "id": 3}) == (1, 2)
+    )
+    for batch in ((1, 2, 3), {"input": 1}, torch.zeros(2), None):
+        assert pair_of(batch) is None
+        assert inputs_in(batch, has_loss=True) is batch
+    mapping = {"input": 1, "target": 2}
+    assert inputs_in(mapping, has_loss=True) == inputs_in([1, 2], has_loss=False) == 1
+    assert inputs_in(mapping, has_loss=False) is mapping  # A step gets the whole mapping.
 
 
 def test_an_object_that_leads_to_itself_is_one_sample():

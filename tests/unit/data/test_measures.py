@@ -3,6 +3,7 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, Sequenti
 
 from hookloop.data.measures import (
     batch_size_of,
+    batches_after,
     has_another_size,
     length_of,
     list_changes,
@@ -76,3 +77,10 @@ def test_an_old_position_is_converted_to_samples():
     assert samples_of_batches({"position": 2}, measures) == 8
     assert samples_of_batches({"position": 3}, measures) == 10
     assert samples_of_batches({"position": 3}, {"batch_size": None, "samples": 10}) is None
+
+
+def test_the_batches_after_some_samples_are_counted():
+    loader = DataLoader(range(10), batch_size=4)
+    assert [batches_after(loader, samples) for samples in (0, 5, 10)] == [3, 2, 0]
+    assert batches_after(loader_of_sampler(4, drop_last=True), 5) == 1
+    assert [batches_after(loader, samples, limit=2) for samples in (0, 5, 9)] == [2, 1, 0]

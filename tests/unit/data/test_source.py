@@ -1,6 +1,7 @@
 import pytest
 import torch
 from tests.tiny import make_data
+from torch.utils.data import DataLoader, Dataset
 
 from hookloop.data.source import Source, open_streams
 from hookloop.errors import DataError
@@ -86,3 +87,47 @@ def test_other_data_than_before_is_reported(caplog):
         "train_data has changed: batches: 5 -> 3; batch_size: 4 -> 10; samples: 20 -> 30. "
         "The run continues at batch 1 of it"
     ) in caplog.text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        DataLoader(range(20), batch_size=4),
+        [torch.arange(4 * number, 4 * number + 4) for number in range(5)],
+    ],
+)
+def test_ranks_that_share_data_read_their_parts_of_the_first_batches(data):
+    parts = []
+    for rank in range(2):
+        source = Source(data, "train_data", limit=2)
+        source.share_among(rank, 2)
+        assert source.num_batches == 2
+        parts.append([batch.tolist() for (batch,) in source.groups(1)])
+    assert parts == [[[0, 1], [4, 5]], [[2, 3], [6, 7]]]
+
+
+def test_a_pass_for_a_hook_has_the_same_limit():
+    source = Source([1, 2, 3, 4], "train_data", limit=2)
+    assert list(source) == [1, 2]
+    assert list(source.groups(1)) == [[1], [2]]
+    assert (source.position, source.batches_left) == (0, 2)
+
+
+class Loaded(Dataset):
+    """Counts what is loaded, in the process that loads it."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, index):
+        self.seen.append(index)
+        return index
+
+
+def test_no_sample_is_loaded_that_is_not_read():
+    data = Loaded()
+    assert len(list(Source(DataLoader(data, batch_size=4), "train_data", limit=2).groups(1))) == 2
+    assert data.seen == list(range(8))

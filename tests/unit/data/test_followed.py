@@ -1,0 +1,112 @@
+"""What a hook changes in the user's loader reaches the copy that is read."""
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, SequentialSampler
+
+from hookloop.data.followed import Followed, InUse
+from hookloop.data.source import Source
+
+
+class Scaled(Dataset):
+    def __init__(self):
+        self.factor = 1
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return index * self.factor
+
+
+class Streamed(IterableDataset):
+    def __init__(self):
+        self.factor = 1
+
+    def __iter__(self):
+        return (index * self.factor for index in range(4))
+
+
+def read(source):
+    return [batch.tolist() for batch in source.read()]
+
+
+def restart(loader):
+    """As hooks of other projects do it."""
+    loader._DataLoader__initialized = False
+    loader._iterator = None
+    loader._DataLoader__initialized = True
+
+
+PERSISTENT = {"num_workers": 1, "persistent_workers": True}
+
+
+@pytest.mark.parametrize("kind", [Scaled, Streamed])
+def test_persistent_workers_start_again_when_their_iterator_is_removed(kind):
+    loader = DataLoader(kind(), batch_size=2, **PERSISTENT)
+    source = Source(loader, "train_data")
+    try:
+        assert read(source) == [[0, 1], [2, 3]]
+        loader.dataset.factor = 10
+        assert read(source) == [[0, 1], [2, 3]]  # As in torch: the workers have a copy.
+        restart(loader)
+        assert read(source) == [[0, 10], [20, 30]]
+        assert read(source) == [[0, 10], [20, 30]]
+    finally:
+        source.close()
+    assert loader._iterator is None
+
+
+@pytest.mark.parametrize("options", [{}, {"num_workers": 1}, PERSISTENT])
+def test_a_new_collate_fn_is_used_from_the_next_pass_on(options):
+    loader = DataLoader(Scaled(), batch_size=2, **options)
+    source = Source(loader, "train_data")
+    try:
+        assert read(source) == [[0, 1], [2, 3]]
+        loader.collate_fn = lambda samples: torch.tensor(samples) + 100
+        assert read(source) == [[100, 101], [102, 103]]
+    finally:
+        source.close()
+
+
+def test_another_sampler_and_data_set_are_used_from_the_next_pass_on():
+    loader = DataLoader(Scaled(), batch_size=None, sampler=[0, 1])
+    source = Source(loader, "train_data")
+    assert [int(sample) for sample in source.read()] == [0, 1]
+    loader._DataLoader__initialized = False
+    loader.dataset, loader.sampler = torch.arange(50, 54), SequentialSampler(range(4))
+    assert [int(sample) for sample in source.read()] == [50, 51, 52, 53]
+
+
+def test_a_loader_that_ranks_share_is_followed_too():
+    loader = DataLoader(Scaled(), batch_size=2)
+    source = Source(loader, "train_data")
+    source.share_among(1, 2)
+    assert read(source) == [[1], [3]]
+    loader.collate_fn = lambda samples: torch.tensor(samples) + 100
+    assert read(source) == [[101], [103]]
+
+
+def test_the_user_may_read_the_loader_meanwhile():
+    loader = DataLoader(Scaled(), batch_size=2, **PERSISTENT)
+    source = Source(loader, "train_data")
+    try:
+        batches = source.read()
+        assert next(batches).tolist() == [0, 1]
+        assert isinstance(loader._iterator, InUse)
+        assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
+        assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
+        assert next(batches).tolist() == [2, 3]
+    finally:
+        source.close()
+    assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
+
+
+def test_what_is_not_set_is_not_a_change():
+    loader = DataLoader(Scaled(), batch_size=2)
+    followed = Followed(loader)
+    assert followed.take_changes() == {}
+    loader.timeout = 3
+    assert followed.take_changes() == {"timeout": 3}
+    assert followed.take_changes() == {}
+    assert not followed.wants_new_workers
