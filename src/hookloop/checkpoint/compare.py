@@ -15,7 +15,7 @@ NOT_COMPARED = ("config", "environment", "versions")
 CLOCKS = ("seconds", "started", "begun", "run_id")
 """Entries of a state that measure time or name a process, and so differ between two runs."""
 
-MEASURED = ("_time", "time_per_sample", "samples_per_second")
+MEASURED = ("_time", "time_per_sample", "_per_second", "/mfu")
 """Endings of metrics that measure the machine; so does everything under ``memory/``."""
 
 

@@ -130,10 +130,17 @@ class Index:
             self._entries = self._read()
         return self._entries
 
-    def add(self, saved: Saved) -> Saved:
+    def forget(self, name: str) -> Saved | None:
+        """Remove the entry of a file that is about to be replaced, and return it."""
+        found = self.entries.get(name)
+        if found is not None:
+            self.update(lambda entry: None if entry.name == name else entry)
+        return found
+
+    def add(self, saved: Saved, replaced: Saved | None = None) -> Saved:
         """Add a checkpoint; one that two hooks asked for belongs to both."""
         others = dict(self.entries)
-        same = others.pop(saved.name, None)
+        same = others.pop(saved.name, None) or replaced
         if same is not None and (same.iter, same.kind) == (saved.iter, saved.kind):
             owners = tuple(dict.fromkeys([*same.owners, *saved.owners]))
             saved = replace(saved, owners=owners, forever=same.forever or saved.forever)

@@ -53,16 +53,21 @@ def publish(
                 f"There are: {', '.join(checkpoint)}."
             )
     parts = {key: checkpoint[key] for key in keys}
-    encoders = {"pth": _as_torch, "safetensors": _as_safetensors}
     written = []
     for suffix in formats:
         # In memory first: the name of the file depends on its contents.
-        data = encoders[suffix](parts, metadata)
+        data = encode(parts, suffix, metadata)
         digits = hashlib.sha256(data).hexdigest()[:DIGITS]
         published = f"{Path(name).stem}-{digits}.{suffix}"
         store.storage.write(published, lambda file, data=data: write_all(file, data))  # type: ignore[misc]
         written.append(published)
     return written
+
+
+def encode(parts: Mapping[str, object], format: Format, metadata: Mapping[str, object]) -> bytes:
+    """Return the contents of a file with these parts; the same parts give the same bytes."""
+    encoders = {"pth": _as_torch, "safetensors": _as_safetensors}
+    return encoders[format](parts, metadata)
 
 
 def read_metadata(path: str | Path) -> dict[str, object]:

@@ -47,7 +47,7 @@ class ScheduleState:
         _check(self._scheduler, self._built, position)
         self._scheduler.load_state_dict(_merged(self._built, position))
         if _shape(self._built) != state["shape"]:
-            _join_curve(self._scheduler)
+            join_curve(self._scheduler)
 
 
 def _check(scheduler: object, built: Mapping[str, object], position: Mapping[str, object]) -> None:
@@ -95,8 +95,8 @@ def _shape(built: Mapping[str, object]) -> State:
     return shape
 
 
-def _join_curve(scheduler: LRScheduler) -> None:
-    """Set the learning rates to the current point of the curve.
+def join_curve(scheduler: LRScheduler) -> bool:
+    """Set the learning rates to the current point of the curve; return whether it has a formula.
 
     Some schedulers compute a step from the one before. Continued on another curve they would keep
     the height of the old one: a cosine that had reached zero would stay there forever.
@@ -105,11 +105,12 @@ def _join_curve(scheduler: LRScheduler) -> None:
     milestones = getattr(scheduler, "_milestones", None)
     if inner and milestones is not None:
         # Only the active part of a sequence sets the rate.
-        _join_curve(inner[bisect_right(milestones, scheduler.last_epoch)])
-        return
+        return join_curve(inner[bisect_right(milestones, scheduler.last_epoch)])
     closed_form = getattr(scheduler, "_get_closed_form_lr", None)
-    if closed_form is not None:
-        rates = closed_form()
-        for group, rate in zip(scheduler.optimizer.param_groups, rates, strict=True):
-            group["lr"] = rate
-        scheduler._last_lr = rates
+    if closed_form is None:
+        return False
+    rates = closed_form()
+    for group, rate in zip(scheduler.optimizer.param_groups, rates, strict=True):
+        group["lr"] = rate
+    scheduler._last_lr = rates
+    return True

@@ -100,6 +100,9 @@ class CheckpointStore:
         return self._add(saved, staged.nbytes, written)
 
     def _add(self, saved: Saved, nbytes: int, write: Callable[[], WrittenFile]) -> Saved:
+        # A process that is killed before the new entry is written must not leave the old one
+        # beside the new file, which would then count as damaged.
+        replaced = self.index.forget(saved.name)
         while True:
             try:
                 # The free space may shrink while the file is written, so the error of the disk
@@ -111,7 +114,7 @@ class CheckpointStore:
                 if error.errno not in DISK_FULL or not self._delete_oldest_for(saved):
                     raise
         return self.index.add(
-            replace(saved, size=written.size, crc32=written.crc32, time=time.time())
+            replace(saved, size=written.size, crc32=written.crc32, time=time.time()), replaced
         )
 
     def promote(self, name: str, saved: Saved) -> Saved:

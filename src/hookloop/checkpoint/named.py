@@ -1,0 +1,139 @@
+"""Find a checkpoint of a run by what it is: the best, the last, or one with a name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from hookloop.checkpoint.index import Saved
+from hookloop.checkpoint.search import load_newest
+from hookloop.checkpoint.storage import is_checkpoint_directory, is_url
+from hookloop.checkpoint.store import CheckpointStore, load
+from hookloop.errors import CheckpointError, nearest
+
+BEST, LAST = "best", "last"
+Found = tuple[str, dict[str, object]]
+"""Where a checkpoint is, and what it holds."""
+
+
+@dataclass(frozen=True)
+class BestCheckpoint:
+    """The checkpoint with the best value of a metric.
+
+    Attributes:
+        path: File or URL.
+        metric: The full name of the metric: ``val/accuracy``.
+        value: Its value.
+        iteration: Iterations completed in it.
+        epoch: Epochs completed in it.
+    """
+
+    path: str
+    metric: str
+    value: float
+    iteration: int
+    epoch: int
+
+    @classmethod
+    def of(cls, metric: str, saved: Saved) -> BestCheckpoint:
+        """Describe an entry of an index."""
+        full = f"val/{metric}"
+        value = saved.metrics.get(full, float("nan"))
+        return cls(f"{saved.location}/{saved.name}", full, value, saved.iter, saved.epoch)
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.metric} {self.value:.4g}, iteration {self.iteration})"
+
+
+def best_in(entries: Mapping[str, Saved], owner: str | None = None) -> dict[str, Saved]:
+    """Return the best checkpoint of each metric among the entries of an index.
+
+    Args:
+        entries: By name, oldest first.
+        owner: The hook that keeps them; any by default.
+    """
+    found: dict[str, Saved] = {}
+    for saved in entries.values():
+        for name in saved.owners if saved.kind == "best" else ():
+            hook, _, metric = name.partition("/")
+            if metric and owner in (None, hook):
+                found[metric] = saved  # A later one is better.
+    return found
+
+
+def load_named(
+    which: str | Path, run_dir: str | Path, stores: Sequence[str] = (), first: str | None = None
+) -> Found:
+    """Load the best checkpoint of a run, its last one, or the one with a name or a path.
+
+    Args:
+        which: ``"best"``, ``"last"``, the name of a checkpoint of the run, a path or a URL.
+        run_dir: The run's directory.
+        stores: The other locations in which the run keeps checkpoints.
+        first: The metric that decides where a best of several metrics is kept.
+
+    Raises:
+        CheckpointError: If there is no such checkpoint; it lists those that there are.
+    """
+    if which == LAST:
+        newest = load_newest(str(run_dir), stores)
+        return newest if newest is not None else _reject(which, run_dir, stores)
+    if which == BEST:
+        return _load_best(run_dir, stores, first)
+    name = str(which)
+    for location in (str(run_dir), *stores):
+        if "/" not in name and name in CheckpointStore(location).storage.names():
+            return f"{location}/{name}", CheckpointStore(location).read(name)
+    if is_url(name) or Path(name).is_file() or is_checkpoint_directory(Path(name)):
+        return name, load(name)
+    return _reject(which, run_dir, stores)
+
+
+def find_best(run_dir: str | Path, stores: Sequence[str] = ()) -> dict[str, Saved]:
+    """Return the best checkpoint of each metric that a run keeps one of."""
+    found: dict[str, Saved] = {}
+    for location in (str(run_dir), *stores):
+        store = CheckpointStore(location)
+        existing = set(store.storage.names())
+        found |= {m: one for m, one in best_in(store.index.entries).items() if one.name in existing}
+    return found
+
+
+def _load_best(run_dir: str | Path, stores: Sequence[str], first: str | None) -> Found:
+    best = find_best(run_dir, stores)
+    if not best:
+        _reject(BEST, run_dir, stores)
+    metric = first if first in best else next(iter(best))
+    checkpoint = CheckpointStore(best[metric].location).read(best[metric].name)
+    if len(best) > 1 and first is None and (main := _main_metric(checkpoint, best)) != metric:
+        metric = main
+        checkpoint = CheckpointStore(best[metric].location).read(best[metric].name)
+    return f"{best[metric].location}/{best[metric].name}", checkpoint
+
+
+def _main_metric(checkpoint: Mapping[str, object], best: Mapping[str, Saved]) -> str:
+    """Return the metric that the run's own hook named first, as its state in a checkpoint says."""
+    states = checkpoint.get("hooks")
+    for state in states.values() if isinstance(states, Mapping) else ():
+        named = state.get("auto") if isinstance(state, Mapping) else None
+        for metric in named if isinstance(named, list) else ():
+            if metric in best:
+                return cast("str", metric)
+    return next(iter(best))
+
+
+def _reject(which: str | Path, run_dir: str | Path, stores: Sequence[str]) -> Found:
+    names = [
+        name
+        for location in (str(run_dir), *stores)
+        for name in CheckpointStore(location).storage.names()
+        if name.endswith(".pth") or is_checkpoint_directory(Path(location) / name)
+    ]
+    there = f"There are: {', '.join(sorted(names))}." if names else "It has no checkpoint at all."
+    what = f"'{run_dir}' has no checkpoint '{which}'.{nearest(str(which), names)}"
+    if which in (BEST, LAST):
+        what = f"'{run_dir}' keeps no {which} checkpoint."
+    advice = " SaveCheckpoint(best=...) keeps the best." if which == BEST else ""
+    raise CheckpointError(f"{what} {there}{advice}", argument="checkpoint")
