@@ -13,6 +13,8 @@ from hookloop.lazy import load_name
 
 if TYPE_CHECKING:
     from hookloop.writers.base import Writer
+    from hookloop.writers.clearml import ClearML
+    from hookloop.writers.comet import Comet
     from hookloop.writers.csv import Csv
     from hookloop.writers.jsonl import JsonLines
     from hookloop.writers.media import MediaFiles
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from hookloop.writers.wandb import Wandb
 
 __all__ = [
+    "ClearML",
+    "Comet",
     "Config",
     "Csv",
     "Graph",
@@ -53,6 +57,8 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ClearML": "clearml",
+    "Comet": "comet",
     "Csv": "csv",
     "JsonLines": "jsonl",
     "MLflow": "mlflow",
