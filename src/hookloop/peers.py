@@ -13,7 +13,9 @@ from hookloop.errors import nearest
 ARGUMENTS = {
     "max_epochs": "epochs num_epochs n_epochs nb_epochs total_epochs num_train_epochs epoch",
     "max_iters": "max_steps steps num_steps total_steps iters iterations num_iters max_iterations",
-    "epoch_iters": "steps_per_epoch epoch_length limit_train_batches",
+    "epoch_iters": "steps_per_epoch epoch_length",
+    "limit": "limits limit_train_batches limit_val_batches limit_test_batches limit_batches",
+    "overfit": "overfit_batches overfit_on",
     "train_data": (
         "train_loader train_dataloader train_dataloaders train_dataset trainset dataloader dataset "
         "data_loader data training_data loader"
@@ -23,6 +25,7 @@ ARGUMENTS = {
         "valset eval_data eval_dataset eval_loader validation_data dev_data"
     ),
     "test_data": "test_loader test_dataloader test_dataset testset",
+    "predict_data": "predict_loader predict_dataloader predict_dataloaders",
     "loss": "loss_fn loss_func loss_function criterion objective",
     "step": "train_step training_step step_fn process_function update_fn",
     "optimizer": "optim optimizers opt optimizer_fn opt_func",
@@ -42,6 +45,9 @@ ARGUMENTS = {
     "precision": "amp fp16 bf16 mixed_precision use_amp half dtype",
     "device": "accelerator devices gpus gpu use_cuda cuda no_cuda",
     "compile": "torch_compile jit",
+    "deterministic": "use_deterministic_algorithms cudnn_deterministic full_determinism",
+    "matmul": "float32_matmul_precision matmul_precision tf32 allow_tf32",
+    "prepare": "gradient_checkpointing activation_checkpointing channels_last memory_format",
     "run_dir": (
         "output_dir work_dir default_root_dir save_dir log_dir logdir out_dir exp_dir "
         "checkpoint_dir ckpt_dir"
@@ -120,9 +126,7 @@ ADVICE = {
     "limits are max_epochs=, max_iters= and val_every=": "train_cfg val_cfg test_cfg",
     "the scaler comes with precision='fp16'": "scaler grad_scaler",
     "run_dir= names the run's directory": "run_name experiment_name exp_name version project",
-    "seed= makes a run repeatable; torch.use_deterministic_algorithms is torch's own": (
-        "deterministic benchmark cudnn_benchmark"
-    ),
+    "cudnn.benchmark is torch's own; deterministic= is here": "benchmark cudnn_benchmark",
 }
 """What to do instead, with arguments of others that Trainer does not have."""
 
@@ -159,10 +163,9 @@ HOOKS = {
     ),
     "StopAfter": "Timer TimeLimit MaxEpochs MaxTime TimerCallback MaxIterations StopTimer",
     "StopOnSignal": "SignalHandler SIGTERMHandler GracefulShutdown",
-    "ClipGradients": (
-        "GradientClipping GradientClip GradClip GradientClipCallback ClipGrad GradientClipper"
-    ),
-    "FreezeParameters": "BackboneFinetuning BaseFinetuning Freeze FreezeLayers FreezeCallback",
+    "ClipGradients": "GradientClipping GradientClip GradClip ClipGrad GradientClipper",
+    "FreezeParameters": "BaseFinetuning Freeze FreezeLayers FreezeCallback",
+    "Unfreeze": "BackboneFinetuning GradualUnfreezing UnfreezeLayers",
     "LogMemory": "DeviceStatsMonitor GPUStatsMonitor MemoryMonitor GpuInfo",
     "RecordTimes": "SpeedMonitor TimerHook BasicTimeProfiler TrainingTimer",
     "RecordThroughput": "ThroughputMonitor Throughput",
@@ -338,7 +341,7 @@ METHODS = {
     "trainer.train()": "fit run_training start learn train_model fit_one_cycle train_loop",
     "trainer.validate()": "evaluate eval val run_validation",
     "trainer.test()": "run_test predict_test",
-    "trainer.test() with SavePredictions()": "predict predictions inference",
+    "trainer.predict()": "predictions inference infer",
     "@trainer.on(...)": "add_event_handler add_callback register_hook register on_event add_hook",
     "trainer.run": "state engine",
     "trainer.run.model": "model module net network",

@@ -24,7 +24,7 @@ from hookloop.core.hook import (
 )
 from hookloop.core.points import Point, PointTable
 from hookloop.errors import HookError, MetricError, nearest
-from hookloop.every import Every
+from hookloop.every import COUNTED, Every
 from hookloop.peers import suggestion
 
 # --- one hook by itself --------------------------------------------------------------------------
@@ -111,11 +111,11 @@ def check_every(hook: Hook, points: PointTable) -> None:
     """Reject an interval that could never have an effect at any point of the hook."""
     for point in points.values():
         own: Every | None = getattr(method_of(hook, point.name), "every", None)
-        if own and not (point.clock if own.unit == "seconds" else point.clock == own.unit):
-            raise HookError(
-                f"{hook.name}: '{own}' cannot limit {point.name}, which "
-                + (f"counts {point.clock}." if point.clock else "has no counter.")
-            )
+        if own and not own.fits(point.clock, ahead=point.ahead):
+            counts = f"counts {point.clock}" if point.clock else "has no counter"
+            if own.unit in COUNTED:
+                counts = f"is not where {own.unit} are counted: use after_train_iter"
+            raise HookError(f"{hook.name}: '{own}' cannot limit {point.name}, which {counts}.")
     if hook.every is None:
         return
     try:

@@ -1,9 +1,10 @@
-"""Validation and test: every stream once, between the mount points of the phase; and when."""
+"""Validation, test, prediction: every stream once, between the points of the phase; and when."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 
 import torch
@@ -13,14 +14,14 @@ from hookloop.core.checks import check_were_written
 from hookloop.core.meetings import Meetings
 from hookloop.core.plan import Calls, fire
 from hookloop.core.progress import Progress
-from hookloop.core.run import Phase, Place, Run
-from hookloop.core.update import Update, output_of, targets_of
+from hookloop.core.run import Phase, Run, Wanted
+from hookloop.core.update import Update, note_error, output_of, targets_of
 from hookloop.data.batch import size_of
-from hookloop.data.description import note_batch
+from hookloop.data.cut import Place
 from hookloop.data.source import Source
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError
-from hookloop.every import Every
+from hookloop.every import COUNTED, Every
 from hookloop.metrics.meters import Meters, Metric
 from hookloop.metrics.results import LiveResults, Results
 
@@ -55,33 +56,48 @@ class Evaluation:
         self.forward_together: Callable[[], object] | None = None
         """What a rank without a part of a batch calls where a forward needs all ranks."""
 
-    def validate(self) -> Results:
-        """Run every validation stream once."""
-        plan = self.run.plan
+    def validate(self, wanted: Wanted = True) -> Results:
+        """Run every validation stream once, or those that are wanted."""
+        plan, streams = self.run.plan, self.run.val_data
+        if isinstance(wanted, frozenset):
+            streams = {name: one for name, one in streams.items() if name in wanted}
         span = Span(
-            plan.before_val,
-            plan.before_val_epoch,
-            plan.before_val_iter,
-            plan.after_val_iter,
-            plan.after_val_epoch,
-            plan.after_val,
-        )
-        return self._evaluate("val", self.run.val_data, span)
+            plan.before_val, plan.before_val_epoch, plan.before_val_iter,
+            plan.after_val_iter, plan.after_val_epoch, plan.after_val,
+        )  # fmt: skip
+        return self._evaluate("val", streams, span)
 
     def test(self) -> Results:
         """Run every test stream once."""
         plan = self.run.plan
         span = Span(
-            plan.before_test,
-            plan.before_test_epoch,
-            plan.before_test_iter,
-            plan.after_test_iter,
-            plan.after_test_epoch,
-            plan.after_test,
-        )
+            plan.before_test, plan.before_test_epoch, plan.before_test_iter,
+            plan.after_test_iter, plan.after_test_epoch, plan.after_test,
+        )  # fmt: skip
         return self._evaluate("test", self.run.test_data, span)
 
-    def _evaluate(self, phase: Phase, streams: Mapping[str, Source], span: Span) -> Results:
+    def predict(self, update: Update, take: Callable[[Run], None]) -> None:
+        """Compute the output of every batch to predict, and hand it over; there is no loss."""
+        plan = self.run.plan
+        span = Span(
+            plan.before_predict, plan.before_predict_epoch, plan.before_predict_iter,
+            plan.after_predict_iter, plan.after_predict_epoch, plan.after_predict,
+        )  # fmt: skip
+
+        def predict_batch(run: Run) -> None:
+            update.compute(run)
+            fire(span.after_iter, run)
+            take(run)
+
+        self._evaluate("predict", self.run.predict_data, span, predict_batch)
+
+    def _evaluate(
+        self,
+        phase: Phase,
+        streams: Mapping[str, Source],
+        span: Span,
+        predict: Callable[[Run], None] | None = None,
+    ) -> Results:
         run = self.run
         if not streams:
             raise DataError(f"There is nothing to evaluate: give {phase}_data=.")
@@ -93,12 +109,16 @@ class Evaluation:
         values: dict[str, Tensor | float] = {}
         for name, source in streams.items():
             run.stream = name or phase
+            meters = Meters(self.metrics, is_shared=not run.world.is_alone)
             with torch.no_grad():
-                of_stream = self._evaluate_stream(source, span)
+                self._read(source, span, predict or partial(self._measure, meters, span.after_iter))
+                of_stream = {} if predict else self._combine(meters)
             prefix = f"{phase}/{name}" if name else phase
             values |= {f"{prefix}/{metric}": value for metric, value in of_stream.items()}
         results = Results(phase, {})
-        if not run.is_interrupted:  # Otherwise they belong to a part of the data only.
+        if predict is not None and not run.is_interrupted:
+            fire(span.after_epoch, run)
+        elif not run.is_interrupted:  # Otherwise they belong to a part of the data only.
             self._publish(phase, values)
             live = LiveResults(run.metrics, phase)
             fire(span.after_epoch, run, live)
@@ -114,12 +134,13 @@ class Evaluation:
         metrics.start_epoch(phase)  # Only now: until then the last results can be read.
         for name, value in values.items():
             metrics.put(name, value)
-        check_were_written(self.run.hooks, phase, metrics.names())
+        # Of a stream that was not read yet, nothing is known.
+        unread = {f"val/{name}/*" for name, one in self.run.val_data.items() if not one.passes}
+        check_were_written(self.run.hooks, phase, [*metrics.names(), *unread])
 
-    def _evaluate_stream(self, source: Source, span: Span) -> dict[str, Tensor | float]:
+    def _read(self, source: Source, span: Span, work: Callable[[Run], None]) -> None:
         run, meetings = self.run, self._meetings
         is_shared = not run.world.is_alone
-        meters = Meters(self.metrics, is_shared=is_shared)
         move = make_transfer(run.device)
         self.batch_number = 0
         meetings.begin(0)
@@ -130,7 +151,8 @@ class Evaluation:
             if shares is not None:
                 run.place = Place(self.batch_number, *shares[0])
             if shares is None or shares[0].own:
-                self._evaluate_batch(meters, span)
+                fire(span.before_iter, run)
+                work(run)
             elif self.forward_together is not None:
                 self.forward_together()
             if self.batch_number >= meetings.next:
@@ -139,12 +161,12 @@ class Evaluation:
                 break
         if not self.batch_number:
             raise DataError(f"{source.name} is empty: it gave no batch.")
-        meters.combine(run.ranks)
+
+    def _combine(self, meters: Meters) -> dict[str, Tensor | float]:
+        meters.combine(self.run.ranks)
         return meters.compute()
 
-    def _evaluate_batch(self, meters: Meters, span: Span) -> None:
-        run = self.run
-        fire(span.before_iter, run)
+    def _measure(self, meters: Meters, after: Calls, run: Run) -> None:
         batch = run.batch
         for update in self.updates:
             run.batch = batch  # Each begins with the batch itself, as in training.
@@ -154,11 +176,11 @@ class Evaluation:
                 weight = update.weight(run)
                 meters.add(update.loss_name, loss, samples if weight is None else weight)
         try:
-            meters.update(output_of(run.output), targets_of(run.batch), samples)
+            meters.update(output_of(run.output), targets_of(run), samples)
         except Exception as error:
-            note_batch(error, run.phase, run.progress.iter, run.batch, run.output)
+            note_error(error, run, run.output)
             raise
-        fire(span.after_iter, run)
+        fire(after, run)
 
 
 @dataclass
@@ -169,9 +191,12 @@ class Validation:
 
     Args:
         every: Interval in iterations, epochs or time.
-        begin: The first iteration or epoch after which to validate, in the unit of ``every``.
+        begin: After how much to validate for the first time, in the unit of ``every``.
         at_start: Whether to validate before the first iteration.
         enabled: Whether there is anything to validate on.
+
+    Attributes:
+        due: The streams that were found to be due; none of them means all.
     """
 
     every: Every
@@ -179,11 +204,19 @@ class Validation:
     at_start: bool = False
     enabled: bool = True
     last_time: float = 0.0
+    due: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.last_time = monotonic()
 
-    def note(self, progress: Progress) -> None:
+    def request(self, run: Run) -> None:
+        """Request the validation whose time has come."""
+        # Clocks differ from rank to rank, so only that of the first one counts.
+        is_by_clock = self.every.unit == "seconds"
+        if not is_by_clock or run.world.is_main:
+            run.validate(*self.due, everywhere=not is_by_clock)
+
+    def note(self, progress: Progress, wanted: Wanted = True) -> None:
         """Record that a validation took place now."""
         progress.validated_at = progress.iter
         self.last_time = monotonic()
@@ -197,6 +230,8 @@ class Validation:
         """What returns whether to validate after an iteration; None if that never happens."""
         if not self.enabled or self.every.unit == "epochs":
             return None
+        if self.every.unit in COUNTED:
+            return lambda progress: self.every.due(progress) and self._has_begun(progress)
         return self._due_by_time if self.every.unit == "seconds" else self._due_by_iter
 
     def _due_by_time(self, progress: Progress) -> bool:
@@ -204,6 +239,9 @@ class Validation:
 
     def _due_by_iter(self, progress: Progress) -> bool:
         return progress.iter % self.every.count == 0 and progress.iter >= self.begin
+
+    def _has_begun(self, progress: Progress) -> bool:
+        return self.every.unit == "seconds" or self.every.done(progress) >= self.begin
 
     def due_after_epoch(self, progress: Progress) -> bool:
         """Return whether to validate after the epoch that was just completed."""
@@ -221,10 +259,9 @@ class Validation:
 
     def due_at_end(self, progress: Progress) -> bool:
         """Return whether a run at its limit still lacks the validation of its last state."""
-        done = progress.epoch if self.every.unit == "epochs" else progress.iter
         return (
             self.enabled
             and progress.is_done
             and progress.validated_at != progress.iter
-            and (done >= self.begin or self.every.unit == "seconds")
+            and self._has_begun(progress)
         )

@@ -66,7 +66,7 @@ class Priority(IntEnum):
 
 
 # Names with capitals inside a word, which would otherwise be split there; and where words meet.
-_SPELLED = {"MLflow": "Mlflow", "NaN": "Nan", "TensorBoard": "Tensorboard"}
+_SPELLED = {"ClearML": "Clearml", "MLflow": "Mlflow", "NaN": "Nan", "TensorBoard": "Tensorboard"}
 _WORD_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -99,9 +99,14 @@ class Hook:
         draws_random_numbers: False saves a hook that never draws a check at each firing. It holds
             for the class that sets it, not for its subclasses.
         changes_what_trains: Whether it freezes parameters, or unfreezes them, during a run.
+        makes_update: Whether it makes backward and update itself, at ``after_backward``.
+        sends: Whether it sends to a service; trials of a training leave it out.
         ranks: Where it runs, if there are several: on ``"all"`` ranks, or on the ``"first"`` one,
             which writes files and messages.
         every: Limits the methods at points of that clock, for example ``"50 iters"``.
+        counts: What it reads of ``run.progress.samples`` and ``.tokens``, which are counted only
+            if somebody asks: ``("samples",)``.
+        fires: Mount points that it brings along and fires with ``run.fire``; any hook may use them.
         on_error: ``"raise"`` ends the run, ``"disable"`` warns once and continues without the hook.
 
     >>> class CountNans(Hook):
@@ -120,8 +125,12 @@ class Hook:
     takes_part_in_training: bool = False
     draws_random_numbers: bool = True
     changes_what_trains: bool = False
+    makes_update: bool = False
+    sends: bool = False
     ranks: Literal["all", "first"] = "all"
     every: Every | int | str | None = None
+    counts: Sequence[str] = ()
+    fires: Sequence[Point] = ()
     on_error: OnError = "raise"
 
     if not TYPE_CHECKING:  # Type checkers look at the constructor itself.
@@ -154,6 +163,9 @@ class Hook:
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Restore what `state_dict` returned."""
+
+    def check_in(self, run: Run) -> None:
+        """Reject a run in which the hook cannot work: other hooks, or data that it needs."""
 
     def check_setup(self) -> None:
         """Reject what is wrong with the hook as far as that shows without a run or a network."""
@@ -197,6 +209,12 @@ class Hook:
     def after_test_iter(self, run: Run) -> None: ...
     def after_test_epoch(self, run: Run, metrics: Mapping[str, float]) -> None: ...
     def after_test(self, run: Run) -> None: ...
+    def before_predict(self, run: Run) -> None: ...
+    def before_predict_epoch(self, run: Run) -> None: ...
+    def before_predict_iter(self, run: Run) -> None: ...
+    def after_predict_iter(self, run: Run) -> None: ...
+    def after_predict_epoch(self, run: Run) -> None: ...
+    def after_predict(self, run: Run) -> None: ...
     def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None: ...
     def after_save_checkpoint(self, run: Run, saved: Saved) -> None: ...
     def on_stop(self, run: Run, reason: str) -> None: ...
@@ -264,8 +282,7 @@ def interval_at(hook: Hook, point: Point) -> Every | None:
     if own is not None or hook.every is None:
         return own
     interval = Every.parse(hook.every)
-    fits = point.clock if interval.unit == "seconds" else point.clock == interval.unit
-    return interval if fits else None
+    return interval if interval.fits(point.clock, ahead=point.ahead) else None
 
 
 def priority_of(hook: Hook) -> int:

@@ -8,16 +8,18 @@ does, and so may a loop of the user's own.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol
 
 from hookloop.checkpoint.request import Save
 from hookloop.core.evaluation import Evaluation, Validation
 from hookloop.core.meetings import Meetings
 from hookloop.core.plan import fire
-from hookloop.core.run import Run
+from hookloop.core.run import Run, Wanted
 from hookloop.core.update import Update
+from hookloop.data.group_sizes import GroupSizes
 from hookloop.data.microbatches import replace_batch
 from hookloop.data.randomness import Randomness
 from hookloop.data.source import Source
@@ -55,7 +57,7 @@ class Loop:
         updates: The updates of an iteration, made one after the other.
         metrics: What evaluations compute besides the loss.
         validation: When to validate.
-        accumulate: Microbatches per iteration.
+        sizes: Microbatches per iteration.
         epoch_iters: Iterations per epoch, if the data does not decide.
         saver: Makes the checkpoints that were requested.
 
@@ -71,7 +73,7 @@ class Loop:
         *,
         metrics: Mapping[str, Metric],
         validation: Validation,
-        accumulate: int,
+        sizes: GroupSizes,
         epoch_iters: int | None,
         saver: Saver,
     ) -> None:
@@ -83,7 +85,10 @@ class Loop:
         self.meetings = Meetings(run)
         self.evaluation = Evaluation(run, updates, metrics)
         self.validation = validation
-        self.accumulate = accumulate
+        run.val_every = validation.every if validation.enabled else None
+        self.sizes = sizes
+        run.accumulate = sizes.first
+        self.count: Callable[[Run, list[object]], None] | None = None  # Counts samples or tokens.
         self.epoch_iters = epoch_iters
         self.saver = saver
         self.randomness: Randomness | None = None
@@ -113,7 +118,7 @@ class Loop:
             self._end_epoch()
         self._keep_randomness()
         if self.validation.due_at_end(progress):
-            run.validate(everywhere=True)
+            run.validate(*self.validation.due, everywhere=True)
             self._handle_requests()
         if run.requests.stop:
             fire(plan.on_stop, run, run.requests.stop.reason)
@@ -133,18 +138,22 @@ class Loop:
         self._handle_requests()  # A validation may have been due when the run was cut off.
         if run.requests.stop:
             return False
-        due, requests, limit = self.validation.due_after_iter, run.requests, progress.max_iters
-        meetings = self.meetings
-        last = progress.epoch_iters if is_new else self._last_iter()
+        due, requests, meetings = self.validation.due_after_iter, run.requests, self.meetings
+        last = progress.epoch_iters if is_new and self.sizes.is_constant else self._last_iter()
+        if not self.sizes.is_constant:  # Each epoch may have another length.
+            progress.epoch_iters = last
+        count = self.count
         for batches in self._groups():
             self._begin_iteration(batches)
             yield batches
+            if count is not None:
+                count(run, batches)
             self._end_iteration()
             if due is not None and due(progress):
-                self._request_validation()
+                self.validation.request(run)
             if requests.any or progress.iter >= meetings.next:
                 self._handle_requests()
-            if requests.stop or progress.iter == limit:
+            if requests.stop or progress.iter == progress.max_iters:
                 if progress.iter_in_epoch != last:
                     return False
                 break
@@ -193,7 +202,7 @@ class Loop:
         if self.validation.due_after_epoch(progress):
             if not self.validation.is_regular(progress):
                 self._keep_randomness()
-            run.validate(everywhere=True)
+            run.validate(*self.validation.due, everywhere=True)
         self._handle_requests()
         if run.requests.validate:  # Interrupted: the epoch is closed by the run that resumes.
             return
@@ -209,22 +218,21 @@ class Loop:
         while self._agree():
             requests.any = False  # First: a thread that has finished a save sets it at any time.
             self.saver.report(run)
+            while requests.calls:
+                requests.calls.popleft()(run)
             saves, requests.saves = requests.saves, []
             self.saver.save(run, saves)
             if requests.validate and not run.is_interrupted:
-                self.validate()
+                self.validate(requests.validate)
 
     def _agree(self) -> bool:
         """Return whether anything was requested; many ranks meet to find out."""
-        self.saver.announce(self.run)
-        return self.meetings.hold(self.run.progress.iter)
-
-    def _request_validation(self) -> None:
-        """Request the validation whose time has come."""
-        # Clocks differ from rank to rank, so only that of the first one counts.
-        is_by_clock = self.validation.every.unit == "seconds"
-        if not is_by_clock or self.run.world.is_main:
-            self.run.validate(everywhere=not is_by_clock)
+        run, requests = self.run, self.run.requests if self.run.world.is_alone else self.run.wishes
+        self.saver.announce(run)
+        while run.asked:  # A thread may add to it at any time.
+            requests.calls.append(run.asked.popleft())
+            requests.any = True
+        return self.meetings.hold(run.progress.iter)
 
     def save_requested(self) -> None:
         """Save what was requested when the loop failed, and wait for it."""
@@ -234,16 +242,16 @@ class Loop:
         finally:  # Earlier saves that are still being written must not be lost with this one.
             self.saver.close(self.run)
 
-    def validate(self) -> Results:
-        """Run every validation stream once; a validation that a signal cuts short is due again."""
+    def validate(self, wanted: Wanted = True) -> Results:
+        """Run validation streams once; a validation that a signal cuts short is due again."""
         run, before = self.run, self._moment()
-        results = self.evaluation.validate()
+        results = self.evaluation.validate(wanted)
         if run.is_interrupted:
             self._restore(before)  # The run that resumes makes the whole validation again.
-            run.requests.validate = True
+            run.requests.validate = wanted
         else:
             run.requests.validate = False
-            self.validation.note(run.progress)
+            self.validation.note(run.progress, wanted)
             self.saver.amend(run, results)
         return results
 
@@ -283,25 +291,23 @@ class Loop:
 
     def _groups(self) -> Iterator[list[object]]:
         """Read an epoch in groups of microbatches, on the device."""
-        groups = self._source().epoch(self.accumulate, self._iters_left())
-        move = make_transfer(self.run.device)
-        return groups if move is None else ([move(batch) for batch in group] for group in groups)
+        source, move = self._source(), make_transfer(self.run.device)
+        fixed, done = self.epoch_iters, self.run.progress.iter_in_epoch
+        left = None if fixed is None else fixed - done  # None where the data decides.
+        groups = source.epoch(self.sizes.to_read(self.run), left)
+        if move is not None:
+            groups = ([move(batch) for batch in group] for group in groups)
+        return source.label(groups, partial(setattr, self.run, "stream"))
 
     def _last_iter(self) -> int | None:
         """Return the last iteration of an epoch that is continued, or None if it is unknown.
 
         A resume may have changed how many samples make an iteration.
         """
-        left = self._source().batches_left
+        progress, left = self.run.progress, self._source().batches_left
         if self.epoch_iters is not None or left is None:
-            return self.run.progress.epoch_iters
-        return self.run.progress.iter_in_epoch - (-left // self.accumulate)
-
-    def _iters_left(self) -> int | None:
-        """Return the iterations left of an epoch of fixed size; None where the data decides."""
-        return (
-            None if self.epoch_iters is None else self.epoch_iters - self.run.progress.iter_in_epoch
-        )
+            return self.epoch_iters or (progress.epoch_iters if self.sizes.is_constant else None)
+        return progress.iter_in_epoch + self.sizes.iters(left, progress.iter, progress.epoch)
 
     def _source(self) -> Source:
         if self.run.train_data is None:

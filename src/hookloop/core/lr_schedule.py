@@ -37,7 +37,7 @@ class Schedule:
         self.every = Every.parse(every)
         self.metric = metric
         self._state = ScheduleState(scheduler)
-        if self.every.unit == "seconds":
+        if self.every.unit not in ("iters", "epochs"):
             raise ModelError(f"A schedule steps by iterations or epochs, not every '{self.every}'.")
         if isinstance(self.scheduler, ReduceLROnPlateau) and self.metric is None:
             raise ModelError(

@@ -16,7 +16,7 @@ from types import CodeType
 from typing import TYPE_CHECKING
 
 from hookloop.core.hook import method_of
-from hookloop.core.run import Requests
+from hookloop.core.run import Requests, both
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:
@@ -110,12 +110,13 @@ def _sendable(wishes: Requests) -> Requests:
 def _add(requests: Requests, wish: Requests, iteration: int) -> None:
     """Add what one rank wishes to what all ranks do, after this iteration."""
     requests.stop = requests.stop or wish.stop  # The first reason counts.
-    requests.validate = requests.validate or wish.validate
+    requests.validate = both(requests.validate, wish.validate)
     for save in wish.saves:
         named = replace(save, name=save.name.replace("{iter}", str(iteration)))
         if named not in requests.saves:
             requests.saves.append(named)
     requests.news += wish.news
+    requests.calls += wish.calls
     requests.any = requests.any or wish.any
 
 
@@ -150,5 +151,5 @@ def _names_request(code: CodeType | None) -> bool:
 def _acting_in_iterations(plan: Plan) -> Iterator[Hook]:
     # All hooks, also those that run on the first rank alone: every rank has to expect the meeting.
     for point in plan.points.values():
-        if point.is_busy and "val" not in point.name and "test" not in point.name:
+        if point.is_busy and not any(name in point.name for name in ("val", "test", "predict")):
             yield from (hook for hook in plan.hooks if method_of(hook, point.name))

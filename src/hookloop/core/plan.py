@@ -19,7 +19,7 @@ from hookloop.core.hook import Call, Hook, acts_at, interval_at, kind_of, method
 from hookloop.core.points import MountPoints, Point, PointTable
 from hookloop.data.side_randomness import Observers
 from hookloop.errors import HookError
-from hookloop.every import Every
+from hookloop.every import COUNTED, Every
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -123,7 +123,8 @@ class Plan(MountPoints):
         check_names(hooks)
         self.hooks = tuple(sorted(hooks, key=priority_of))  # Stable: ties stay as given.
         acting = [(hook, acts_at(hook, points)) for hook in self.hooks]
-        check_reads_and_writes(acting, frozenset(produced))
+        self.produced = frozenset(produced)
+        check_reads_and_writes(acting, self.produced)
         self.disabled: list[Disabled] = []
         self._wrappers: list[Wrapper] = []
         self._made: dict[tuple[int, str], Call | None] = {}
@@ -210,6 +211,9 @@ def _limited(method: Call, interval: Every, ahead: int) -> Call:
                 method(run, *args)
 
         return when_time_has_passed
+
+    if interval.unit in COUNTED:
+        return lambda run, *args: method(run, *args) if interval.due(run.progress) else None
 
     if interval.unit == "epochs":
 

@@ -120,7 +120,7 @@ class _Row:
 class MountPoints:
     """The points of the engine, in the order in which they first fire."""
 
-    before_run = _Row("first of all, in every call of train, validate and test")
+    before_run = _Row("first of all, in every call of train, validate, test and predict")
     after_load_checkpoint = _Row(
         "a checkpoint was read and is about to be restored; its entries may be changed",
         args=("checkpoint",),
@@ -131,7 +131,7 @@ class MountPoints:
     before_train_iter = _Row("the batch is there, nothing is done", clock="iters", ahead=True)
     before_forward = _Row("run.batch may be replaced; in every phase", within=True)
     after_forward = _Row("run.output is there and may be replaced; in every phase", within=True)
-    after_loss = _Row("run.loss is there and may be replaced; in every phase", within=True)
+    after_loss = _Row("run.loss is there and may be replaced; except in predict", within=True)
     after_backward = _Row("the gradients of a microbatch were added", within=True)
     before_update = _Row(
         "gradients are complete and unscaled", clock="iters", ahead=True, within=True
@@ -154,6 +154,12 @@ class MountPoints:
     after_test_iter = _Row("a test batch is done")
     after_test_epoch = _Row("all streams are done, the metrics are known", args=("metrics",))
     after_test = _Row("the test is over")
+    before_predict = _Row("a prediction begins")
+    before_predict_epoch = _Row("the model is in evaluation mode, the first stream is next")
+    before_predict_iter = _Row("a batch to predict is there")
+    after_predict_iter = _Row("the output for a batch is there and may be replaced")
+    after_predict_epoch = _Row("all streams are done")
+    after_predict = _Row("the prediction is over")
     before_save_checkpoint = _Row(
         "a checkpoint is gathered and about to be written; entries may be added",
         args=("checkpoint",),

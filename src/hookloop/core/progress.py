@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, cast
 
 Stage = Literal["between", "inside", "closing"]
 
 _COUNTERS = ("iter", "epoch", "iter_in_epoch", "stage", "validated_at")
+_LATER = ("samples", "tokens", "split")  # Older checkpoints do not hold them.
 
 
 @dataclass(slots=True)
@@ -27,6 +28,12 @@ class Progress:
         stage: Where in an epoch the run is: ``between`` two, ``inside`` one's training, or
             ``closing`` it with the validation that belongs to it.
         validated_at: The iteration after which the last validation was made; -1 for none.
+        validated_streams: The same for each stream, where each has an interval of its own.
+        samples: Samples trained on, over all ranks; None if nobody asked to count them.
+        tokens: The same for tokens.
+        last_samples, last_tokens: Those of the last iteration.
+        split: In how many parts each microbatch is split, because whole ones do not fit in memory.
+        iters_of_epochs: Returns how many updates some epochs make, where their length changes.
     """
 
     iter: int = 0
@@ -37,6 +44,13 @@ class Progress:
     epoch_iters: int | None = None
     stage: Stage = "between"
     validated_at: int = -1
+    validated_streams: dict[str, int] = field(default_factory=dict)
+    samples: int | None = None
+    tokens: int | None = None
+    last_samples: int = 0
+    last_tokens: int = 0
+    split: int = 1
+    iters_of_epochs: Callable[[int], int | None] | None = None
 
     @property
     def is_done(self) -> bool:
@@ -49,16 +63,23 @@ class Progress:
     def total_iters(self) -> int | None:
         """How many updates the whole run makes, if that can be told."""
         by_epoch = None
-        if self.max_epochs is not None and self.epoch_iters is not None:
+        if self.max_epochs is not None and self.iters_of_epochs is not None:
+            by_epoch = self.iters_of_epochs(self.max_epochs)
+        elif self.max_epochs is not None and self.epoch_iters is not None:
             by_epoch = self.max_epochs * self.epoch_iters
         limits = [limit for limit in (self.max_iters, by_epoch) if limit is not None]
         return min(limits) if limits else None
 
     def state_dict(self) -> dict[str, object]:
         """Return the counters; the limits belong to the config, which a resume may change."""
-        return {name: getattr(self, name) for name in _COUNTERS}
+        streams = ("validated_streams",) if self.validated_streams else ()
+        return {name: getattr(self, name) for name in (*_COUNTERS, *_LATER, *streams)}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Take back what `state_dict` returned."""
         for name in _COUNTERS:
             setattr(self, name, state[name])
+        for name in _LATER:
+            if (now := getattr(self, name)) is not None:  # Otherwise nobody counts it any more.
+                setattr(self, name, state.get(name) or now)
+        self.validated_streams = dict(cast("Mapping[str, int]", state.get("validated_streams", {})))

@@ -6,10 +6,11 @@ and handles the requests, between two iterations.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from hookloop import peers
 from hookloop.arguments import missing_attribute
@@ -17,8 +18,9 @@ from hookloop.checkpoint.request import Save
 from hookloop.core.plan import Disabled, Plan, fire
 from hookloop.core.progress import Progress
 from hookloop.data.batch import size_of
+from hookloop.data.cut import Place
 from hookloop.data.side_randomness import SideRandomness
-from hookloop.errors import ModelError
+from hookloop.errors import DataError, ModelError, nearest
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.world import World
 from hookloop.writers.outbox import Outbox
@@ -28,15 +30,20 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from hookloop.checkpoint.index import Saved
+    from hookloop.checkpoint.named import BestCheckpoint
     from hookloop.core.hook import Hook
     from hookloop.core.lr_schedule import Schedule
     from hookloop.data.source import Source
+    from hookloop.every import Every
+    from hookloop.metrics.meters import Metric
     from hookloop.metrics.store import MetricStore
     from hookloop.parallel.ranks import Reduction
     from hookloop.writers.records import Record
 
 Value = TypeVar("Value")
-Phase = Literal["train", "val", "test"]
+Phase = Literal["train", "val", "test", "predict"]
+Wanted = bool | frozenset[str]
+"""Which validation streams to run: all, none, or those with these names."""
 Status = Literal["running", "completed", "stopped", "interrupted", "failed"]
 
 
@@ -48,18 +55,11 @@ class Stop:
     signal: int | None = None
 
 
-class Place(NamedTuple):
-    """Which part of the data ``run.batch`` is, on many ranks.
-
-    Attributes:
-        batch: The number of the global batch in its pass over the data, from 1.
-        own: Samples of this rank's part. If it is 0, the batch is one sample that does not count.
-        total: Samples of the global batch; None if each rank has data of its own.
-    """
-
-    batch: int
-    own: int
-    total: int | None
+def both(one: Wanted, other: Wanted) -> Wanted:
+    """Return what two requests for a validation ask for together."""
+    if isinstance(one, frozenset) and isinstance(other, frozenset):
+        return one | other
+    return one is True or other is True or one or other
 
 
 @dataclass(slots=True)
@@ -67,9 +67,10 @@ class Requests:
     """What hooks requested and the loop has not done yet."""
 
     stop: Stop | None = None
-    validate: bool = False
+    validate: Wanted = False
     saves: list[Save] = field(default_factory=list)
     news: list[Saved] = field(default_factory=list)  # Checkpoints that have become durable.
+    calls: deque[Callable[[Run], object]] = field(default_factory=deque)  # To make between iters.
     any: bool = False  # Whether there is anything, so that the loop reads one attribute per iter.
 
 
@@ -92,6 +93,10 @@ class Outcome:
     """What was not saved, if the last checkpoint could not be."""
     disabled: tuple[Disabled, ...] = ()
     """The hooks that failed and were left out; their failure does not count as the run's."""
+    best: BestCheckpoint | None = None
+    """The best checkpoint by the first metric that `SaveCheckpoint` watches, if one is kept."""
+    all_best: tuple[BestCheckpoint, ...] = ()
+    """The best checkpoint of each metric, in the order in which they are given."""
 
     @property
     def exit_code(self) -> int:
@@ -109,10 +114,7 @@ class Outcome:
 
 
 class Interrupted(SystemExit):
-    """Raised when a signal has ended a run in order; carries the outcome.
-
-    It is a `SystemExit`, so that a script that does not catch it exits with 128 + signal.
-    """
+    """Raised when a signal has ended a run in order: a script exits with 128 + its number."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.exit_code)
@@ -133,6 +135,7 @@ class Run:
         train_data: The training data.
         val_data: The validation streams by name; ``""`` when there is one.
         test_data: The test streams.
+        predict_data: The streams to predict.
         metrics: The metric store.
         progress: Counters of completed things.
         plan: The compiled calls, and through ``plan.hooks`` the hooks.
@@ -141,7 +144,11 @@ class Run:
         world: Rank and number of processes.
         device: Where the model is.
         seed: The seed of the random numbers, if one was given.
-        phase: ``"train"``, ``"val"`` or ``"test"``.
+        accumulate: Microbatches per iteration.
+        val_every: Interval between validations, of the first stream if each has its own; None if
+            there is nothing to validate on.
+        purpose: What was called, a phase; unlike ``phase`` it stays.
+        phase: ``"train"``, ``"val"``, ``"test"`` or ``"predict"``.
         stream: Name of the stream that is being read; ``"train"`` in training.
         batch: The current microbatch, on the device; of many ranks, each has its part.
         place: Which part of the data the batch is, on many ranks; None in a single process.
@@ -151,10 +158,16 @@ class Run:
         ranks: The connection to the other ranks; use `gather` and `reduce` to talk to them.
         requests: What was requested; use `stop`, `validate` and `save` to request something.
         wishes: What was requested on this rank and waits for the next meeting of the ranks.
+        asked: Calls that a thread asks the loop to make, on all ranks, so they must be picklable.
         outbox: Where records wait for the writers; write it through `emit`.
         facades: How foreign hooks see this run, by the name of their dialect.
         side_randomness: Where hooks that only observe get their random numbers.
+        scaler: The loss scaler of half precision, if there is one.
+        meters: The metrics that evaluations compute, by name.
         gather_model: Calls a function with the whole model, where it is sharded; see `with_model`.
+        loss_function: The ``loss=`` of the Trainer; None if a step or the model computes the loss.
+        arguments: The Trainer's plain arguments that a resume compares, by name.
+        changes: What was changed on purpose at a resume, each with its iteration.
     """
 
     model: torch.nn.Module
@@ -169,7 +182,11 @@ class Run:
     config: Mapping[str, object]
     world: World
     device: torch.device
+    predict_data: dict[str, Source] = field(default_factory=dict)
     seed: int | None = None
+    accumulate: int = 1
+    val_every: Every | None = None
+    purpose: Phase = "train"
     progress: Progress = field(default_factory=Progress)
     phase: Phase = "train"
     stream: str = "train"
@@ -181,10 +198,16 @@ class Run:
     ranks: Ranks = field(default_factory=lambda: Ranks(World()))
     requests: Requests = field(default_factory=Requests)
     wishes: Requests = field(default_factory=Requests)
+    asked: deque[Callable[[Run], object]] = field(default_factory=deque)
     outbox: Outbox = field(default_factory=Outbox)
     facades: dict[str, object] = field(default_factory=dict)
     side_randomness: SideRandomness = field(default_factory=SideRandomness)
+    scaler: torch.amp.GradScaler | None = None
+    meters: Mapping[str, Metric] = field(default_factory=dict)
     gather_model: Callable[[Callable[[], Any]], Any] | None = None
+    loss_function: Callable[..., Tensor | None] | None = None
+    arguments: dict[str, object] = field(default_factory=dict)
+    changes: list[dict[str, object]] = field(default_factory=list)
 
     if not TYPE_CHECKING:  # Type checkers must still report an unknown attribute.
 
@@ -225,17 +248,20 @@ class Run:
             requests.stop = Stop(reason, signal)
             requests.any = True
 
-    def validate(self, *, everywhere: bool = False) -> None:
-        """Request a validation after this iteration; for ``everywhere`` see `stop`."""
-        requests = self._requests(everywhere)
-        requests.validate = True
-        requests.any = True
-
-    def save(self, what: Save | str | None = None, *, everywhere: bool = False) -> None:
-        """Request a checkpoint after this iteration, under a file name or ``iter_<n>.pth``.
+    def validate(self, *streams: str, everywhere: bool = False) -> None:
+        """Request a validation after this iteration, on all streams or on those that are named.
 
         For ``everywhere`` see `stop`.
         """
+        for name in streams:
+            if name not in self.val_data:
+                raise DataError(f"val_data has no stream '{name}'.{nearest(name, self.val_data)}")
+        requests = self._requests(everywhere)
+        requests.validate = both(requests.validate, frozenset(streams) or True)
+        requests.any = True
+
+    def save(self, what: Save | str | None = None, *, everywhere: bool = False) -> None:
+        """Request a checkpoint after this iteration, as ``iter_<n>.pth`` if unnamed; see `stop`."""
         requests = self._requests(everywhere)
         # A request that waits is obeyed in a later iteration, and its file is named after that one.
         number = "{iter}" if requests is self.wishes else self.progress.iter
@@ -264,10 +290,7 @@ class Run:
         return self.ranks.reduce(value, how)
 
     def emit(self, record: Record) -> None:
-        """Send a picture, text, histogram or table to every writer: see `hookloop.writers`.
-
-        A record without a step gets the iterations completed. Only the main rank emits.
-        """
+        """Send a record, of the iterations completed if it has no step, to all writers."""
         if self.world.is_main:
             self.outbox.put(record.at(self.progress.iter))
 

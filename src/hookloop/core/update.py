@@ -27,8 +27,8 @@ from torch.optim import Optimizer
 from torch.optim import optimizer as torch_optimizer
 
 from hookloop.core.plan import fire
-from hookloop.data.batch import is_pair
-from hookloop.data.description import describe, note_batch
+from hookloop.data.batch import is_pair, pair_of
+from hookloop.data.description import describe, note_batch, note_module
 from hookloop.data.microbatches import Microbatches, is_scalar, loss_or_zero, weight_in
 from hookloop.errors import DataError, ModelError
 from hookloop.metrics.weighted import Weight
@@ -58,7 +58,8 @@ class Update:
     Args:
         name: Prefix of its loss in the metrics; empty when it is the only update.
         forward: Computes ``run.output`` from ``run.batch``.
-        loss_of: Computes ``run.loss`` from ``run.output``; None skips the update.
+        loss_of: Computes ``run.loss`` from ``run.output``; if that is None, there is no update.
+            Without such a function only outputs are computed, as in a prediction.
         optimizers: Those that step.
         clip_norm: Limit of the gradients' norm, if any.
         scaler: Scales the loss, with half precision.
@@ -68,7 +69,7 @@ class Update:
         self,
         name: str,
         forward: Forward,
-        loss_of: LossOf,
+        loss_of: LossOf | None,
         optimizers: Sequence[Optimizer],
         *,
         clip_norm: float | None = None,
@@ -81,15 +82,17 @@ class Update:
         self.returns_loss = loss_of is loss_in_output
         self.sums = False  # Whether the loss is a sum over a batch; otherwise it is a mean.
         self.may_skip = False  # Whether there may be no loss for a batch, as a step may decide.
+        self.may_repeat = False  # Whether it may be made again: it then records only at its end.
         self.optimizers = tuple(optimizers)
         self.clip_norm = clip_norm
         self.scaler = scaler
         self._losses: Series | None = None
 
-    def make(self, run: Run, batches: list[object]) -> None:
+    def make(self, run: Run, batches: list[object]) -> None:  # noqa: C901, PLR0912 - hot, so whole
         """Make the update from its microbatches, unless the step returns no loss for any."""
         self.zero_grad()
-        group = None if len(batches) == 1 else Microbatches(batches, sums=self.sums)
+        is_alone = len(batches) == 1 and not self.may_repeat
+        group = None if is_alone else Microbatches(batches, sums=self.sums)
         for batch in batches:
             run.batch = batch
             loss = self.compute(run)
@@ -100,7 +103,11 @@ class Update:
             else:
                 self.begin(run, loss)
                 loss = group.share(loss, self.weight(run), run.batch, run.output)
-            self.backward(loss)
+            try:
+                self.backward(loss)
+            except Exception as error:
+                note_error(error, run)
+                raise
             if calls := run.plan.after_backward:
                 fire(calls, run)
         if loss is None if group is None else group.is_empty:
@@ -123,14 +130,16 @@ class Update:
         try:
             run.output = self.forward(run)
         except Exception as error:
-            note_batch(error, run.phase, run.progress.iter, run.batch)
+            note_error(error, run)
             raise
         if calls := plan.after_forward:
             fire(calls, run)
+        if (loss_of := self.loss_of) is None:
+            return None
         try:
-            run.loss = self.loss_of(run)
+            run.loss = loss_of(run)
         except Exception as error:
-            note_batch(error, run.phase, run.progress.iter, run.batch, run.output)
+            note_error(error, run, run.output)
             raise
         if calls := plan.after_loss:
             fire(calls, run)
@@ -223,6 +232,12 @@ class Update:
         ]
 
 
+def note_error(error: Exception, run: Run, *output: object) -> None:
+    """Add to an error of the model or the loss where it was raised, and with which batch."""
+    note_batch(error, run.phase, run.progress.iter, run.batch, *output)
+    note_module(error, run.model)
+
+
 def check_loss(loss: object, loss_name: str) -> None:
     """Reject, at the first iteration, a loss that cannot be trained on."""
     if not isinstance(loss, Tensor):
@@ -243,26 +258,30 @@ def check_loss(loss: object, loss_name: str) -> None:
 
 
 def forward_inputs(run: Run) -> object:
-    """Give the model the inputs of a pair (inputs, targets)."""
+    """Give the model the inputs of a pair (inputs, targets), or of a mapping with both."""
     batch = run.batch
     if isinstance(batch, (tuple, list)) and len(batch) == 2:  # `is_pair`, without its call.
         return run.model(batch[0])
+    if (pair := pair_of(batch)) is not None:
+        return run.model(pair[0])
     if run.phase == "train":
         raise DataError(
-            f"loss= needs batches of (inputs, targets), train_data gives {describe(batch)}: "
-            "change the batches, or write step=."
+            f"loss= needs batches of (inputs, targets), or mappings with 'input' and 'target'; "
+            f"train_data gives {describe(batch)}: change the batches, or write step=."
         )
     return run.model(batch)
 
 
 def loss_from(loss: Callable[..., Tensor | None]) -> LossOf:
-    """Compare the output with the targets of a pair."""
+    """Compare the output with the targets of a pair, or of a mapping with inputs and targets."""
 
     def loss_of(run: Run) -> Tensor | None:
         batch = run.batch
-        if not (isinstance(batch, (tuple, list)) and len(batch) == 2):  # Data without targets.
+        is_two = isinstance(batch, (tuple, list)) and len(batch) == 2
+        pair = batch if is_two else pair_of(batch)
+        if pair is None:  # Data without targets.
             return None
-        value = loss(run.output, batch[1])
+        value = loss(run.output, pair[1])
         return value if value is not None else _reject_no_loss("loss=")
 
     return loss_of
@@ -317,9 +336,10 @@ def _reject_no_loss(who: str) -> NoReturn:
     raise ModelError(f"{who} returned None: return the loss. Only a step= may skip an update.")
 
 
-def targets_of(batch: object) -> object:
-    """Return what metrics compare the output with: the targets of a pair, or the whole batch."""
-    return batch[1] if is_pair(batch) else batch  # type: ignore[index]
+def targets_of(run: Run) -> object:
+    """Return what metrics compare the output with: targets, or whatever batch a step gets."""
+    is_known = run.loss_function is not None or is_pair(run.batch)
+    return pair[1] if is_known and (pair := pair_of(run.batch)) else run.batch
 
 
 def output_of(output: object) -> object:

@@ -7,7 +7,8 @@ whose forward runs everything that an update computes: a step may call any metho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -286,4 +287,24 @@ def checkpoint_activations(model: torch.nn.Module, blocks: Sequence[torch.nn.Mod
     from torch.distributed._composable.checkpoint_activation import checkpoint
 
     for block in blocks or [model]:
-        checkpoint(block)
+        # torch rejects a second time, which a second Trainer of the same model would be.
+        if checkpoint.state(block) is not None:
+            continue
+        if any(True for _ in block.buffers()):
+            checkpoint(block, context_fn=lambda block=block: (nullcontext(), _sparing(block)))
+        else:  # A compiler understands this form only.
+            checkpoint(block)
+
+
+@contextmanager
+def _sparing(block: torch.nn.Module) -> Iterator[None]:
+    """Put back the buffers of a block: batch norm would count a batch twice."""
+    kept = [(module, dict(module._buffers)) for module in block.modules() if module._buffers]
+    for module, buffers in kept:
+        copies = {name: one if one is None else one.clone() for name, one in buffers.items()}
+        module._buffers.update(copies)
+    try:
+        yield
+    finally:
+        for module, buffers in kept:
+            module._buffers.update(buffers)

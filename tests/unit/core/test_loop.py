@@ -206,3 +206,19 @@ def test_one_replaced_for_several_microbatches_is_rejected(tmp_path):
     hooks = [Negate("before_train_iter")]
     with pytest.raises(HookError, match="replace each at before_forward"):
         make_trainer(hooks=hooks, accumulate=3, run_dir=tmp_path).train()
+
+
+def test_calls_that_a_thread_asks_for_are_made_between_two_iterations():
+    made = []
+
+    class Ask(Hook):
+        def after_forward(self, run):
+            if run.progress.iter == 1:
+                run.asked.append(lambda run: made.append((run.progress.iter, run.phase)))
+                run.asked.append(lambda run: setattr(run.progress, "max_iters", 4))
+                run.requests.any = True  # As a thread does, at any time.
+
+    trainer = make_trainer(hooks=[Ask()], max_iters=100)
+    trainer.train()
+    assert made == [(2, "train")]
+    assert trainer.run.progress.iter == 4  # The limit counts in the middle of an epoch, too.

@@ -47,6 +47,9 @@ def test_the_state_holds_the_counters_and_the_limits_stay_those_of_the_config():
         "iter_in_epoch": 1,
         "stage": "inside",
         "validated_at": 6,
+        "samples": None,
+        "tokens": None,
+        "split": 1,
     }
     other = Progress(max_iters=100, max_epochs=50, epoch_iters=9)
     other.load_state_dict(saved)

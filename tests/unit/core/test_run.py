@@ -7,6 +7,7 @@ from tests.tiny import make_data, make_model, make_trainer, record
 from hookloop import Hook, Interrupted, Outcome
 from hookloop.checkpoint.request import Save
 from hookloop.core.plan import Disabled
+from hookloop.core.run import both
 from hookloop.errors import CheckpointError, HookError, ModelError
 from hookloop.hooks import WriteTo
 from hookloop.writers.base import Writer
@@ -149,3 +150,26 @@ def test_an_interruption_is_an_exit_with_the_code_of_its_signal():
     interrupted = Interrupted(Outcome("interrupted", "SIGINT", 2))
     assert isinstance(interrupted, SystemExit)
     assert (interrupted.code, str(interrupted)) == (130, "SIGINT")
+
+
+def test_it_tells_what_was_called_and_how_it_is_made_up(tmp_path):
+    hook, seen = record(("before_run",), lambda run: run.purpose)
+    trainer = make_trainer(
+        hooks=[hook], run_dir=tmp_path, val_data=make_data(4), test_data=make_data(4), accumulate=2,
+        val_every="2 epochs",
+    )  # fmt: skip
+    trainer.train()
+    trainer.validate()
+    trainer.test()
+    trainer.train(max_epochs=2)
+    assert [purpose for _, purpose in seen] == ["train", "val", "test", "train"]
+    assert (trainer.run.accumulate, str(trainer.run.val_every)) == (2, "2 epochs")
+    assert make_trainer(run_dir=tmp_path / "two").run.val_every is None
+
+
+def test_requests_for_validations_add_up():
+    small, full = frozenset({"small"}), frozenset({"full"})
+    assert both(False, False) is False
+    assert both(False, small) == both(small, False) == small
+    assert both(small, full) == {"small", "full"}
+    assert both(small, True) is both(True, full) is True

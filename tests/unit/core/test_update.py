@@ -136,7 +136,8 @@ def test_a_shape_error_names_phase_batch_and_shapes():
     with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied") as caught:
         trainer.train()
     assert caught.value.__notes__ == [
-        "in training, iteration 3: the batch is (float32[4, 3], float32[4, 1])"
+        "in training, iteration 3: the batch is (float32[4, 3], float32[4, 1])",
+        "in model.0 (Linear(in_features=4, out_features=8, bias=True))",
     ]
 
 
@@ -240,10 +241,34 @@ def test_a_model_that_returns_its_loss_is_given_the_whole_batch(form):
     assert_same_bits(trainer.run.model.model, expected.run.model)
 
 
+def test_a_mapping_with_input_and_target_is_trained_on_like_a_pair(tmp_path):
+    def named(data):
+        return [{"input": x, "target": y, "id": 1} for x, y in data]
+
+    parts = {"metrics": {"error": functional.l1_loss}}
+    pairs = make_trainer(val_data=make_data(8), run_dir=tmp_path / "a", **parts)
+    data = {"train_data": named(make_data()), "val_data": named(make_data(8))}
+    mappings = make_trainer(run_dir=tmp_path / "b", **data, **parts)
+    pairs.train()
+    mappings.train()
+    assert_same_bits(pairs.run.model, mappings.run.model)
+    for name in ("val/loss", "val/error"):
+        assert pairs.run.metrics.latest(name) == mappings.run.metrics.latest(name)
+
+
 def test_metrics_compare_the_output_with_the_targets_of_a_pair_or_with_the_batch():
-    pair, mapping = (1, 2), {"inputs": 1}
-    assert (targets_of(pair), targets_of([1, 2]), targets_of(mapping)) == (2, 2, mapping)
-    assert targets_of((1, 2, 3)) == (1, 2, 3)
+    by_loss, by_step = make_trainer().run, make_trainer(step=lambda run, batch: None).run
+
+    def targets(run, batch):
+        run.batch = batch
+        return targets_of(run)
+
+    for whole in ({"inputs": 1}, (1, 2, 3)):
+        assert targets(by_loss, whole) is whole and targets(by_step, whole) is whole
+    assert targets(by_loss, (1, 2)) == targets(by_step, [1, 2]) == 2
+    mapping = {"input": 1, "target": 2}
+    # A step gets the whole mapping, and so do its metrics.
+    assert targets(by_loss, mapping) == 2 and targets(by_step, mapping) is mapping
     assert output_of({"output": 5, "loss": 1}) == 5
     assert output_of({"loss": 1}) == {"loss": 1} and output_of(7) == 7
 
