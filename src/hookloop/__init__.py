@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from hookloop.core.update import Update
     from hookloop.errors import HookloopError
     from hookloop.every import Every
+    from hookloop.trainer.batch_search import FoundBatch, find_batch
+    from hookloop.trainer.find_lr import find_lr
+    from hookloop.trainer.meant_changes import Resume
+    from hookloop.trainer.model_table import describe_model
+    from hookloop.trainer.preparation import ActivationCheckpointing, Cast, ChannelsLast, Compile
     from hookloop.trainer.trainer import Trainer
 
 __all__ = [
@@ -46,8 +51,13 @@ __all__ = [
     "MODELS",
     "OPTIMIZERS",
     "SCHEDULES",
+    "ActivationCheckpointing",
+    "Cast",
+    "ChannelsLast",
     "CheckpointStore",
+    "Compile",
     "Every",
+    "FoundBatch",
     "Hook",
     "HookloopError",
     "Interrupted",
@@ -56,6 +66,7 @@ __all__ = [
     "Pretrained",
     "Priority",
     "Progress",
+    "Resume",
     "Run",
     "Save",
     "Saved",
@@ -64,6 +75,9 @@ __all__ = [
     "Update",
     "__version__",
     "build",
+    "describe_model",
+    "find_batch",
+    "find_lr",
     "limit",
     "load",
 ]
@@ -86,6 +100,13 @@ _NAMES_BY_MODULE = {
     "hookloop.core.update": ("Update",),
     "hookloop.errors": ("HookloopError",),
     "hookloop.every": ("Every",),
+    "hookloop.trainer.meant_changes": ("Resume",),
+    "hookloop.trainer.preparation": (
+        "ActivationCheckpointing", "Cast", "ChannelsLast", "Compile",
+    ),
+    "hookloop.trainer.batch_search": ("FoundBatch", "find_batch"),
+    "hookloop.trainer.find_lr": ("find_lr",),
+    "hookloop.trainer.model_table": ("describe_model",),
     "hookloop.trainer.trainer": ("Trainer",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import cast
+from typing import Protocol, cast
 
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError, nearest
@@ -26,6 +26,13 @@ _log = logging.getLogger("hookloop")
 
 def _no_names() -> Mapping[str, str]:
     return {}
+
+
+class Undoable(Protocol):
+    """A change of a foreign package that can be taken back."""
+
+    def undo(self) -> None:
+        """Set everything back."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +53,10 @@ class Dialect:
         gives_all: Whether a hook with ``**kwargs`` is given model, data set and directory.
         default_hooks: What the system calls our default hooks; an entry under its name replaces
             ours.
+        graft: Puts our engine under the installed package, and returns what takes it back; None
+            if there is no such graft. It is called only then, so that it may import the package.
+        sections: Keys of a config that only this system, or few, have: a name there that several
+            dialects have means the hook of this one.
     """
 
     name: str
@@ -57,6 +68,8 @@ class Dialect:
     settings: tuple[str, ...] = ()
     gives_all: bool = False
     default_hooks: Mapping[str, str] = field(default_factory=dict)
+    graft: Callable[[], Undoable] | None = None
+    sections: tuple[str, ...] = ()
 
 
 @cache

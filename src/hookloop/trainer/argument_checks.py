@@ -24,6 +24,7 @@ from hookloop.errors import (
     nearest,
 )
 from hookloop.metrics.meters import Accumulating
+from hookloop.trainer.data_limits import check_batches, check_limit
 
 Given = Mapping[str, object]
 
@@ -183,11 +184,30 @@ def _check_load_from(name: str, value: object) -> None:
         )
 
 
+def _check_seed_samples(name: str, value: object) -> None:
+    if not isinstance(value, bool) and value != "workers":
+        hint = nearest(value, ["workers"]) if isinstance(value, str) else ""
+        raise DataError(f"{name}={value!r}: it must be True, False or 'workers'.{hint}")
+
+
+def _check_count_tokens(name: str, value: object) -> None:
+    _check_call(name, value, ("batch",), DataError)
+
+
+def _check_limit(name: str, value: object) -> None:
+    check_limit(value)
+
+
+def _check_overfit(name: str, value: object) -> None:
+    check_batches(name, value, name)
+
+
 _CHECKS: dict[str, Callable[[str, object], None]] = {
     "model": _check_model,
     "train_data": _check_data,
     "val_data": _check_data,
     "test_data": _check_data,
+    "predict_data": _check_data,
     "loss": _check_loss,
     "step": _check_step,
     "optimizer": _check_optimizer,
@@ -197,6 +217,10 @@ _CHECKS: dict[str, Callable[[str, object], None]] = {
     "default_hooks": _check_default_hooks,
     "points": _check_points,
     "load_from": _check_load_from,
+    "seed_samples": _check_seed_samples,
+    "count_tokens": _check_count_tokens,
+    "limit": _check_limit,
+    "overfit": _check_overfit,
 }
 
 

@@ -22,6 +22,7 @@ from hookloop.checkpoint.shape import (
     is_mapping,
     is_number,
     is_scalar,
+    is_text,
     one_of,
 )
 from hookloop.errors import CheckpointError, HookloopError
@@ -80,6 +81,11 @@ def _is_numpy(value: object) -> bool:
     )
 
 
+def _is_wanted(value: object) -> bool:
+    """Return whether a value says which validation streams are due: all, none, or their names."""
+    return is_flag(value) or find_mismatch(value, Each(is_text), "") is None
+
+
 RANDOMNESS: dict[str, object] = {
     "python": _is_python,
     "numpy": _is_numpy,
@@ -87,7 +93,12 @@ RANDOMNESS: dict[str, object] = {
     "generators": Each(is_bytes),
     "cuda?": Each(is_bytes),
 }
-READING: dict[str, object] = {"passes": is_count, "generators": Each(is_bytes)}
+WORKERS: dict[str, object] = {"states": Each(Maybe(is_bytes)), "seeded": Maybe(is_bytes)}
+READING: dict[str, object] = {
+    "passes": is_count,
+    "generators": Each(is_bytes),
+    "workers?": WORKERS,
+}
 SERIES: dict[str, object] = {
     "recent": Each(is_number),
     "pending": Each(is_number),
@@ -110,14 +121,21 @@ SHAPES: dict[str, object] = {
         "iter_in_epoch": is_count,
         "stage": one_of("between", "inside", "closing"),
         "validated_at": lambda value: is_count(value) or (type(value) is int and value == -1),
-        "validation_due": is_flag,
+        "validation_due": _is_wanted,
+        "validated_streams?": Named(is_count),
+        "samples?": Maybe(is_count),
+        "tokens?": Maybe(is_count),
+        "split?": is_count,
     },
     "val_data": Named(READING),
     "metric_store": Named(SERIES),
     "hooks": Named(is_mapping),
     "rng": Each(RANDOMNESS),
+    "workers?": Each(Named(WORKERS)),
     "side_randomness?": is_mapping,
     "kinds?": is_mapping,
+    "arguments?": is_mapping,
+    "changes?": Each(is_mapping),
     "config?": is_mapping,
     "environment?": Named(is_count),
 }
@@ -130,13 +148,29 @@ DATA: dict[str, object] = {
     "loader": is_mapping,
     "measures?": Named(lambda value: value is None or isinstance(value, bool | int | float | str)),
     "orders?": is_mapping,
+    "replaced?": is_flag,
+    "next_replaced?": is_flag,
 }
 """What the training data keeps, if a run has any."""
+
+MIXED: dict[str, object] = {
+    "way": is_text,
+    "position": is_count,
+    "is_over": is_flag,
+    "current": is_text,
+    "key": Maybe(is_count),
+    "drawn": is_count,
+    "weights": Maybe(Named(is_number)),
+    "streams": Named(DATA),
+}
+"""What several streams of training data keep."""
 
 
 def check_shapes(checkpoint: Mapping[str, object], label: str, *, has_data: bool) -> None:
     """Reject a checkpoint whose parts are not what a run saves."""
-    shapes = {**SHAPES, "data": DATA} if has_data else SHAPES
+    data = checkpoint.get("data")
+    is_mixed = isinstance(data, Mapping) and "streams" in data
+    shapes = {**SHAPES, "data": MIXED if is_mixed else DATA} if has_data else SHAPES
     found = find_mismatch(checkpoint, shapes, "")
     if found is None:
         return

@@ -137,7 +137,8 @@ class CheckpointSaver:
     def amend(self, run: Run, metrics: Mapping[str, float]) -> None:
         """Add the results of the validation to the checkpoints of its iteration."""
         current, iteration = self._current.at(run.progress.iter), run.progress.iter
-        current.validation = {**current_metrics(run), **metrics}  # Also what hooks put meanwhile.
+        # Also what hooks put meanwhile, and other streams that were validated before.
+        current.validation = {**current.validation, **current_metrics(run), **metrics}
         # In the background too, and only after the file itself: the entry to amend has to exist.
         for store, name in current.files:
             self._validations[store.location, iteration] = current.validation

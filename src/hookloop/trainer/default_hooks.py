@@ -7,6 +7,8 @@ from typing import Literal
 
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError, nearest
+from hookloop.hooks.answer_requests import AnswerRequests
+from hookloop.hooks.record_environment import RecordEnvironment
 from hookloop.hooks.record_times import RecordTimes
 from hookloop.hooks.require_finite_loss import RequireFiniteLoss
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
@@ -28,6 +30,8 @@ DEFAULT_HOOKS: dict[str, Callable[[], Hook]] = {
     "nan": RequireFiniteLoss,
     "checkpoint": SaveCheckpoint,
     "signals": StopOnSignal,
+    "environment": RecordEnvironment,
+    "requests": AnswerRequests,
 }
 # A single process has nothing to synchronize. The names are known there too: the same script may
 # run on many ranks.

@@ -23,7 +23,7 @@ class Guarded:
 
         def __init_subclass__(cls, **kwargs: object) -> None:
             super().__init_subclass__(**kwargs)
-            for name in ("train", "validate", "test"):
+            for name in ("train", "validate", "test", "predict"):
                 # A method that a subclass inherits is checked already.
                 if name in vars(cls):
                     setattr(cls, name, _checked(vars(cls)[name]))

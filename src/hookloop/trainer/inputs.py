@@ -14,10 +14,14 @@ from hookloop.core.lr_schedule import Schedule
 from hookloop.core.progress import Progress
 from hookloop.core.run import Run
 from hookloop.core.update import Update
+from hookloop.data.group_sizes import Accumulate, GroupSizes
+from hookloop.data.mixed_source import MixedSource
 from hookloop.data.source import Source
 from hookloop.errors import DataError, HookError, ModelError
 from hookloop.metrics.meters import Accumulating, Metric
-from hookloop.trainer.compilation import Compilation, Compile, compile_model
+from hookloop.parallel.world import World
+from hookloop.trainer.compilation import Compile, compile_model
+from hookloop.trainer.preparation import Cast, Prepare, Prepared
 
 
 def check_model(model: object) -> None:
@@ -41,13 +45,30 @@ def _check_model_is_bare(model: torch.nn.Module) -> None:
 
 
 def place_model(
-    model: torch.nn.Module, device: torch.device, compile: Compile | None
-) -> Compilation | None:
-    """Move the model to its device and, if asked for, compile it in place."""
+    model: torch.nn.Module,
+    device: torch.device,
+    compile: Compile | None,
+    prepare: Prepare = None,
+    precision: str = "fp32",
+) -> Prepared:
+    """Move the model to its device, prepare it and, if asked for, compile it; all in place."""
     check_model(model)
     # In place: optimizers that were built before keep their parameters.
     model.to(device)
-    return compile_model(model, compile)
+    prepared = Prepared.of(model, prepare)
+    if precision != "fp32" and any(isinstance(step, Cast) for step in prepared.steps):
+        raise ModelError(
+            f"precision='{precision}' keeps float32 parameters, and Cast in prepare= does not: "
+            "leave one out.",
+            argument="precision",
+        )
+    if compile and prepared.compilation is not None:
+        raise ModelError(
+            "The model is compiled by compile= and by Compile in prepare=: leave one out.",
+            argument="compile",
+        )
+    compilation = compile_model(model, compile)
+    return prepared if compilation is None else replace(prepared, compilation=compilation)
 
 
 def named_optimizers(
@@ -115,19 +136,14 @@ def make_progress(
     max_epochs: int | None,
     max_iters: int | None,
     epoch_iters: int | None,
-    accumulate: int,
+    accumulate: Accumulate,
 ) -> Progress:
     """Set the limits of the run, as far as they are known beforehand."""
     limits = {"max_epochs": max_epochs, "max_iters": max_iters, "epoch_iters": epoch_iters}
-    check_count("accumulate", accumulate)
+    sizes = GroupSizes(accumulate)
     max_epochs, max_iters, epoch_iters = (
         None if limit is None else check_count(name, limit) for name, limit in limits.items()
     )
-    batches = source.num_batches if source is not None else None
-    known = epoch_iters
-    if known is None and batches is not None:
-        # Rounded up: the last iteration of an epoch may have fewer microbatches.
-        known = -(-batches // accumulate)
     # A generator would give nothing in the second epoch, and the run would end early.
     if source is not None and source.is_one_pass and max_epochs not in (None, 1):
         raise DataError(
@@ -135,7 +151,43 @@ def make_progress(
             f"max_epochs is {max_epochs}: give a list or a DataLoader, or max_iters.",
             argument="train_data",
         )
-    return Progress(max_iters=max_iters, max_epochs=max_epochs, epoch_iters=known)
+    progress = Progress(max_iters=max_iters, max_epochs=max_epochs, epoch_iters=epoch_iters)
+
+    def note_length(batches: int | None) -> None:
+        length = None if batches is None else sizes.iters(batches, progress.iter, progress.epoch)
+        progress.epoch_iters = length
+
+    def iters_of_epochs(epochs: int) -> int | None:
+        batches = None if source is None else source.num_batches
+        return None if batches is None else sizes.iters_of_epochs(batches, epochs)
+
+    if source is not None:
+        source.follow(progress, note_length if epoch_iters is None else None)
+        if epoch_iters is None:
+            note_length(source.num_batches)
+    if epoch_iters is None and not sizes.is_constant:
+        progress.iters_of_epochs = iters_of_epochs
+    return progress
+
+
+def check_mixture(source: Source | None, loss: object, world: World) -> None:
+    """Reject a mixture that the loss cannot use, or that many ranks cannot share."""
+    if not isinstance(source, MixedSource) or source.way not in ("zip", "cycle"):
+        return
+    way, names = source.way, ", ".join(source.streams)
+    if loss is not None:
+        raise ModelError(
+            f"loss= needs batches of (inputs, targets), and mix='{way}' gives mappings from the "
+            f"streams ({names}) to a batch of each: write step=, which computes the loss of all.",
+            argument="loss",
+        )
+    if not world.is_alone:
+        raise DataError(
+            f"mix='{way}' does not work on {world.size} ranks: the batches of the streams "
+            f"({names}) are cut into parts of different sizes, and one loss cannot be weighted by "
+            "all of them. Draw from the streams with weights, or train in one process.",
+            argument="mix",
+        )
 
 
 def set_limits(progress: Progress, max_epochs: int | None, max_iters: int | None) -> None:
@@ -173,8 +225,9 @@ def check_trainable(run: Run) -> None:
             )
     if run.schedules and not any(hook.steps_schedules for hook in run.hooks):
         raise HookError(
-            "schedule= is given, but no hook steps it: keep the default hook 'schedule', or add "
-            "StepSchedules()."
+            "schedule= is given, but no hook steps it: keep the default hook 'schedule', add "
+            "StepSchedules(), or set steps_schedules = True in the class of your own hook that "
+            "steps it."
         )
 
 
@@ -200,7 +253,7 @@ def check_updates(run: Run) -> None:
         )
 
 
-def check_own_updates(run: Run, updates: Iterable[Update], accumulate: int) -> None:
+def check_own_updates(run: Run, updates: Iterable[Update], sizes: GroupSizes) -> None:
     """Reject what would have no effect where the user makes the updates."""
     if not run.world.is_alone:
         raise ModelError(
@@ -213,7 +266,7 @@ def check_own_updates(run: Run, updates: Iterable[Update], accumulate: int) -> N
                 f"The hook '{owners[0].name}' acts at {point.name}, within the update, which is "
                 "yours in trainer.loop(): do its work there and leave it out, or call train()."
             )
-    if accumulate != 1 or any(update.clip_norm or update.scaler for update in updates):
+    if not sizes.is_one or any(update.clip_norm or update.scaler for update in updates):
         raise ModelError(
             "accumulate=, clip_norm= and precision='fp16' are parts of the update, which is yours "
             "in trainer.loop(): do them there, or call train()."

@@ -8,6 +8,7 @@ from hookloop.core.hook import FunctionHook, Hook
 from hookloop.core.loop import Loop
 from hookloop.core.plan import Plan
 from hookloop.core.points import PointTable
+from hookloop.errors import HookError
 from hookloop.metrics.store import EPOCH_STREAM
 from hookloop.trainer.inputs import produced_names
 
@@ -44,6 +45,7 @@ class Planner:
             HookError: If a hook cannot work.
         """
         run = loop.run
+        declare_points(self.hooks, self.points)
         streams = {"val": run.val_data, "test": run.test_data}
         produced = produced_names(loop.updates, loop.evaluation.metrics, streams) | besides
         # With getattr, because the list may hold anything: only the plan rejects what is not a
@@ -61,6 +63,14 @@ class Planner:
     def use(self) -> None:
         """Note that a run uses the plan, in which it may disable and add hooks."""
         self._made = None
+
+
+def declare_points(hooks: Iterable[Hook], points: PointTable) -> None:
+    """Add the mount points that hooks bring along; before hooks are checked, which may use them."""
+    for hook in hooks:
+        for point in getattr(hook, "fires", ()):
+            if points.setdefault(point.name, point) != point:
+                raise HookError(f"Two hooks bring different mount points '{point.name}'.")
 
 
 def _declared(hook: Hook) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""What a checkpoint holds of each rank: its random numbers, and buffers that differ."""
+"""What a checkpoint holds of each rank: random numbers, and buffers that differ."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from hookloop.data.randomness import Randomness, seed_rank
+from hookloop.errors import CheckpointError
 from hookloop.trainer.checkpoint_schema import restoring
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
+    from hookloop.data.source import Source
 
 _log = logging.getLogger("hookloop")
 
@@ -22,14 +24,60 @@ def state_of_ranks(run: Run) -> dict[str, object]:
     own = Randomness.now().state
     if run.world.is_alone or run.ranks.is_broken:  # A rank that failed speaks for itself alone.
         return {"rng": [own]}
-    of_ranks = run.ranks.gather((own, own_buffers(run.model)))
-    parts: dict[str, object] = {
-        "rng": [rng for rng, _ in of_ranks],
-        "world": {"size": run.world.size},
-    }
+    workers = {name: states for name, one in _read(run) if (states := one.worker_states())}
+    mine = (own, own_buffers(run.model), workers, own_data(run))
+    rng, buffers, worker_states, data = zip(*run.ranks.gather(mine), strict=True)
+    parts: dict[str, object] = {"rng": list(rng), "world": {"size": run.world.size}}
     if own_buffers(run.model):
-        parts["buffers"] = [buffers for _, buffers in of_ranks]
+        parts["buffers"] = list(buffers)
+    if any(worker_states):
+        parts["workers"] = list(worker_states)
+    if any(data):
+        parts["data_of_ranks"] = list(data)
     return parts
+
+
+def own_data(run: Run) -> dict[str, object] | None:
+    """Return the position in the data of this rank, if each rank has data of its own."""
+    source = run.train_data
+    is_own = source is not None and source.order is None and not run.world.is_alone
+    return source.state_dict() if is_own and source is not None else None
+
+
+def data_of_rank(
+    run: Run, checkpoint: Mapping[str, object], label: str
+) -> Mapping[str, object] | None:
+    """Return the position of this rank in data of its own, if the checkpoint has any."""
+    of_ranks = cast("list[Mapping[str, object]]", checkpoint.get("data_of_ranks") or [])
+    if not of_ranks:
+        return None
+    if len(of_ranks) == run.world.size:
+        return of_ranks[run.world.rank]
+    if any(state["position"] for state in of_ranks):
+        raise CheckpointError(
+            f"'{label}' was made by {_ranks(len(of_ranks))} in the middle of data that each had "
+            f"divided for itself, and cannot continue on {_ranks(run.world.size)}: start as many, "
+            "or resume from a checkpoint of the end of an epoch."
+        )
+    return {}
+
+
+def restore_workers(run: Run, checkpoint: Mapping[str, object], label: str) -> None:
+    """Give the workers of each rank their own random numbers back.
+
+    On another number of ranks, only the first rank keeps those that it has.
+    """
+    saved = cast("list[dict[str, dict[str, object]]]", checkpoint.get("workers") or [])
+    with restoring("random numbers of workers", label):
+        for name, source in _read(run) if run.world.rank else ():
+            own = saved[run.world.rank].get(name) if len(saved) == run.world.size else None
+            source.load_worker_states(own, is_needed=False)
+
+
+def _read(run: Run) -> list[tuple[str, Source]]:
+    """Return the data that a training reads, by name."""
+    train = [] if run.train_data is None else run.train_data.parts()
+    return [(one.name, one) for one in (*train, *run.val_data.values())]
 
 
 def own_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -28,8 +28,10 @@ from hookloop.parallel.settings import Parallel
 from hookloop.runs.layout import RunDir
 from hookloop.runs.run_log import RunLog
 from hookloop.secret import redact
+from hookloop.trainer.arithmetic import Arithmetic
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.ending import do_at_end, fire_after_run
+from hookloop.trainer.other_weights import OtherWeights, best_of, load_best
 from hookloop.trainer.peer_failures import break_off, breaking_off, explaining, linger
 from hookloop.trainer.several_ranks import (
     agree_on_order,
@@ -44,23 +46,21 @@ from hookloop.trainer.start import Start
 from hookloop.trainer.state import restore
 
 if TYPE_CHECKING:
-    import torch
-
     from hookloop.data.source import Source
 
 _log = logging.getLogger("hookloop")
 
 
 class Session:
-    """The life of a run: each call of train, validate or test between before_run and after_run.
+    """The life of a run: each call of train, validate or the like, from before_run to after_run.
 
     Args:
         run: The run.
         loop: Does the work.
         start: Where the run begins: its directory, and what is loaded.
         saver: Makes the checkpoints.
-        scaler: The loss scaler of half precision, if there is one.
         parallel: How several ranks work together.
+        arithmetic: How torch computes while the run works.
     """
 
     def __init__(
@@ -69,15 +69,16 @@ class Session:
         loop: Loop,
         start: Start,
         saver: CheckpointSaver,
-        scaler: torch.amp.GradScaler | None,
         parallel: Parallel | None = None,
+        arithmetic: Arithmetic | None = None,
     ) -> None:
         self._parallel = parallel or Parallel()
+        self._arithmetic = arithmetic or Arithmetic()
         self.run = run
         self.start = start
         self._loop = loop
         self._saver = saver
-        self._scaler = scaler
+        self._replaced: OtherWeights | None = None
 
     @contextmanager
     def training(self, *, own_updates: bool = False) -> Iterator[None]:
@@ -89,6 +90,9 @@ class Session:
         """
         run = self.run
         self._saver.keeps_gradients = own_updates
+        if self._replaced is not None:  # A training continues where it ended, not from the best.
+            self._replaced.put_back()
+            self._replaced = None
         watching = marking_used_gradients(run.optimizers) if own_updates else nullcontext()
         with watching, self.running(trains=True):
             self.start.keep_config(run.config)
@@ -110,7 +114,7 @@ class Session:
         # An empty session loads the checkpoint, so that the script finds the trained weights in the
         # model.
         with self.running():
-            pass
+            self._replaced = load_best(run)
         metrics = cast("dict[str, float]", summary.get("metrics") or {})
         run.outcome = replace(run.outcome, metrics={**run.outcome.metrics, **metrics})
         _log.warning(
@@ -139,7 +143,8 @@ class Session:
         run, process = self.run, os.getpid()
         # A validation that a signal cut short stays due in the next call. A request to stop does
         # not.
-        run.requests = Requests(validate=run.requests.validate, any=run.requests.validate)
+        due = run.requests.validate
+        run.requests = Requests(validate=due, any=bool(due))
         run.wishes = Requests()
         run.outcome = Outcome("running")
         with breaking_off(run):
@@ -149,10 +154,12 @@ class Session:
         failure: BaseException | None = None
         protect_randomness(run)
         try:
-            with explaining(run):
+            with explaining(run), self._arithmetic.applied():
                 self._prepare(trains=trains)
                 yield
                 self._saver.close(run)
+                if trains:
+                    self._load_best(log)
             run.outcome = self._outcome()
         except BaseException as error:
             if os.getpid() != process:  # A child that a hook forked: the run is the parent's.
@@ -198,6 +205,12 @@ class Session:
         # Again, since that last checkpoint may have failed too.
         run.outcome = replace(run.outcome, problem=self._saver.problem)
 
+    def _load_best(self, log: RunLog) -> None:
+        """Put the best weights into the model, where a hook wants that; after the last save."""
+        self._replaced = load_best(self.run)
+        if self._replaced is not None:
+            log.note(f"the model has the best weights now: {self._replaced.label}")
+
     def _prepare(self, *, trains: bool) -> None:
         """Do what comes before the work: the same weights on all ranks, or those of a run."""
         run = self.run
@@ -241,7 +254,7 @@ class Session:
             fire(run.plan.after_load_checkpoint, run, checkpoint)
             # The loop sets the generators itself when it starts. What is drawn until then does not
             # count.
-            self._loop.randomness = restore(run, checkpoint, label, self._scaler)
+            self._loop.randomness = restore(run, checkpoint, label, run.scaler, start.change)
             join_orders(run)
             if trains:
                 restore_gradients(run.optimizers, checkpoint.get("gradients"), label)
@@ -286,9 +299,11 @@ class Session:
         else:
             status: Status = "stopped" if stop.signal is None else "interrupted"
             ending = Outcome(status, stop.reason, stop.signal)
-        problem = self._saver.problem
+        problem, best = self._saver.problem, best_of(run)
         return replace(
             ending,
+            best=best[0] if best else None,
+            all_best=best,
             metrics=run.metrics.all_latest(),
             run_dir=run.dir,
             problem=problem,
@@ -297,8 +312,9 @@ class Session:
 
 
 def _sources(run: Run) -> list[Source]:
-    train = [run.train_data] if run.train_data is not None else []
-    return [*train, *run.val_data.values(), *run.test_data.values()]
+    train = run.train_data.parts() if run.train_data is not None else ()
+    streams = (run.val_data, run.test_data, run.predict_data)
+    return [*train, *(source for sources in streams for source in sources.values())]
 
 
 def protect_randomness(run: Run) -> None:

@@ -14,14 +14,16 @@ from torch import Tensor
 
 from hookloop.checkpoint.shard_reading import Shards as OpenShards
 from hookloop.checkpoint.storage import is_checkpoint_directory
-from hookloop.core.shared_update import SharedUpdate, Team
+from hookloop.core.meetings import Meetings
 from hookloop.core.update import Update
 from hookloop.data.randomness import Randomness, seed_rank
 from hookloop.errors import HookloopError
+from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.replicated import SLOTS, Replica
 from hookloop.parallel.sharded import ShardedTeam, Shards, check_shardable, has_sparse_gradients
 from hookloop.runs.records import plain
 from hookloop.trainer.rank_checks import check_on_ranks
+from hookloop.trainer.shared_update import SharedUpdate, Team
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from hookloop.core.run import Run
     from hookloop.data.source import Source
     from hookloop.parallel.settings import Parallel
+    from hookloop.parallel.world import World
     from hookloop.trainer.start import Start
 
 
@@ -45,6 +48,12 @@ def check_parallel(run: Run, settings: Parallel) -> None:
         )
     if settings.is_sharded:
         check_shardable(run.model, run.optimizers, settings, size)
+
+
+def join_ranks(run: Run, settings: Parallel) -> None:
+    """Check how the ranks work together, and let this one read its part of the data."""
+    check_parallel(run, settings)
+    share_sources(run)
 
 
 def share_sources(run: Run) -> None:
@@ -72,7 +81,7 @@ def agree_on_order(run: Run, *, is_new: bool) -> None:
         is_new: Whether its training begins now. Otherwise the random numbers are those with which
             it continues.
     """
-    if run.world.is_alone:
+    if run.world.is_alone or is_divided(run):
         return
     start = run.ranks.share(Randomness.now(gpus=False).state)
     for source, is_training in _sources(run):
@@ -160,6 +169,7 @@ def check_alike(run: Run) -> None:
         "length of the data": [source.num_batches for source, _ in _sources(run)],
         "limits": [run.progress.max_epochs, run.progress.max_iters],
         "seed": run.seed,
+        "arguments": {name: one for name, one in run.arguments.items() if name != "seed"},
     }
     own = {name: _digest(fact) for name, fact in facts.items()}
     of_ranks = run.ranks.gather(own)
@@ -203,7 +213,24 @@ def tensors_of(model: torch.nn.Module) -> list[Tensor]:
 
 def _sources(run: Run) -> Iterator[tuple[Source, bool]]:
     """Yield the data of a run, each with whether it is trained on."""
-    if run.train_data is not None:
-        yield run.train_data, True
-    for source in (*run.val_data.values(), *run.test_data.values()):
-        yield source, False
+    for source in run.train_data.parts() if run.train_data is not None else ():
+        yield source, True
+    for streams in (run.val_data, run.test_data, run.predict_data):
+        for source in streams.values():
+            yield source, False
+
+
+def join_divided(loop: Loop, world: World) -> None:
+    """Let ranks train as one run whose data is divided and whose gradients are averaged already.
+
+    Each rank draws its own orders and random numbers, which checkpoints hold for each of them.
+    """
+    run = loop.run
+    run.world, run.ranks = world, Ranks(world, run.ranks.timeout)
+    loop.is_shared = True
+    loop.meetings = Meetings(run)
+
+
+def is_divided(run: Run) -> bool:
+    """Return whether each rank has data of its own; see `join_divided`."""
+    return not run.world.is_alone and all(source.order is None for source, _ in _sources(run))

@@ -16,6 +16,7 @@ from hookloop.errors import CheckpointError, HookloopError, LinkError, nearest
 from hookloop.runs.files import reject_link
 from hookloop.runs.layout import TIME, RunDir
 from hookloop.runs.lock import RunLock
+from hookloop.trainer.meant_changes import Resume
 
 _log = logging.getLogger("hookloop")
 
@@ -29,16 +30,18 @@ class Start:
     Args:
         run_dir: The directory; None for a new one under ``runs/``.
         resume: True for the run in ``run_dir``, which must exist; ``"auto"`` to start it if it
-            does not; a run directory or a checkpoint file to continue, which may be a URL.
+            does not; a run directory or a checkpoint file to continue, which may be a URL; a
+            `Resume` with one of these and with what differs on purpose.
         load_from: A checkpoint of which only the weights are taken.
     """
 
     def __init__(
         self,
         run_dir: str | Path | None = None,
-        resume: bool | str | Path | None = None,
+        resume: Resume | bool | str | Path | None = None,
         load_from: Pretrained | str | Path | None = None,
     ) -> None:
+        resume, self.change = Resume.parse(resume)
         if isinstance(load_from, str | Path):
             load_from = Pretrained(load_from)
         self.weights = load_from
@@ -69,6 +72,11 @@ class Start:
     def is_given(self) -> bool:
         """Whether the user chose the directory."""
         return self._dir is not None
+
+    @property
+    def is_resuming(self) -> bool:
+        """Whether there is a run to continue that is not loaded yet."""
+        return self._resume is not None
 
     def ended(self, limits: Progress) -> dict[str, object] | None:
         """Return the summary of the run to continue, if nothing is left of it to train.

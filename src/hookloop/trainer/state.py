@@ -6,15 +6,18 @@ schedules    by name of their optimizer
 scaler       of half precision, if there is one
 gradients    those not yet used by an update, where the user makes the updates
 progress     the counters, and a validation that is due
-data         the position in the training data
+data         the position in the training data; of each rank, where each has data of its own
 val_data     how often each validation stream was read, and its own generators
 metrics      those of this very iteration; its validation, which comes later, is in the index
 metric_store every series, as it stands
 hooks        the state of each, by name
 rng          the random number generators of each rank
+workers      those of the workers of each rank, if there are several ranks
 buffers      of each rank, where they differ: batch norm sees another part of each batch
 world        on how many ranks it was made
 kinds        what the parts are, to notice when a resume is given others
+arguments    the plain arguments of the Trainer, to notice the same
+changes      what was changed on purpose at resumes, each with its iteration
 config       the effective config, with references to the environment
 environment  checksums of the numbers among these, to notice when they have changed
 versions     of hookloop and torch
@@ -23,7 +26,7 @@ versions     of hookloop and torch
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -40,15 +43,20 @@ from hookloop.errors import CheckpointError
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints
 from hookloop.trainer.checkpoint_schema import check_optimizer, check_shapes, restoring
-from hookloop.trainer.rank_state import randomness_of_rank, restore_buffers, state_of_ranks
+from hookloop.trainer.compared import compare, kinds_of
+from hookloop.trainer.meant_changes import apply_changes, groups_as_built, record_changes
+from hookloop.trainer.rank_state import (
+    data_of_rank,
+    randomness_of_rank,
+    restore_buffers,
+    restore_workers,
+    state_of_ranks,
+)
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
     from hookloop.core.hook import Hook
     from hookloop.core.run import Run
-
-LONGEST = 200
-"""Characters of a value that are shown."""
 
 State = MutableMapping[str, object]
 
@@ -62,7 +70,7 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "optimizers": {name: _state_of(run, one) for name, one in run.optimizers.items()},
         "schedules": {name: one.state_dict() for name, one in run.schedules.items()},
         "scaler": scaler.state_dict() if scaler is not None else None,
-        "progress": {**run.progress.state_dict(), "validation_due": run.requests.validate},
+        "progress": {**run.progress.state_dict(), "validation_due": _validation_due(run)},
         "data": run.train_data.state_dict() if run.train_data is not None else {},
         "val_data": {name: one.reading_state() for name, one in run.val_data.items()},
         "metrics": current_metrics(run),
@@ -71,6 +79,8 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         **state_of_ranks(run),
         "side_randomness": run.side_randomness.state_dict(),
         "kinds": kinds_of(run),
+        "arguments": run.arguments,
+        "changes": run.changes,
         "config": plain(run.config),  # A file that is read back holds plain types only.
         "environment": fingerprints(run.config),
         "versions": {"hookloop": VERSION, "torch": str(torch.__version__)},
@@ -90,16 +100,28 @@ def is_model_sharded(model: torch.nn.Module) -> bool:
 
 
 def restore(
-    run: Run, checkpoint: Mapping[str, object], label: str, scaler: torch.amp.GradScaler | None
+    run: Run,
+    checkpoint: Mapping[str, object],
+    label: str,
+    scaler: torch.amp.GradScaler | None,
+    change: Sequence[str] = (),
 ) -> Randomness:
-    """Restore the state of everything; return the random numbers, which the loop restores."""
+    """Restore the state of everything; return the random numbers, which the loop restores.
+
+    Args:
+        run: The run.
+        checkpoint: Its state.
+        label: Where that comes from, for messages.
+        scaler: The loss scaler of half precision, if there is one.
+        change: What differs on purpose, see `Resume`.
+    """
     checkpoint = _of_today(checkpoint)
     is_read = is_model_sharded(run.model) and is_checkpoint_directory(Path(label))
     # The whole file is checked first, so that most damaged files are rejected before anything
     # changes.
     check_shapes(checkpoint, label, has_data=run.train_data is not None)
-    _check_kinds(run, checkpoint, label)
-    _warn_of_changes(run, checkpoint)
+    changes = compare(run, checkpoint, label, change)
+    built = groups_as_built(run.optimizers)
     if is_read:  # Each rank reads its own parts.
         load_into(run.model, run.optimizers, label, run.ranks.group)
     else:
@@ -107,16 +129,17 @@ def restore(
             restore_model(run.model, _part(checkpoint, "model", label), label)
         _restore_each("optimizers", run.optimizers, run, checkpoint, label)
     _restore_each("schedules", run.schedules, run, checkpoint, label)
+    apply_changes(run, changes, built)
     if scaler is not None and checkpoint.get("scaler"):
         with restoring("scaler", label):
             scaler.load_state_dict(cast("dict[str, object]", checkpoint["scaler"]))
     progress = _part(checkpoint, "progress", label)
     run.progress.load_state_dict(progress)
-    # The resumed run may have been given no validation data.
-    if progress["validation_due"] and run.val_data:
-        run.validate(everywhere=True)
+    record_changes(run, checkpoint, changes)
+    _request_validation(run, progress["validation_due"])
     with restoring("position in the data", label):
         _restore_data(run, checkpoint, label)
+    restore_workers(run, checkpoint, label)
     with restoring("metrics", label):
         run.metrics.load_state_dict(_part(checkpoint, "metric_store", label))
     # What hooks put before the next iteration begins belongs to that of the checkpoint.
@@ -127,6 +150,19 @@ def restore(
             run.side_randomness.load_state_dict(_part(checkpoint, "side_randomness", label))
     restore_buffers(run, checkpoint, label)
     return randomness_of_rank(run, checkpoint, label)
+
+
+def _validation_due(run: Run) -> bool | list[str]:
+    wanted = run.requests.validate
+    return wanted if isinstance(wanted, bool) else sorted(wanted)
+
+
+def _request_validation(run: Run, due: object) -> None:
+    # The resumed run may have been given other validation data, or none.
+    if due is True and run.val_data:
+        run.validate(everywhere=True)
+    elif names := [name for name in run.val_data if isinstance(due, list) and name in due]:
+        run.validate(*names, everywhere=True)
 
 
 def _restore_each(
@@ -148,7 +184,11 @@ def _restore_each(
 
 
 def _restore_data(run: Run, checkpoint: Mapping[str, object], label: str) -> None:
-    if run.train_data is not None:
+    own = data_of_rank(run, checkpoint, label)
+    if own is not None and run.train_data is not None:
+        if own:  # Otherwise a new epoch begins on another number of ranks.
+            run.train_data.load_state_dict(own)
+    elif run.train_data is not None:
         data = _part(checkpoint, "data", label)
         run.train_data.load_state_dict(data)
         if "order" not in data and not run.world.is_alone:
@@ -201,101 +241,6 @@ def restore_model(model: torch.nn.Module, weights: Mapping[str, object], label: 
         model.load_state_dict(cast("dict[str, torch.Tensor]", weights))
     except RuntimeError as error:
         raise CheckpointError(f"'{label}' is of another model. {error}") from error
-
-
-def kinds_of(run: Run) -> dict[str, object]:
-    """Describe the parts whose change would make a resume meaningless."""
-    return {
-        "model": _class_name(type(run.model)),
-        "optimizers": {
-            name: {"type": type(one).__name__, **_numbers(one.defaults)}
-            for name, one in run.optimizers.items()
-        },
-        "schedules": {name: type(one.scheduler).__name__ for name, one in run.schedules.items()},
-    }
-
-
-def _class_name(kind: type) -> str:
-    """Return the name of a model's class, as it was before torch shared it among ranks."""
-    # fully_shard and replicate derive a class in place, such as FSDPNet from Net.
-    while (
-        len(kind.__bases__) == 2
-        and kind.__bases__[0].__module__.startswith("torch.distributed.")
-        and kind.__name__.endswith(kind.__bases__[1].__name__)
-    ):
-        kind = kind.__bases__[1]
-    return kind.__name__
-
-
-def differences(old: object, new: object, path: str = "") -> list[str]:
-    """List what differs between two trees, as ``path: old -> new``.
-
-    >>> differences({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}, "d": 4})
-    ['b.c: 2 -> 3', 'd: nothing -> 4']
-    """
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        found: list[str] = []
-        for key in dict.fromkeys([*old, *new]):
-            below = f"{path}.{key}" if path else str(key)
-            found += differences(old.get(key, _NOTHING), new.get(key, _NOTHING), below)
-        return found
-    return [] if _is_equal(old, new) else [f"{path}: {_show(old)} -> {_show(new)}"]
-
-
-_NOTHING = object()
-
-
-def _is_equal(old: object, new: object) -> bool:
-    """Return whether two plain values are equal; anything else, such as a tensor, never is."""
-    if isinstance(old, list | tuple) and isinstance(new, list | tuple):
-        return len(old) == len(new) and all(map(_is_equal, old, new))
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        return not differences(old, new)
-    # `==` between tensors returns a tensor, whose truth value is an error.
-    plain = bool | int | float | str | None
-    return isinstance(old, plain) and isinstance(new, plain) and old == new
-
-
-def _show(value: object) -> str:
-    text = "nothing" if value is _NOTHING else repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
-
-
-def _numbers(defaults: Mapping[str, object]) -> dict[str, object]:
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in defaults.items()
-        # Tensors, such as a learning rate that is one, are left out: they never compare as equal.
-        if isinstance(value, int | float | str | tuple | None)
-    }
-
-
-def _check_kinds(run: Run, checkpoint: Mapping[str, object], label: str) -> None:
-    changed = differences(checkpoint.get("kinds", {}), kinds_of(run))
-    if changed:
-        raise CheckpointError(
-            f"'{label}' cannot be resumed with another model, optimizer or schedule: "
-            f"{'; '.join(changed)}. Go back to the old one, or begin a new run with load_from=."
-        )
-
-
-def _warn_of_changes(run: Run, checkpoint: Mapping[str, object]) -> None:
-    if run.config and checkpoint.get("config"):
-        old, new = cast("dict[str, object]", checkpoint["config"]), dict(run.config)
-        for config in (old, new):
-            config.pop("import_path", None)  # It depends on where the run is, not what it does.
-        # In the form of the saved one, which went through `plain`: infinities and objects are text
-        # there.
-        changed = differences(old, plain(new))
-        if changed:
-            _log.warning("Resumed with a changed config: %s", "; ".join(changed))
-        then, now = checkpoint.get("environment"), fingerprints(run.config)
-        if isinstance(then, Mapping):
-            moved = [name for name in now if name in then and then[name] != now[name]]
-            if moved:
-                _log.warning(
-                    "Resumed with other numbers from the environment: %s", ", ".join(moved)
-                )
 
 
 def _restore_hooks(run: Run, states: Mapping[str, object], label: str) -> None:

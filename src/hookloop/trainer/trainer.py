@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from hookloop.checkpoint.weights import Pretrained
-from hookloop.core.evaluation import Validation
 from hookloop.core.hook import FunctionHook, Hook, Priority
 from hookloop.core.loop import Loop
 from hookloop.core.lr_schedule import Schedule
@@ -23,24 +22,30 @@ from hookloop.core.plan import Plan
 from hookloop.core.points import Point, PointTable
 from hookloop.core.run import Outcome, Run
 from hookloop.core.update import Step, Update
-from hookloop.data.source import Batches, Source, open_streams
-from hookloop.errors import caused_by
+from hookloop.data.exactness import SeedSamples
+from hookloop.data.group_sizes import Accumulate, GroupSizes
+from hookloop.data.mixture import Mix
+from hookloop.data.source import Batches
 from hookloop.every import Every
 from hookloop.metrics.meters import Metric
-from hookloop.metrics.results import Results
 from hookloop.metrics.store import MetricStore
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.settings import Parallel
 from hookloop.parallel.world import World, choose_device
 from hookloop.runs.run_log import logged
 from hookloop.secret import show_references
+from hookloop.trainer.arithmetic import Arithmetic, Deterministic, Matmul
 from hookloop.trainer.checkpoints import CheckpointSaver
+from hookloop.trainer.compared import plain_arguments
 from hookloop.trainer.compilation import Compile
+from hookloop.trainer.counting import CountTokens, start_counting
+from hookloop.trainer.data_limits import DataLimits, Limit
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
 from hookloop.trainer.default_hooks import own_hooks
-from hookloop.trainer.guard import Guarded
+from hookloop.trainer.evaluating import Evaluates
 from hookloop.trainer.inputs import (
     check_ends,
+    check_mixture,
     check_own_updates,
     check_trainable,
     check_updates,
@@ -51,13 +56,18 @@ from hookloop.trainer.inputs import (
     set_limits,
     whole,
 )
+from hookloop.trainer.meant_changes import Resume
+from hookloop.trainer.memory_split import split_updates
 from hookloop.trainer.planning import Planner
+from hookloop.trainer.preparation import Prepare
 from hookloop.trainer.rank_checks import check_on_ranks
 from hookloop.trainer.session import Session
-from hookloop.trainer.several_ranks import check_parallel, share_sources
+from hookloop.trainer.several_ranks import join_ranks
 from hookloop.trainer.start import Start
 from hookloop.trainer.timetable import Row, timetable_of
+from hookloop.trainer.update_by_hook import hand_over_update
 from hookloop.trainer.updates import Loss, Precision, autocast, make_scaler, make_updates
+from hookloop.trainer.val_intervals import make_validation
 
 if TYPE_CHECKING:
     import torch
@@ -67,15 +77,19 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., None])
 
 
-class Trainer(Guarded):
+class Trainer(Evaluates):
     """Trains a model; everything beyond forward, loss, backward and update is a hook.
 
     Args:
         model: The module to train.
-        train_data: Any iterable of batches.
+        train_data: Any iterable of batches; a mapping from names for several streams.
+        mix: How several streams are mixed: ``"zip"``, ``"cycle"``, ``"in order"``, or weights,
+            ``{"a": 3, "b": 1}``, which may follow the progress of the run.
         val_data: The same for validation; a mapping from names for several streams.
         test_data: The same for `test`.
-        loss: ``loss(output, targets)`` for batches of (inputs, targets).
+        predict_data: The same for `predict`; its targets, if there are any, are ignored.
+        loss: ``loss(output, targets)`` for batches of (inputs, targets), or of mappings with
+            ``input`` and ``target``.
         step: ``step(run, batch)`` instead, returning the loss or a mapping with it; a mapping
             from optimizers' names to such functions makes one update per optimizer, in turn. An
             `Update` makes the whole update itself.
@@ -86,25 +100,38 @@ class Trainer(Guarded):
         max_epochs: Epochs to train.
         max_iters: Iterations to train; whichever limit comes first.
         epoch_iters: Iterations per epoch, if not the data's length decides.
-        val_every: ``"1 epoch"``, ``500``, ``"10 min"``.
+        limit: The most that is read: ``{"train": 100}`` iterations of an epoch, ``"val"`` and
+            ``"test"`` batches of each stream.
+        overfit: Train and validate on so many batches, the same ones in every epoch.
+        val_every: ``"1 epoch"``, ``500``, ``"10 min"``; a mapping from the streams' names for an
+            interval of each.
         val_begin: First epoch or iteration after which to validate, in the unit of ``val_every``.
         val_at_start: Whether to validate before training.
-        accumulate: Microbatches per iteration.
+        accumulate: Microbatches per iteration; ``{0: 1, "5 epochs": 4}`` changes it during the run,
+            ``"auto"`` splits batches where memory runs out.
+        count_tokens: Returns the tokens of a batch, for intervals such as ``"2M tokens"``; by
+            default the elements of its ``input_ids``.
         clip_norm: Limit of the gradients' norm.
         precision: ``"fp32"``, ``"bf16"`` or ``"fp16"``.
         device: ``"auto"``, ``"cpu"``, ``"cuda:1"``.
         compile: Whether to compile the model, in place; or the options of ``torch.compile`` with
             which to: ``{"mode": "max-autotune", "dynamic": True}``.
+        deterministic: True for operations that repeat their bits only, ``"warn"`` to be warned of
+            others.
+        matmul: How exactly float32 matrices are multiplied: ``"highest"``, ``"high"``,
+            ``"medium"``.
+        prepare: What to do to the model first: ``[ChannelsLast(), Cast("bf16")]``.
         hooks: The project's hooks, or a mapping that names them.
         default_hooks: Changes to the standard set by name, None removes; False for none at all.
         points: Mount points of the project's own.
         run_dir: The run's directory; by default a new one under ``runs/``.
         seed: Seeds Python, NumPy and torch when training starts.
         resume: True continues the run in ``run_dir``, ``"auto"`` begins it if it is not there; a
-            path continues that run or checkpoint.
+            path continues that run or checkpoint. A `Resume` also says what differs on purpose.
         load_from: A checkpoint whose weights to begin with, or a `Pretrained` that says which.
         seed_samples: Whether random numbers drawn in the workers of a DataLoader follow from the
-            sample's place, so that a resume repeats them; False leaves them to torch.
+            sample's place, so that a resume repeats them; ``"workers"`` leaves them to torch and
+            repeats them on a resume, False leaves them to torch.
         parallel: How several ranks work together: ``"replicated"``, or a mapping of settings.
         config: The effective config, kept in the run directory and in checkpoints.
 
@@ -128,9 +155,11 @@ class Trainer(Guarded):
         self,
         model: torch.nn.Module,
         *,
-        train_data: Batches | None = None,
+        train_data: Batches | Mapping[str, Batches] | None = None,
+        mix: Mix | None = None,
         val_data: Batches | Mapping[str, Batches] | None = None,
         test_data: Batches | Mapping[str, Batches] | None = None,
+        predict_data: Batches | Mapping[str, Batches] | None = None,
         loss: Loss | None = None,
         step: Step | Update | Mapping[str, Step] | None = None,
         optimizer: torch.optim.Optimizer | Mapping[str, torch.optim.Optimizer] | None = None,
@@ -139,42 +168,49 @@ class Trainer(Guarded):
         max_epochs: int | None = None,
         max_iters: int | None = None,
         epoch_iters: int | None = None,
-        val_every: Every | int | str = "1 epoch",
+        limit: Limit | None = None,
+        overfit: int | None = None,
+        val_every: Every | int | str | Mapping[str, Every | int | str] = "1 epoch",
         val_begin: int = 0,
         val_at_start: bool = False,
-        accumulate: int = 1,
+        accumulate: Accumulate = 1,
+        count_tokens: CountTokens | None = None,
         clip_norm: float | None = None,
         precision: Precision = "fp32",
         device: str | torch.device = "auto",
         compile: Compile = False,
+        deterministic: Deterministic = False,
+        matmul: Matmul | None = None,
+        prepare: Prepare = None,
         hooks: Iterable[Hook] | Mapping[str, Hook | None] | None = None,
         default_hooks: Mapping[str, Hook | None] | Literal[False] | None = None,
         points: Iterable[Point | str] = (),
         run_dir: str | Path | None = None,
         seed: int | None = None,
-        resume: bool | str | Path | None = None,
+        resume: Resume | bool | str | Path | None = None,
         load_from: Pretrained | str | Path | None = None,
-        seed_samples: bool = True,
+        seed_samples: SeedSamples = True,
         parallel: Parallel | Mapping[str, object] | str | None = None,
         config: Mapping[str, object] | None = None,
     ) -> None:
         world, together = World.from_environment(), Parallel.parse(parallel)
         standard = build_default_hooks(default_hooks, is_alone=world.is_alone)
         self._planner = Planner([*standard, *own_hooks(hooks)], PointTable(points))
-        start = Start(run_dir, resume, load_from)
-        where = choose_device(device, world)
-        self._compilation = place_model(model, where, compile)
-        source = None
-        if train_data is not None:
-            with caused_by("train_data"):
-                source = Source(train_data, "train_data", seed_samples=seed_samples)
+        start, where = Start(run_dir, resume, load_from), choose_device(device, world)
+        arithmetic, self._count_tokens = Arithmetic(deterministic, matmul), count_tokens
+        self._prepared = place_model(model, where, compile, prepare, precision)
+        self._limits = limits = DataLimits(limit, overfit, seed_samples)
+        epoch_iters = limits.epoch_iters(epoch_iters, train_data, accumulate)
+        source = limits.train(train_data, accumulate, epoch_iters, mix=mix, seed=seed)
+        check_mixture(source, loss, world)
         self.run = Run(
             model=model,
             optimizers=named_optimizers(optimizer, model),
             schedules=named_schedules(schedule),
             train_data=source,
-            val_data=open_streams(val_data, "val_data", seed_samples=seed_samples),
-            test_data=open_streams(test_data, "test_data", seed_samples=seed_samples),
+            val_data=limits.val(val_data),
+            test_data=limits.test(test_data),
+            predict_data=limits.predict(predict_data),
             metrics=MetricStore(),
             plan=Plan([], self._planner.points),  # Made later: `on` may still add hooks.
             dir=Path(run_dir or "runs"),  # Until the session opens the real one.
@@ -184,30 +220,29 @@ class Trainer(Guarded):
             device=where,
             seed=None if seed is None else whole("seed", seed),
             progress=make_progress(source, max_epochs, max_iters, epoch_iters, accumulate),
+            loss_function=loss,
+            arguments=plain_arguments(locals(), self._prepared),
         )
-        check_parallel(self.run, together)
-        share_sources(self.run)
-        scaler = make_scaler(precision, where)
-        saver = CheckpointSaver(scaler, start.restore)
+        join_ranks(self.run, together)
+        self.run.scaler, self.run.meters = make_scaler(precision, where), metrics or {}
+        saver = CheckpointSaver(self.run.scaler, start.restore)
+        self._context = autocast(precision, where)
+        updates = make_updates(
+            loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=self.run.scaler,
+            context=self._context,
+        )  # fmt: skip
         self._loop = Loop(
             self.run,
-            make_updates(
-                loss,
-                step,
-                self.run.optimizers,
-                clip_norm=clip_norm,
-                scaler=scaler,
-                context=autocast(precision, where),
+            updates,
+            metrics=self.run.meters,
+            validation=make_validation(
+                val_every, val_begin, val_at_start, self.run.val_data, world
             ),
-            metrics=metrics or {},
-            validation=Validation(
-                Every.parse(val_every), val_begin, val_at_start, bool(self.run.val_data)
-            ),
-            accumulate=accumulate,
+            sizes=GroupSizes(accumulate),
             epoch_iters=epoch_iters,
             saver=saver,
         )
-        self._session = Session(self.run, self._loop, start, saver, scaler, together)
+        self._session = Session(self.run, self._loop, start, saver, together, arithmetic)
 
     def train(self, *, max_epochs: int | None = None, max_iters: int | None = None) -> Outcome:
         """Train until a limit, a request to stop, or a signal.
@@ -222,10 +257,14 @@ class Trainer(Guarded):
             ModelError: If the limit is reached already.
             Interrupted: When a signal ended the run; it has ended in order by then.
         """
+        self.run.purpose = "train"
         self._planner.make(self._loop)
         # Not in the constructor: an optimizer that train() cannot step may be used in `loop`.
         check_updates(self.run)
+        hand_over_update(self._loop)
+        split_updates(self._loop)
         check_trainable(self.run)
+        start_counting(self._loop, self._count_tokens)
         set_limits(self.run.progress, max_epochs, max_iters)
         # After set_limits: the only limit may be the one that is given to this call.
         check_ends(self.run)
@@ -236,9 +275,9 @@ class Trainer(Guarded):
         # may.
         own_updates = any(update.keeps_gradients for update in self._loop.updates)
         with self._session.training(own_updates=own_updates):
+            self._limits.warn()
             self._loop.train()
-            if self._compilation is not None:
-                self._compilation.report()
+            self._prepared.report()
         return self.run.outcome
 
     @contextmanager
@@ -253,11 +292,13 @@ class Trainer(Guarded):
             HookError: If a hook acts at a point within the update, which is not reached.
             Interrupted: When a signal ended the run; it has ended in order by then.
         """
+        self.run.purpose = "train"
         # Which numbers the body will record is known only when it calls `record`, so hooks may read
         # any. There is no check_ends: the body may end the training itself, with a break.
         self._planner.make(self._loop, besides=frozenset({"train/*"}))
-        check_own_updates(self.run, self._loop.updates, self._loop.accumulate)
+        check_own_updates(self.run, self._loop.updates, self._loop.sizes)
         check_trainable(self.run)
+        start_counting(self._loop, self._count_tokens)
         set_limits(self.run.progress, None, None)
         if self._session.is_over():
             # A context manager has to yield exactly once, also when nothing is left to train.
@@ -265,6 +306,7 @@ class Trainer(Guarded):
             return
         self._planner.use()
         with self._session.training(own_updates=True):
+            self._limits.warn()
             groups = self._loop.iterations()
             # Each group has one batch: check_own_updates has rejected any other value of
             # accumulate=.
@@ -275,8 +317,7 @@ class Trainer(Guarded):
                 self.run.stop("the loop was left before its end")
             for _ in groups:  # What comes after the last iteration.
                 pass
-            if self._compilation is not None:
-                self._compilation.report()
+            self._prepared.report()
 
     def record(self, loss: Tensor, **others: Tensor | float) -> None:
         """Record the loss of an update that you made, and other numbers; nothing is read."""
@@ -284,30 +325,6 @@ class Trainer(Guarded):
         self.run.loss = loss
         for name, value in {"loss": loss, **others}.items():
             self.run.metrics.put(f"train/{name}", value)
-
-    def validate(self) -> Results:
-        """Evaluate on the validation data, outside of any training.
-
-        Raises:
-            Interrupted: When a signal cut it short: there is no result.
-        """
-        self._planner.make(self._loop)
-        self._planner.use()
-        # Not `training`: an evaluation takes no lock, so it may look at a run that another process
-        # is training.
-        with self._session.running():
-            return self._loop.validate()
-
-    def test(self) -> Results:
-        """Evaluate on the test data.
-
-        Raises:
-            Interrupted: When a signal cut it short: there is no result.
-        """
-        self._planner.make(self._loop)
-        self._planner.use()
-        with self._session.running():
-            return self._loop.evaluation.test()
 
     def check(self) -> None:
         """Raise whatever `train` would reject before its first iteration, and train nothing."""
@@ -320,6 +337,8 @@ class Trainer(Guarded):
         if self.run.train_data is not None:
             check_trainable(self.run)
             check_updates(self.run)
+            hand_over_update(self._loop)
+            split_updates(self._loop)
             check_ends(self.run)
 
     def check_hooks(self) -> None:
@@ -328,6 +347,8 @@ class Trainer(Guarded):
         It is the part of `check` that needs no data, service or disk.
         """
         self._planner.make(self._loop)
+        for hook in self.run.hooks:
+            hook.check_in(self.run)
 
     def timetable(self) -> list[Row]:
         """List which hook acts at which mount point, in order."""

@@ -84,6 +84,7 @@ WRONG = [
     ({"train_data": batches}, DataError, r"Write batches\(\)"),
     ({"train_data": "mnist"}, DataError, "'mnist': it must be an iterable of batches"),
     ({"load_from": {"weight": 1}}, ModelError, r"Load a state that you have with model.load_state"),
+    ({"seed_samples": "worker"}, DataError, "True, False or 'workers'. Did you mean 'workers'"),
     ({"points": "on_sample"}, HookError, "give a list of mount points"),
 ]
 

@@ -19,6 +19,7 @@ def test_default_hooks_are_changed_by_name():
 
     standard = [
         "timing", "console", "metrics", "schedule", "sampler", "nan", "checkpoint", "signals",
+        "environment", "requests",
     ]  # fmt: skip
     assert names(None) == standard
     assert names(False) == []

@@ -1,8 +1,8 @@
 import pytest
 from tests.tiny import make_trainer
 
-from hookloop import Hook
-from hookloop.errors import MetricError
+from hookloop import Hook, Point
+from hookloop.errors import HookError, MetricError
 
 
 class Count(Hook):
@@ -134,3 +134,41 @@ def test_the_mean_of_an_epoch_follows_from_a_number_of_iterations(tmp_path):
     watch = Watch()
     make_trainer(hooks=[Put(), watch], run_dir=tmp_path).train()
     assert watch.seen == 2.0
+
+
+class Announce(Hook):
+    """Brings a mount point along and fires it."""
+
+    fires = (Point("on_half_time", args=("minute",)),)
+
+    def after_train_epoch(self, run):
+        run.fire("on_half_time", 45)
+
+
+class Listen(Hook):
+    def __init__(self):
+        self.heard = []
+
+    def on_half_time(self, run, minute):
+        self.heard.append(minute)
+
+
+def test_a_hook_may_bring_mount_points_along(tmp_path):
+    listen = Listen()
+    trainer = make_trainer(hooks=[listen, Announce()], run_dir=tmp_path, max_epochs=2)
+    trainer.train()
+    trainer.train(max_epochs=3)
+    assert listen.heard == [45, 45, 45]
+
+
+def test_without_the_hook_that_brings_it_there_is_no_such_point():
+    with pytest.raises(HookError, match="Listen.on_half_time: no such mount point"):
+        make_trainer(hooks=[Listen()]).check()
+
+
+def test_two_hooks_cannot_bring_different_points_of_one_name():
+    class Other(Hook):
+        fires = (Point("on_half_time"),)
+
+    with pytest.raises(HookError, match="Two hooks bring different mount points 'on_half_time'"):
+        make_trainer(hooks=[Announce(), Other()]).check()

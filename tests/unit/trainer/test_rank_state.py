@@ -2,6 +2,7 @@ import logging
 
 import pytest
 import torch
+from tests.carried import make_loader
 from tests.integration.many_ranks import Net, Plain, make
 from tests.ranks import on_ranks
 
@@ -10,6 +11,7 @@ from hookloop.trainer.rank_state import (
     own_buffers,
     randomness_of_rank,
     restore_buffers,
+    restore_workers,
     state_of_ranks,
 )
 
@@ -66,3 +68,31 @@ def test_each_rank_gets_its_own_back():
         return run.model.norm.running_mean[0].item(), torch.equal(torch.rand(2), expected)
 
     assert on_ranks(work, 3) == [(0.0, True), (1.0, True), (2.0, True)]
+
+
+@pytest.mark.slow
+def test_the_workers_of_each_rank_continue_where_they_were():
+    def work():
+        def make_run():
+            loader = make_loader(batch_size=4, num_workers=1)
+            options = {"train_data": loader, "seed_samples": "workers", "default_hooks": False}
+            return make(None, resume=None, **options)[0].run
+
+        run = make_run()
+        run.ranks.open(torch.device("cpu"))
+        groups = run.train_data.groups(1)
+        next(groups)
+        state = {**state_of_ranks(run), "data": run.train_data.state_dict()}
+        expected = next(groups)
+        run.train_data.close()
+        other = make_run()
+        other.train_data.load_state_dict(run.ranks.share(state["data"]))  # As the first rank saved.
+        restore_workers(other, state, "file")
+        found = next(other.train_data.groups(1))
+        other.train_data.close()
+        return found == expected, [sample["noise"] for sample in found[0]]
+
+    (is_same, first), (is_same_too, second) = on_ranks(work, 2)
+    assert is_same
+    assert is_same_too
+    assert first[0] != second[0]

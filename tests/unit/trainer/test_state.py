@@ -72,9 +72,9 @@ def test_a_model_of_another_kind_is_rejected_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda m: sgd(m, lr=0.1), "optimizers.default.lr: 0.05 -> 0.1"),
-        (lambda m: torch.optim.Adam(m.parameters()), "optimizers.default.type: 'SGD' -> 'Adam'"),
-        (lambda m: {"one": sgd(m)}, "optimizers.one: nothing -> "),
+        (lambda m: sgd(m, lr=0.1), "optimizer.lr: 0.05 -> 0.1"),
+        (lambda m: torch.optim.Adam(m.parameters()), "optimizer.type: 'SGD' -> 'Adam'"),
+        (lambda m: {"one": sgd(m)}, "optimizer.one: nothing -> "),
     ],
 )
 def test_another_optimizer_is_rejected_with_the_difference(tmp_path, make, message):
@@ -100,7 +100,7 @@ def test_another_schedule_is_rejected(tmp_path):
 
     schedulers = torch.optim.lr_scheduler
     train(tmp_path, **schedule(lambda o: schedulers.ExponentialLR(o, 0.9), model()))
-    with pytest.raises(CheckpointError, match="schedules.default: 'ExponentialLR' -> 'StepLR'"):
+    with pytest.raises(CheckpointError, match="schedule: 'ExponentialLR' -> 'StepLR'"):
         train(tmp_path, resume=True, **schedule(lambda o: schedulers.StepLR(o, 2), model()))
 
 
@@ -213,7 +213,7 @@ def test_a_model_keeps_its_name_when_it_is_sharded(tmp_path):
         1,
         """
         from torch.distributed._composable.replicate import replicate
-        from hookloop.trainer.state import _class_name
+        from hookloop.trainer.compared import _class_name
 
         for share in (fully_shard, replicate):
             model = Net()

@@ -24,6 +24,7 @@ def test_a_run_without_a_directory_of_its_own_gets_one(tmp_path, monkeypatch):
     assert outcome.run_dir is not None and outcome.run_dir.parent.name == "runs"
     assert {path.name for path in outcome.run_dir.iterdir()} == {
         "checkpoints.json",
+        "environment.json",
         "epoch_1.pth",
         "last_checkpoint",
         "metrics.jsonl",

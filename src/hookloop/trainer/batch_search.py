@@ -1,0 +1,272 @@
+"""Find the largest batch that fits into memory, and leave the training as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sized
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset
+
+from hookloop.checkpoint.snapshot import Snapshot
+from hookloop.core.plan import Plan
+from hookloop.data.attribute_state import restore_state, to_state
+from hookloop.data.batch import to_device
+from hookloop.data.find_generators import find_generators
+from hookloop.errors import DataError, HookloopError
+from hookloop.metrics.store import MetricStore
+from hookloop.parallel.memory import device_memory, peak_memory
+from hookloop.trainer.inputs import check_trainable, check_updates
+from hookloop.trainer.memory_split import Moment
+
+if TYPE_CHECKING:
+    from hookloop.core.loop import Loop
+    from hookloop.core.run import Run
+    from hookloop.trainer.trainer import Trainer
+
+MOST = 4096
+"""The largest batch that is tried, unless another is given."""
+
+_PHRASES = ("out of memory", "can't allocate memory", "not enough memory")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A batch size that was tried.
+
+    Attributes:
+        size: Samples of the batch.
+        fits: Whether memory sufficed.
+        seconds: Seconds per iteration; None if it did not fit.
+        memory: Peak of the device's memory in MiB; on a CPU by how much the peak of the process
+            has grown since the search began. None if that is unknown, or did not grow.
+    """
+
+    size: int
+    fits: bool
+    seconds: float | None = None
+    memory: float | None = None
+
+    @property
+    def samples_per_second(self) -> float | None:
+        """Samples per second; None if it did not fit."""
+        return None if not self.seconds else self.size / self.seconds
+
+
+@dataclass(frozen=True)
+class FoundBatch:
+    """What `find_batch` found.
+
+    Attributes:
+        trials: The sizes that were tried, in the order of size.
+        most: The largest size that would have been tried.
+    """
+
+    trials: tuple[Trial, ...]
+    most: int
+
+    @property
+    def largest(self) -> int:
+        """The largest size that fits; 0 if not even one sample does."""
+        return max((trial.size for trial in self.trials if trial.fits), default=0)
+
+    @property
+    def fastest(self) -> int:
+        """The size with the most samples per second; 0 if none fits."""
+        fitting = [trial for trial in self.trials if trial.fits]
+        by_speed = max(fitting, key=lambda trial: trial.samples_per_second or 0.0, default=None)
+        return 0 if by_speed is None else by_speed.size
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether memory was the limit, and not ``most``."""
+        return not all(trial.fits for trial in self.trials)
+
+
+def find_batch(trainer: Trainer, *, most: int | None = None, iterations: int = 3) -> FoundBatch:
+    """Find the largest batch size of ``train_data`` that fits into memory.
+
+    Sizes are doubled until one does not fit, then the gap is halved. Each is tried with a few
+    iterations (forward, backward, update) on the first samples of the data set, without hooks.
+    Weights, optimizers and random numbers are restored: a training afterwards ends with the same
+    bits as without the search, and nothing is written to disk.
+
+    Args:
+        trainer: The Trainer, whose ``train_data`` is a DataLoader over a map-style data set.
+        most: The largest size to try; by default 4096, or the size of the data set.
+        iterations: How many iterations are timed for each size, after a first one that is not.
+
+    Raises:
+        DataError: If ``train_data`` is not such a DataLoader.
+    """
+    run, loop = trainer.run, trainer._loop
+    loader = _check(run)
+    available = len(cast("Sized", loader.dataset))
+    limit = min(available, MOST if most is None else most)
+    if limit < 1 or iterations < 1:
+        raise HookloopError("find_batch: most and iterations must be at least 1.")
+    with _restored(run, loop, loader.dataset):
+        search = _Search(loop, loader, iterations)
+        trials = search.find(limit)
+    return FoundBatch(tuple(sorted(trials, key=lambda trial: trial.size)), limit)
+
+
+def _check(run: Run) -> DataLoader[Any]:
+    check_updates(run)
+    if run.train_data is None or not run.optimizers:
+        check_trainable(run)  # It says what is missing.
+    if not run.world.is_alone:
+        raise HookloopError("find_batch works in one process: start it without other ranks.")
+    loader = run.train_data.data if run.train_data is not None else None
+    dataset = getattr(loader, "dataset", None)
+    is_mapped = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
+    if (
+        not isinstance(loader, DataLoader)
+        or loader.batch_sampler is None
+        or isinstance(dataset, IterableDataset)
+        or not is_mapped
+    ):
+        raise DataError(
+            f"find_batch makes batches of its own, and train_data is {type(loader).__name__}: it "
+            "needs a DataLoader with a batch_size, over a data set with a length and indices.",
+            argument="train_data",
+        )
+    return loader
+
+
+class _Search:
+    """Tries sizes one after the other."""
+
+    def __init__(self, loop: Loop, loader: DataLoader[Any], iterations: int) -> None:
+        self._loop = loop
+        self._loader = loader
+        self._iterations = iterations
+        self._samples: list[object] = []
+        self._before = peak_memory()
+
+    def find(self, most: int) -> list[Trial]:
+        """Double the size while it fits, then halve the gap to the first that does not."""
+        # Not from 1, with which batch norm cannot train; one sample is tried if two do not fit.
+        trials = [self._try(min(2, most))]
+        while trials[-1].fits and trials[-1].size < most:
+            trials.append(self._try(min(2 * trials[-1].size, most)))
+        if trials[-1].fits:
+            return trials
+        fits = max((trial.size for trial in trials if trial.fits), default=0)
+        fails = trials[-1].size
+        while fails - fits > 1:
+            trial = self._try((fits + fails) // 2)
+            trials.append(trial)
+            fits, fails = (trial.size, fails) if trial.fits else (fits, trial.size)
+        return trials
+
+    def _try(self, size: int) -> Trial:
+        device = self._loop.run.device
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats(device)
+        seconds = self._time(size)
+        if seconds is None:
+            return Trial(size, fits=False)
+        peak, now = device_memory(device).get("device_peak"), peak_memory()
+        if device.type == "cpu" and self._before is not None and now is not None:
+            peak = (now - self._before) or None
+        return Trial(size, fits=True, seconds=seconds, memory=peak)
+
+    def _time(self, size: int) -> float | None:
+        """Return the seconds of an iteration, or None if memory did not suffice."""
+        try:
+            batch = self._batch(size)
+            times = [self._iterate(batch) for _ in range(self._iterations + 1)]
+        except Exception as error:
+            if not is_out_of_memory(error):
+                error.add_note(f"while a batch of {size} samples was tried")
+                raise
+            return None
+        # The first iteration allocates memory, and may compile.
+        return median(times[1:])
+
+    def _batch(self, size: int) -> object:
+        dataset: Any = self._loader.dataset
+        missing = list(range(len(self._samples), size))
+        if missing:
+            fetch = getattr(dataset, "__getitems__", None)
+            found = fetch(missing) if fetch is not None else [dataset[i] for i in missing]
+            self._samples += found
+        return to_device(self._loader.collate_fn(self._samples[:size]), self._loop.run.device)
+
+    def _iterate(self, batch: object) -> float:
+        run, device = self._loop.run, self._loop.run.device
+        start = perf_counter()
+        for update in self._loop.updates:
+            if update.scaler is not None:  # One that failed halfway cannot be used again.
+                update.scaler = torch.amp.GradScaler(device.type)
+            update.make(run, [batch])
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return perf_counter() - start
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that memory did not suffice.
+
+    >>> is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory: ..."))
+    True
+    """
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and any(phrase in text for phrase in _PHRASES)
+
+
+@contextmanager
+def _restored(run: Run, loop: Loop, dataset: object) -> Iterator[None]:
+    """Let updates be made without hooks and without a trace."""
+    moment, parameters = Moment(run), _parameters(run)
+    modes = [(module, module.training) for module in run.model.modules()]
+    # In host memory: a second copy on the device would be missing to the search.
+    weights = [(p, p.detach().to("cpu", copy=True), p.grad) for p in parameters]
+    states = Snapshot().take({name: one.state_dict() for name, one in run.optimizers.items()})
+    generators = [(one, to_state(one)) for _, one in find_generators(dataset)]
+    kept = [(update, update.scaler, update._losses) for update in loop.updates]
+    names = ("plan", "metrics", "phase", "stream", "batch", "output", "loss")
+    before = {name: getattr(run, name) for name in names}
+    run.plan, run.metrics = Plan([], run.plan.points), MetricStore()
+    run.phase, run.stream = "train", "train"
+    for update in loop.updates:
+        update._losses = None
+    run.model.train()
+    try:
+        yield
+    finally:
+        for update, scaler, losses in kept:
+            update.scaler, update._losses = scaler, losses
+        for name, value in before.items():
+            setattr(run, name, value)
+        with torch.no_grad():
+            for parameter, value, gradient in weights:
+                parameter.copy_(value)
+                parameter.grad = gradient
+        for name, optimizer in run.optimizers.items():
+            optimizer.load_state_dict(cast("dict[str, Any]", states[name]))
+        for module, is_training in modes:
+            module.training = is_training
+        for generator, state in generators:
+            restore_state(generator, state)
+        moment.restore()
+
+
+def _parameters(run: Run) -> list[Tensor]:
+    """Return all that an update may change: also what only the loss or an optimizer holds."""
+    held = [
+        parameter
+        for optimizer in run.optimizers.values()
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    ]
+    return list({id(one): one for one in (*run.model.parameters(), *held)}.values())

@@ -1,0 +1,350 @@
+"""Find a learning rate: a short training with a rising rate, after which nothing has changed."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hookloop.core.update import Update
+from hookloop.data.randomness import seed_all
+from hookloop.data.transfer import make_transfer
+from hookloop.errors import DataError, HookError, ModelError
+from hookloop.runs.files import write_bytes
+from hookloop.trainer.inputs import check_count, check_trainable, check_updates
+from hookloop.trainer.kept_state import without_trace
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+    from hookloop.core.run import Run
+    from hookloop.trainer.trainer import Trainer
+
+SMOOTHING = 0.8
+"""How much of the smoothed loss is that of its neighbours."""
+FEWEST = 10
+"""Iterations before a search may end early, and that a suggestion needs."""
+BEGINS = 0.1
+"""The part of the whole fall after which the loss counts as falling."""
+DIVERGED = 3.0
+"""How far above its lowest value the loss ends the search, in units of the first loss."""
+
+
+@dataclass(frozen=True)
+class RateSearch:
+    """What a search has found.
+
+    Attributes:
+        rates: The learning rate of each iteration, that of the group with the highest one.
+        losses: The training loss of each iteration.
+        smoothed: The same, smoothed from both sides.
+        suggestion: The rate at which the smoothed loss falls fastest, per decade and on the way to
+            its lowest value; None if it does not fall.
+        overrides: What to write into a config: the suggested rate of each optimizer.
+        factor: What all rates are multiplied with to get there; None without a suggestion.
+        ended: Why the search ended.
+        has_groups: Whether an optimizer has groups with different rates.
+    """
+
+    rates: list[float]
+    losses: list[float]
+    smoothed: list[float] = field(repr=False)
+    suggestion: float | None
+    overrides: dict[str, float]
+    factor: float | None
+    ended: str
+    has_groups: bool = False
+
+    def save_png(self, path: str | Path) -> None:
+        """Draw the loss over the learning rate; needs matplotlib, the extra ``plots``."""
+        from hookloop.hooks._figures import new_figure, require_plots
+        from hookloop.writers.pixels import encode_png, to_pixels
+
+        require_plots("find_lr")
+        figure = new_figure(7, 4)
+        axes = figure.subplots()
+        axes.plot(self.rates, self.losses, color="0.8", label="loss")
+        axes.plot(self.rates, self.smoothed, label="smoothed")
+        if self.suggestion is not None:
+            axes.axvline(self.suggestion, linestyle=":", label=f"suggested: {self.suggestion:.2g}")
+        finite = [value for value in self.smoothed if math.isfinite(value)]
+        if finite:  # What follows the divergence would flatten the rest.
+            axes.set_ylim(*_range_of(finite))
+        axes.set(xscale="log", xlabel="learning rate", ylabel="training loss")
+        axes.legend()
+        write_bytes(Path(path), encode_png(to_pixels(figure)), durable=False)
+
+
+def find_lr(
+    trainer: Trainer, *, first: float = 1e-7, last: float = 10.0, iters: int = 100
+) -> RateSearch:
+    """Train with a rate that rises exponentially, and suggest the one at which the loss falls most.
+
+    The state of the run is copied to memory and set back afterwards: a training that follows ends
+    with the same bits as without the search. Nothing is written. No hook acts, so what hooks do to
+    batches or gradients is left out, and schedules do not step. All groups of all optimizers rise
+    together and keep the ratios of their rates. Several updates per iteration are judged by the
+    sum of their losses.
+
+    Args:
+        trainer: A trainer; weights of its ``load_from`` are loaded for the search.
+        first: The rate of the first iteration, of the group with the highest one.
+        last: That of the last iteration.
+        iters: How many iterations; fewer if the loss diverges.
+
+    Raises:
+        ModelError: If there is no rate to change, or there are several ranks.
+        DataError: If the data can be read only once.
+
+    Example:
+        >>> from hookloop.testing import tiny_trainer
+        >>> search = find_lr(tiny_trainer(), last=100.0, iters=40)
+        >>> len(search.rates) <= 40, search.overrides.keys()
+        (True, dict_keys(['optimizer.lr']))
+    """
+    run = trainer.run
+    if not 0 < first < last < math.inf:
+        raise ModelError(f"The rates must rise from above 0, not from {first} to {last}.")
+    check_count("iters", iters)
+    _check(trainer)
+    rates = _Rates(run.optimizers)
+    with without_trace(run):
+        if run.seed is not None and run.progress.iter == 0:
+            seed_all(run.seed)  # As the training will.
+        if (weights := trainer._session.start.weights) is not None:
+            weights.load_into(run.model)
+        run.model.train()
+        curve = _Curve()
+        groups = _groups(run)
+        updates = [_apart(update) for update in trainer._loop.updates]
+        for number in range(iters):
+            rate = first * (last / first) ** (number / max(1, iters - 1))
+            rates.set(rate)
+            loss = _iterate(run, updates, next(groups))
+            if loss is not None and not curve.add(rate, loss):
+                break
+    return curve.result(rates)
+
+
+def _check(trainer: Trainer) -> None:
+    """Reject what cannot be searched."""
+    run = trainer.run
+    if not run.world.is_alone:
+        raise ModelError("find_lr runs in one process: search there, and train on several ranks.")
+    if trainer._session.start.is_resuming:
+        raise ModelError(
+            "find_lr cannot search in a run that is to be resumed, because its checkpoint is not "
+            "loaded yet: leave out resume=, or begin with its weights, load_from=."
+        )
+    trainer.check_hooks()
+    for hook in run.hooks:
+        if hook.makes_update:
+            raise HookError(
+                f"The hook '{hook.name}' makes the update, and no hook acts in find_lr: leave it "
+                "out for the search.",
+                hook=hook.name,
+            )
+    check_trainable(run)
+    check_updates(run)
+    if run.train_data is not None and run.train_data.is_one_pass:
+        raise DataError(
+            f"{run.train_data.name} can be read only once, and find_lr would use it up: give a "
+            "list or a DataLoader.",
+            argument="train_data",
+        )
+
+
+def _apart(update: Update) -> Update:
+    """Return a copy of an update that records its losses in the metric store of the search."""
+    copied = copy.copy(update)
+    copied._losses = None
+    return copied
+
+
+def _groups(run: Run) -> Iterator[list[object]]:
+    """Read groups of microbatches, pass after pass, on the device."""
+    move, source = make_transfer(run.device), run.train_data
+    empty = 0
+    while source is not None:
+        empty += 1  # One is possible: the training may have paused at the end of a pass.
+        for group in source.groups(run.accumulate):
+            empty = 0
+            yield group if move is None else [move(batch) for batch in group]
+        if empty > 1:
+            raise DataError(f"{source.name} is empty: it gave no batch.")
+
+
+def _iterate(run: Run, updates: list[Update], batches: list[object]) -> float | None:
+    """Make the updates of an iteration; return the sum of their losses, or None if all skip."""
+    losses = []
+    for update in updates:
+        run.loss = None
+        run.batch = batches[0]
+        update.make(run, list(batches))
+        losses.append(_read(run.loss))
+    run.progress.iter += 1
+    made = [loss for loss in losses if loss is not None]
+    return sum(made) if made else None
+
+
+def _read(loss: Tensor | None) -> float | None:
+    return None if loss is None else float(loss.detach())
+
+
+class _Rates:
+    """The learning rates of all groups, which keep their ratios.
+
+    Args:
+        optimizers: By name.
+    """
+
+    def __init__(self, optimizers: dict[str, Optimizer]) -> None:
+        self._optimizers = optimizers
+        # A schedule has already lowered the rate of a warm-up, and keeps the one that was given.
+        self._given = [
+            (group, _rate_of(group))
+            for optimizer in optimizers.values()
+            for group in optimizer.param_groups
+        ]
+        self.highest = max((rate for _, rate in self._given), default=0.0)
+        if not self.highest > 0:
+            raise ModelError(
+                "All learning rates are 0, so their ratios are unknown: give any other rate.",
+                argument="optimizer",
+            )
+
+    @property
+    def have_groups(self) -> bool:
+        """Whether an optimizer has groups with different rates."""
+        return any(len(_rates_of(one)) > 1 for one in self._optimizers.values())
+
+    def set(self, highest: float) -> None:
+        """Give the group with the highest rate this one, and the others in proportion."""
+        for group, given in self._given:
+            rate = highest * given / self.highest
+            old = group["lr"]
+            # A new tensor: the old one is also among the defaults of the optimizer.
+            group["lr"] = torch.full_like(old, rate) if isinstance(old, Tensor) else rate
+
+    def overrides(self, factor: float) -> dict[str, float]:
+        """Return the rate of each optimizer, times a factor, by its key in a config."""
+        keys = {
+            name: "optimizer.lr" if len(self._optimizers) == 1 else f"optimizer.{name}.lr"
+            for name in self._optimizers
+        }
+        return {
+            keys[name]: float(f"{self._own_rate(one) * factor:.2g}")
+            for name, one in self._optimizers.items()
+        }
+
+    def _own_rate(self, optimizer: Optimizer) -> float:
+        """Return the rate that a config gives to an optimizer as a whole."""
+        rates = _rates_of(optimizer)
+        # A schedule such as OneCycleLR has set others than those of the config.
+        return rates.pop() if len(rates) == 1 else float(optimizer.defaults.get("lr", self.highest))
+
+
+def _rate_of(group: dict[str, Any]) -> float:
+    return float(group.get("initial_lr", group["lr"]))
+
+
+def _rates_of(optimizer: Optimizer) -> set[float]:
+    return {_rate_of(group) for group in optimizer.param_groups}
+
+
+class _Curve:
+    """The loss over the rate, as it grows."""
+
+    def __init__(self) -> None:
+        self._rates: list[float] = []
+        self._losses: list[float] = []
+        self._running = 0.0
+        self._lowest = math.inf
+        self._ended = "all iterations were made"
+
+    def add(self, rate: float, loss: float) -> bool:
+        """Add an iteration; return whether the search continues."""
+        if not math.isfinite(loss):
+            self._ended = f"the loss was not finite at {rate:.2g}"
+            return False
+        self._rates.append(rate)
+        self._losses.append(loss)
+        count = len(self._losses)
+        self._running = SMOOTHING * self._running + (1 - SMOOTHING) * loss
+        running = self._running / (1 - SMOOTHING**count)
+        self._lowest = min(self._lowest, running)
+        if count >= FEWEST and running > self._lowest + DIVERGED * self._scale:
+            self._ended = f"the loss diverged at {rate:.2g}"
+            return False
+        return True
+
+    @property
+    def _scale(self) -> float:
+        """How large a difference counts: a loss may be negative, or begin at 0."""
+        return max(abs(self._losses[0]), self._losses[0] - self._lowest)
+
+    def result(self, rates: _Rates) -> RateSearch:
+        """Smooth the curve, and find where it falls fastest."""
+        smoothed = (
+            _smooth(self._losses, self._lowest + DIVERGED * self._scale) if self._losses else []
+        )
+        found = _steepest(self._rates, smoothed)
+        factor = None if found is None else found / rates.highest
+        return RateSearch(
+            self._rates,
+            self._losses,
+            smoothed,
+            found,
+            {} if factor is None else rates.overrides(factor),
+            factor,
+            self._ended,
+            rates.have_groups,
+        )
+
+
+def _smooth(losses: list[float], highest: float) -> list[float]:
+    """Average each loss with those before and after it, so that the curve is not shifted."""
+    clipped = [min(loss, highest) for loss in losses]
+    both = np.array([_running_means(clipped), _running_means(clipped[::-1])[::-1]])
+    return [float(value) for value in both.mean(0)]
+
+
+def _running_means(values: list[float]) -> list[float]:
+    total, weight, means = 0.0, 0.0, []
+    for value in values:
+        total = SMOOTHING * total + (1 - SMOOTHING) * value
+        weight = SMOOTHING * weight + (1 - SMOOTHING)
+        means.append(total / weight)
+    return means
+
+
+def _steepest(rates: list[float], losses: list[float]) -> float | None:
+    """Return the rate at which the loss falls fastest per decade, on its way to its lowest value.
+
+    What comes before that way is noise: rates so small that one batch differs from the next by
+    more than an update changes.
+    """
+    if len(rates) < FEWEST:
+        return None
+    values, lowest = np.array(losses), int(np.argmin(losses))
+    plateau = float(values[: max(1, len(losses) // 10)].mean())
+    level = plateau - BEGINS * (plateau - values[lowest])
+    above = np.flatnonzero(values[:lowest] >= level)
+    if len(above) == 0 or not values[lowest] < plateau:
+        return None
+    slopes = np.gradient(values, np.log10(rates))
+    begin = int(above[-1])
+    return rates[begin + int(np.argmin(slopes[begin : lowest + 1]))]
+
+
+def _range_of(values: list[float]) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    margin = 0.05 * (high - low) or 1.0
+    return low - margin, high + margin

@@ -1,0 +1,133 @@
+"""Give a run other weights for a while, and put its own back, bit for bit."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from torch import Tensor
+
+from hookloop.checkpoint.named import BEST, BestCheckpoint, Found, load_named
+from hookloop.checkpoint.store import load
+from hookloop.checkpoint.weights import Pretrained
+from hookloop.errors import CheckpointError, HookloopError
+from hookloop.hooks.average_weights import AverageWeights
+from hookloop.hooks.momentum_teacher import MomentumTeacher
+from hookloop.hooks.save_checkpoint import SaveCheckpoint
+from hookloop.trainer.rank_state import restore_buffers
+from hookloop.trainer.state import restore_model
+
+if TYPE_CHECKING:
+    from hookloop.core.hook import Hook
+    from hookloop.core.run import Run
+
+_log = logging.getLogger("hookloop")
+
+HOLDS_WEIGHTS = (AverageWeights, MomentumTeacher)
+"""Hooks whose state is weights that an evaluation uses."""
+
+
+class OtherWeights:
+    """The weights of a checkpoint, in a model whose own are kept aside until `put_back`.
+
+    Averaged weights, which belong to a hook, are exchanged too.
+
+    Args:
+        run: The run.
+        label: Where the checkpoint is.
+        checkpoint: What it holds.
+    """
+
+    def __init__(self, run: Run, label: str, checkpoint: Mapping[str, object]) -> None:
+        self.label = label
+        self._run = run
+        self._own = {name: _copy(value) for name, value in run.model.state_dict().items()}
+        hooks = [hook for hook in run.hooks if isinstance(hook, HOLDS_WEIGHTS)]
+        # Loading a state replaces what a hook holds and changes none of it, so that a copy of the
+        # references is enough.
+        self._kept: list[tuple[Hook, dict[str, object]]] = [(h, dict(vars(h))) for h in hooks]
+        try:
+            self._load(label, checkpoint)
+        except BaseException:
+            self.put_back()
+            raise
+
+    def _load(self, label: str, checkpoint: Mapping[str, object]) -> None:
+        run, weights = self._run, checkpoint.get("model")
+        if not isinstance(weights, Mapping):  # A file of weights alone, in one of several forms.
+            Pretrained(label).load_into(run.model)
+        else:
+            restore_model(run.model, weights, label)
+            restore_buffers(run, checkpoint, label)
+        states = checkpoint.get("hooks")
+        states = states if isinstance(states, Mapping) else {}
+        for hook, _ in self._kept:
+            empty: dict[str, object] = {"teacher": {}}
+            if isinstance(hook, AverageWeights):  # Then the weights themselves are evaluated.
+                empty = {"updates": 0, "averaged": {}, "warmup": hook.warmup}
+            hook.load_state_dict(cast("Mapping[str, object]", states.get(hook.name, empty)))
+
+    def put_back(self) -> None:
+        """Give the model and the hooks what they had."""
+        self._run.model.load_state_dict(self._own)
+        for hook, attributes in self._kept:
+            vars(hook).clear()
+            vars(hook).update(attributes)
+
+
+@contextmanager
+def using_checkpoint(run: Run, which: str | Path | None) -> Iterator[None]:
+    """Evaluate with the weights of a checkpoint; with None, with those of the run."""
+    if which is None:
+        yield
+        return
+    label, checkpoint = find_for(run, which)
+    other = OtherWeights(run, label, checkpoint)
+    _log.info("Evaluating '%s'.", label)
+    try:
+        yield
+    finally:
+        other.put_back()
+
+
+def find_for(run: Run, which: str | Path) -> Found:
+    """Load a checkpoint of a run; the first rank decides which one that is."""
+    found: Found | None = None
+    if run.world.is_main:
+        stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
+        watched = [h.best_metrics for h in run.hooks if isinstance(h, SaveCheckpoint)]
+        first = next((metrics[0] for metrics in watched if metrics), None)
+        found = load_named(which, run.dir, stores, first)
+    label = run.ranks.share(found[0] if found is not None else "")
+    return found if found is not None else (label, load(label))
+
+
+def best_of(run: Run) -> tuple[BestCheckpoint, ...]:
+    """List the best checkpoints that a run keeps, the most important first."""
+    hooks = [hook for hook in run.hooks if isinstance(hook, SaveCheckpoint)]
+    try:
+        return tuple(best for hook in hooks for best in hook.best_checkpoints(run))
+    except (OSError, HookloopError) as error:  # The run has ended, and nothing of it is lost.
+        _log.warning("The best checkpoints of '%s' cannot be listed: %s", run.dir, error)
+        return ()
+
+
+def load_best(run: Run) -> OtherWeights | None:
+    """Put the best weights into the model, if a `SaveCheckpoint` of the run says so."""
+    hooks = [h for h in run.hooks if isinstance(h, SaveCheckpoint) and h.load_best]
+    if not hooks or run.is_interrupted:
+        return None
+    try:
+        label, checkpoint = find_for(run, BEST)
+        return OtherWeights(run, label, checkpoint)
+    except CheckpointError as error:  # The training is done, and its last weights are saved.
+        _log.warning("The model keeps its last weights, not the best: %s", error)
+        return None
+
+
+def _copy(value: object) -> object:
+    return value.detach().clone() if isinstance(value, Tensor) else copy.deepcopy(value)

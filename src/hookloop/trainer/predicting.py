@@ -1,0 +1,241 @@
+"""Predict: what the model gets of a batch, and where its outputs go."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hookloop.core.update import Step, Update, forward_step
+from hookloop.data.batch import size_of
+from hookloop.data.description import describe
+from hookloop.data.join import by_name, join, to_cpu
+from hookloop.data.source import Batches, Source
+from hookloop.errors import DataError, nearest
+from hookloop.hooks.accumulate_variables import to_array
+from hookloop.writers.predictions import check_file, writing
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from hookloop.core.loop import Loop
+    from hookloop.core.run import Run
+
+Target = str | Path | Callable[[Any], object] | None
+"""Where predictions go: to a file, to a function that gets each output, or to the caller."""
+
+
+def call_model(model: nn.Module, batch: object, *, has_loss: bool) -> object:
+    """Call the model on the inputs of a batch; targets are left out where it can do without.
+
+    Args:
+        model: The model.
+        batch: Inputs, a pair of inputs and targets, or a mapping.
+        has_loss: Whether it is trained with ``loss=``, so that a pair is inputs and targets.
+    """
+    if isinstance(batch, Mapping):
+        return _call_with_mapping(model, batch)
+    if not isinstance(batch, tuple | list):
+        return model(batch)
+    if len(batch) == 1 or (has_loss and len(batch) == 2):
+        return model(batch[0])
+    # The targets of a pair are left out if possible. Of more parts the model gets as many as it
+    # takes.
+    counts = (1, 2) if len(batch) == 2 else range(len(batch), 0, -1)
+    for count in () if has_loss else counts:
+        if _takes(model, batch[:count], {}):
+            return model(*batch[:count])
+    if has_loss:
+        return model(batch)
+    raise _unknown_inputs(model, batch)
+
+
+def _call_with_mapping(model: nn.Module, batch: Mapping[str, object]) -> object:
+    if _takes(model, (), batch):
+        return model(**batch)
+    if "input" in batch:
+        return model(batch["input"])
+    names = inspect.signature(model.forward).parameters
+    known = {name: value for name, value in batch.items() if name in names}
+    if known and _takes(model, (), known):
+        return model(**known)
+    if _takes(model, (batch,), {}):
+        return model(batch)
+    raise _unknown_inputs(model, batch)
+
+
+def _takes(model: nn.Module, args: object, named: Mapping[str, object]) -> bool:
+    try:
+        inspect.signature(model.forward).bind(*cast("tuple[object, ...]", args), **named)
+    except TypeError:
+        return False
+    return True
+
+
+def _unknown_inputs(model: nn.Module, batch: object) -> DataError:
+    return DataError(
+        f"{type(model).__name__}.forward{inspect.signature(model.forward)} cannot be called with "
+        f"the parts of a batch, which is {describe(batch)}: give batches of inputs alone, or "
+        "predict(..., step=function), which gets the run and the batch and returns the output."
+    )
+
+
+def make_update(
+    step: Step | None, context: AbstractContextManager[None] | None, *, has_loss: bool
+) -> Update:
+    """Return what computes the output of a batch, and no loss."""
+
+    def forward(run: Run) -> object:
+        return call_model(run.model, run.batch, has_loss=has_loss)
+
+    update = Update("", forward if step is None else forward_step(step), None, ())
+    update.compute_within(context)
+    return update
+
+
+def open_data(run: Run, data: Batches | str | None) -> Source:
+    """Make a source of data to predict: batches, a tensor as one batch, or a stream by its name."""
+    if data is None:
+        return _only_stream(run)
+    batches: Batches = data
+    if isinstance(data, str):
+        batches = _named_stream(run, data)
+    elif isinstance(data, Tensor | np.ndarray):
+        batches = [torch.as_tensor(data)]
+    elif isinstance(data, Mapping):
+        raise DataError(
+            "predict() takes one stream of batches, not a mapping: call it for each of "
+            f"{', '.join(map(str, data)) or 'none'}, or put a single batch into a list."
+        )
+    source = Source(batches, data if isinstance(data, str) else "predict_data")
+    if not run.world.is_alone:
+        source.share_among(run.world.rank, run.world.size, is_training=False)
+    return source
+
+
+def _only_stream(run: Run) -> Source:
+    if not run.predict_data:
+        raise DataError("There is nothing to predict: give predict(data), or predict_data=.")
+    if len(run.predict_data) > 1:
+        names = ", ".join(f"'predict_data.{name}'" for name in run.predict_data)
+        raise DataError(f"predict_data= has several streams: give predict() one of {names}.")
+    return next(iter(run.predict_data.values()))
+
+
+def _named_stream(run: Run, name: str) -> Batches:
+    streams = {
+        f"{kind}.{key}" if key else kind: source
+        for kind, sources in (
+            ("val_data", run.val_data),
+            ("test_data", run.test_data),
+            ("predict_data", run.predict_data),
+        )
+        for key, source in sources.items()
+    }
+    if name not in streams:
+        listed = ", ".join(streams) or "none"
+        raise DataError(
+            f"There is no stream '{name}' to predict.{nearest(name, streams)} There are: {listed}."
+        )
+    # The data alone: the position of a validation stream belongs to the training.
+    return streams[name].data
+
+
+class Predictions:
+    """Collects the outputs for all batches, and puts them where they are wanted.
+
+    Args:
+        run: The run.
+        to: A file, a function, or None for the caller.
+    """
+
+    def __init__(self, run: Run, to: Target) -> None:
+        self._run = run
+        self._to = Path(to) if isinstance(to, str | Path) else to
+        if isinstance(self._to, Path):
+            check_file(self._to)
+        self._parts: list[tuple[int, object, int]] = []
+
+    def make(self, loop: Loop, update: Update) -> object:
+        """Predict, and return the outputs, or the file that has them."""
+        run, to = self._run, self._to
+        if not run.world.is_alone:  # Each rank has a part of each batch.
+            return self._make_together(loop, update)
+        if isinstance(to, Path):
+            with writing(to) as file:
+                loop.evaluation.predict(update, lambda run: file.add(_table(run.output, run.batch)))
+                file.is_whole = not run.is_interrupted
+            return to
+        if to is not None:
+            loop.evaluation.predict(update, self._hand_over)
+            return None
+        loop.evaluation.predict(update, self._keep)
+        return None if run.is_interrupted else self._joined(self._parts)
+
+    def _make_together(self, loop: Loop, update: Update) -> object:
+        run, to = self._run, self._to
+        loop.evaluation.predict(update, self._keep)
+        if run.is_interrupted:
+            return None
+        # By batch and rank, which is the order of the data: ranks cut each batch in their order.
+        of_ranks = run.gather(self._parts)
+        parts = sorted((part for parts in of_ranks for part in parts), key=lambda part: part[0])
+        if to is None:
+            return self._joined(parts)
+        if not run.world.is_main:
+            return to if isinstance(to, Path) else None
+        if not isinstance(to, Path):
+            for _, output, _ in parts:
+                to(output)
+            return None
+        with writing(to) as file:
+            for _, output, size in parts:
+                file.add(_arrays(output, size))
+            file.is_whole = True
+        return to
+
+    def _hand_over(self, run: Run) -> None:
+        cast("Callable[[object], object]", self._to)(run.output)
+
+    def _keep(self, run: Run) -> None:
+        number = run.place.batch if run.place is not None else len(self._parts)
+        self._parts.append((number, to_cpu(run.output), size_of(run.batch)))
+
+    def _joined(self, parts: list[tuple[int, object, int]]) -> object:
+        return join([output for _, output, _ in parts], [size for _, _, size in parts])
+
+
+def _table(output: object, batch: object) -> dict[str, np.ndarray[Any, Any]]:
+    return _arrays(to_cpu(output), size_of(batch))
+
+
+def _arrays(output: object, size: int) -> dict[str, np.ndarray[Any, Any]]:
+    named = by_name(output, size)
+    if not named:
+        raise DataError(
+            "The output has no part with an entry per sample: there is nothing to write."
+        )
+    return {name: to_array(cast("Any", part)) for name, part in named.items()}
+
+
+@contextmanager
+def gathering(loop: Loop, update: Update) -> Iterator[None]:
+    """Let all ranks of a sharded model compute a prediction together."""
+    shards, run = loop.shards, loop.run
+    if shards is None:
+        yield
+        return
+    compute, before = update.compute, loop.evaluation.forward_together
+    update.compute = lambda run: cast("Tensor | None", shards.forward(partial(compute, run)))
+    loop.evaluation.forward_together = lambda: shards.forward(partial(update.forward, run))
+    try:
+        yield
+    finally:
+        loop.evaluation.forward_together = before

@@ -1,0 +1,113 @@
+"""An update that a hook makes, for systems in which an optimizer hook does so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hookloop.core.hook import Hook
+from hookloop.core.loop import Loop
+from hookloop.core.update import Update
+from hookloop.errors import HookError, ModelError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from hookloop.core.run import Run
+
+# Where hooks change the gradients of an update that the loop makes.
+_GRADIENT_POINTS = ("after_backward", "before_update")
+
+
+class UpdateByHook(Update):
+    """Output and loss of an update; backward and step are left to the hook at ``after_backward``.
+
+    Gradients may wait for a later iteration, so checkpoints hold them.
+
+    Args:
+        update: The update that the loop would make.
+    """
+
+    def __init__(self, update: Update) -> None:
+        super().__init__("", update.forward, update.loss_of, update.optimizers)
+        self.loss_name = update.loss_name
+        self.compute = update.compute  # With the context of lower precision, if there is one.
+        self.returns_loss = update.returns_loss
+        self.may_skip = update.may_skip
+
+    def zero_grad(self) -> None:
+        """Do nothing: the hook decides when gradients are dropped."""
+
+    def record(self, run: Run, loss: Tensor) -> None:
+        """Record a copy of the loss, because the hook may change the loss in place."""
+        self.begin(run, loss)
+        super().record(run, loss.detach().clone())
+
+    def backward(self, loss: Tensor) -> None:
+        """Do nothing: the hook does it."""
+
+    def unscale(self) -> None:
+        """Do nothing: the hook does it."""
+
+    def apply(self, run: Run) -> None:
+        """Do nothing: the hook has done it."""
+
+
+def hand_over_update(loop: Loop) -> None:
+    """Leave backward and step to the hook that makes them, if there is one.
+
+    Raises:
+        HookError: If there are two such hooks, or others that would have no effect.
+        ModelError: If the Trainer has settings of the update, which would have no effect.
+    """
+    run = loop.run
+    makers = [hook for hook in run.hooks if hook.makes_update]
+    if not makers:
+        return
+    if len(makers) > 1:
+        raise HookError(
+            f"The hooks '{makers[0].name}' and '{makers[1].name}' both make the update: leave one "
+            "of them out."
+        )
+    (maker,) = makers
+    _check_run(run, maker)
+    (update,) = loop.updates if len(loop.updates) == 1 else (None,)
+    if isinstance(update, UpdateByHook):  # Of an earlier call.
+        return
+    if update is None or type(update) is not Update:
+        raise ModelError(
+            f"The hook '{maker.name}' makes the update, and step= is "
+            f"{'several' if update is None else 'an Update'}: leave one of the two out.",
+            argument="step",
+        )
+    _check_settings(loop, update, maker)
+    loop.updates[:] = [UpdateByHook(update)]
+    loop.makes[:] = [loop.updates[0].make]
+
+
+def _check_run(run: Run, maker: Hook) -> None:
+    if not run.world.is_alone:
+        raise HookError(
+            f"The hook '{maker.name}' makes the update itself and cannot average the gradients of "
+            f"{run.world.size} ranks: leave it out, and set accumulation, clipping and precision "
+            "with Trainer(accumulate=, clip_norm=, precision=)."
+        )
+    for point in _GRADIENT_POINTS:
+        for hook in run.plan.calls(point).hooks:
+            if hook is not maker and hook.takes_part_in_training:
+                raise HookError(
+                    f"The hook '{hook.name}' acts on gradients at {point}, when the hook "
+                    f"'{maker.name}' has made the update already: leave one of them out."
+                )
+
+
+def _check_settings(loop: Loop, update: Update, maker: Hook) -> None:
+    for name, is_set in (
+        ("accumulate", not loop.sizes.is_one),
+        ("clip_norm", update.clip_norm is not None),
+    ):
+        if is_set:
+            raise ModelError(
+                f"{name}= would have no effect: the hook '{maker.name}' makes the update. Set it "
+                "there, or leave the hook out.",
+                argument=name,
+            )
