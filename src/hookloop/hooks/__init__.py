@@ -12,6 +12,7 @@ from hookloop.lazy import load_name
 if TYPE_CHECKING:
     from hookloop.hooks.accumulate_variables import AccumulateVariables
     from hookloop.hooks.act_on_plateau import ActOnPlateau
+    from hookloop.hooks.answer_requests import AnswerRequests
     from hookloop.hooks.augment_at_test import AugmentAtTest
     from hookloop.hooks.average_weights import AverageWeights
     from hookloop.hooks.classification_metrics import ClassificationMetrics
@@ -24,19 +25,24 @@ if TYPE_CHECKING:
     from hookloop.hooks.empty_cache import EmptyCache
     from hookloop.hooks.export_model import ExportModel
     from hookloop.hooks.freeze_parameters import FreezeParameters
+    from hookloop.hooks.log_device import LogDevice
     from hookloop.hooks.log_memory import LogMemory
     from hookloop.hooks.log_metrics import LogMetrics
     from hookloop.hooks.log_variables import LogVariables
     from hookloop.hooks.mask_outputs import MaskOutputs
     from hookloop.hooks.mix_up import MixUp
     from hookloop.hooks.momentum_teacher import MomentumTeacher
+    from hookloop.hooks.notify import Notify
     from hookloop.hooks.plot_lines import PlotLines
     from hookloop.hooks.profile_operators import ProfileOperators
     from hookloop.hooks.publish_checkpoint import PublishCheckpoint
     from hookloop.hooks.recompute_batch_norm import RecomputeBatchNorm
+    from hookloop.hooks.record_environment import RecordEnvironment
     from hookloop.hooks.record_hook_times import RecordHookTimes
+    from hookloop.hooks.record_norms import RecordNorms
     from hookloop.hooks.record_throughput import RecordThroughput
     from hookloop.hooks.record_times import RecordTimes
+    from hookloop.hooks.report_trial import ReportTrial
     from hookloop.hooks.requeue import Requeue
     from hookloop.hooks.require_finite_loss import RequireFiniteLoss
     from hookloop.hooks.require_metric import RequireMetric
@@ -44,9 +50,12 @@ if TYPE_CHECKING:
     from hookloop.hooks.save_confusion_matrix import SaveConfusionMatrix
     from hookloop.hooks.save_files import SaveFiles
     from hookloop.hooks.save_predictions import SavePredictions
+    from hookloop.hooks.schedule_attribute import ScheduleAttribute
     from hookloop.hooks.schedule_parameter import ScheduleParameter
     from hookloop.hooks.set_sampler_epoch import SetSamplerEpoch
     from hookloop.hooks.show_progress import ShowProgress
+    from hookloop.hooks.skip_bad_updates import SkipBadUpdates
+    from hookloop.hooks.snapshot_memory import SnapshotMemory
     from hookloop.hooks.snapshot_source import SnapshotSource
     from hookloop.hooks.step_schedules import StepSchedules
     from hookloop.hooks.stop_after import StopAfter
@@ -56,7 +65,10 @@ if TYPE_CHECKING:
     from hookloop.hooks.sync_buffers import SyncBuffers
     from hookloop.hooks.synchronize_cuda import SynchronizeCuda
     from hookloop.hooks.trace_run import TraceRun
+    from hookloop.hooks.unfreeze import Unfreeze
     from hookloop.hooks.visualize_predictions import VisualizePredictions
+    from hookloop.hooks.write_clearml import WriteClearML
+    from hookloop.hooks.write_comet import WriteComet
     from hookloop.hooks.write_csv import WriteCSV
     from hookloop.hooks.write_metrics import WriteMetrics
     from hookloop.hooks.write_mlflow import WriteMLflow
@@ -68,6 +80,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AccumulateVariables",
     "ActOnPlateau",
+    "AnswerRequests",
     "AugmentAtTest",
     "AverageWeights",
     "ClassificationMetrics",
@@ -80,19 +93,24 @@ __all__ = [
     "EmptyCache",
     "ExportModel",
     "FreezeParameters",
+    "LogDevice",
     "LogMemory",
     "LogMetrics",
     "LogVariables",
     "MaskOutputs",
     "MixUp",
     "MomentumTeacher",
+    "Notify",
     "PlotLines",
     "ProfileOperators",
     "PublishCheckpoint",
     "RecomputeBatchNorm",
+    "RecordEnvironment",
     "RecordHookTimes",
+    "RecordNorms",
     "RecordThroughput",
     "RecordTimes",
+    "ReportTrial",
     "Requeue",
     "RequireFiniteLoss",
     "RequireMetric",
@@ -100,9 +118,12 @@ __all__ = [
     "SaveConfusionMatrix",
     "SaveFiles",
     "SavePredictions",
+    "ScheduleAttribute",
     "ScheduleParameter",
     "SetSamplerEpoch",
     "ShowProgress",
+    "SkipBadUpdates",
+    "SnapshotMemory",
     "SnapshotSource",
     "StepSchedules",
     "StopAfter",
@@ -112,8 +133,11 @@ __all__ = [
     "SyncBuffers",
     "SynchronizeCuda",
     "TraceRun",
+    "Unfreeze",
     "VisualizePredictions",
     "WriteCSV",
+    "WriteClearML",
+    "WriteComet",
     "WriteMLflow",
     "WriteMetrics",
     "WriteTensorBoard",

@@ -8,7 +8,7 @@ from hookloop.every import Every
 
 
 def interval_of(hook: Hook, interval: Every | int | str) -> Every:
-    """Read a hook's interval within epochs: iterations or time."""
+    """Read a hook's interval within epochs: iterations, time, samples or tokens."""
     try:
         parsed = Every.parse(interval)
     except ValueError as error:
@@ -26,7 +26,7 @@ def moment_of(hook: Hook, argument: str, moment: int | str) -> Every:
         parsed = Every.parse(moment)
     except ValueError as error:
         raise HookError(f"{type(hook).__name__}: {argument}: {error}") from error
-    if parsed.unit == "seconds":
+    if parsed.unit not in ("iters", "epochs"):
         raise HookError(
             f"{type(hook).__name__}: {argument} counts iterations or epochs, '{parsed}' does not."
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError
+from hookloop.metrics.results import is_left_out
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -52,7 +53,8 @@ class WatchMetric(Hook):
         raise NotImplementedError
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
-        self._validated = True
+        if not is_left_out(self.metric, metrics, run.val_data):
+            self._validated = True
         value = self._agreed(run, metrics.get)
         if value is not None:
             self._looked = True

@@ -41,12 +41,20 @@ def format_numbers(values: Mapping[str, float]) -> str:
 
 
 def without_times(values: Mapping[str, float]) -> dict[str, float]:
-    """Leave out times: a line shows the speed separately.
+    """Leave out times, which a line shows separately, and the norms of single parameters.
 
-    >>> without_times({"loss": 0.1, "iter_time": 0.2, "hook_time/metrics": 0.3})
-    {'loss': 0.1}
+    >>> without_times({"loss": 0.1, "iter_time": 0.2, "norms/grad": 0.3, "norms/grad/0.bias": 0.3})
+    {'loss': 0.1, 'norms/grad': 0.3}
     """
-    return {name: value for name, value in values.items() if "_time" not in name}
+    return {n: v for n, v in values.items() if not ("_time" in n or is_detail(n))}
+
+
+def is_detail(name: str) -> bool:
+    """Return whether a metric is the norm of a single parameter or module.
+
+    A model has hundreds of them, and a line has room for a few numbers.
+    """
+    return name.startswith("norms/") and name.count("/") > 1
 
 
 def format_progress(run: Run) -> str:
@@ -77,7 +85,8 @@ def read_new_of_hooks(
 
     The values of a phase are marked as read too: the line of the phase shows them.
     """
-    return {n: v for n, v in read_new(run, reader, skip).items() if not stream_of(n)}
+    new = read_new(run, reader, skip)
+    return {n: v for n, v in new.items() if not (stream_of(n) or is_detail(n))}
 
 
 def read_unshown(run: Run, reader: str) -> dict[str, float]:

@@ -30,7 +30,7 @@ class AugmentAtTest(Hook):
             turned back, as with flipped masks: ``(flip, flip)``.
         merge: ``"mean"``, ``"max"``, or a function of the list of outputs. The two merge tensors of
             floats, also in mappings and sequences; other values are those of the first output.
-        phases: Where: ``"test"``, ``"val"``.
+        phases: Where: ``"test"``, ``"val"``, ``"predict"``.
         original: Whether the unchanged input is one of the views.
 
     Example:
@@ -56,8 +56,8 @@ class AugmentAtTest(Hook):
                 f"AugmentAtTest: merge={merge!r}: write 'mean', 'max' or give a function."
                 f"{nearest(str(merge), MERGES)}"
             )
-        if not phases or set(phases) - {"val", "test"}:
-            raise HookError(f"AugmentAtTest: phases={list(phases)}: write 'val' or 'test'.")
+        if not phases or set(phases) - {"val", "test", "predict"}:
+            raise HookError(f"AugmentAtTest: phases={list(phases)}: write val, test or predict.")
         self.views = [_pair(view) for view in views]
         self.merge = merge
         self.phases = tuple(phases)
@@ -73,8 +73,10 @@ class AugmentAtTest(Hook):
             self._handle.remove()
             self._handle = None
 
-    before_test_epoch = before_val_epoch
-    after_test = after_run = after_val  # Also after a failure, which skips after_val.
+    before_test_epoch = before_predict_epoch = before_val_epoch
+    after_test = after_predict = after_run = (
+        after_val  # Also after a failure, which skips after_val.
+    )
 
     def _predict(
         self,

@@ -168,8 +168,8 @@ class AverageWeights(StateOfRanks):
         # Not only at after_run: a checkpoint of the failed run is made before that.
         self.after_val(run)
 
-    before_test = before_val
-    after_test = after_run = after_val
+    before_test = before_predict = before_val
+    after_test = after_predict = after_run = after_val
 
     def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
         super().before_save_checkpoint(run, checkpoint)

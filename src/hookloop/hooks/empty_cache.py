@@ -55,10 +55,10 @@ class EmptyCache(Hook):
         if self.releases_after_epoch:
             self._release(run)
 
-    # Validation and test do the same at their points.
-    before_val_epoch = before_test_epoch = before_train_epoch
-    after_val_iter = after_test_iter = after_train_iter
-    after_val = after_test = after_train_epoch
+    # The other phases do the same at their points.
+    before_val_epoch = before_test_epoch = before_predict_epoch = before_train_epoch
+    after_val_iter = after_test_iter = after_predict_iter = after_train_iter
+    after_val = after_test = after_predict = after_train_epoch
 
     def _release(self, run: Run) -> None:
         self.count += 1  # For tests: on a CPU there is nothing else to see.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from torch.nn import Parameter
 
 from hookloop.core.hook import Hook
-from hookloop.errors import HookError, nearest
+from hookloop.errors import HookError
+from hookloop.hooks._freezing import FrozenNorms, find_matching
 from hookloop.hooks._intervals import moment_of
 
 if TYPE_CHECKING:
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 class FreezeParameters(Hook):
     """Freeze the parameters whose names match, until a moment of the run.
 
-    They get no gradients, so optimizers skip them. Buffers keep changing. Parameters that were
-    frozen before stay frozen, and the end of the run thaws the others.
+    They get no gradients, so optimizers skip them. Buffers keep changing, unless ``norms="eval"``
+    holds the statistics of batch norm. Parameters that were frozen before stay frozen, and the end
+    of the run thaws the others.
 
     Args:
         patterns: Names or ``fnmatch`` patterns: ``"backbone.*"``, ``"*.bias"``.
         until: In completed iterations or epochs: ``500``, ``"2 epochs"``; None for the whole run.
+        norms: ``"eval"`` holds batch and instance norms whose parameters are all frozen in
+            evaluation mode, in training too: they use their running statistics and keep them.
 
     Example:
         >>> str(FreezeParameters("backbone.*", until="2 epochs").until)
@@ -34,16 +37,25 @@ class FreezeParameters(Hook):
     takes_part_in_training = True
     changes_what_trains = True
 
-    def __init__(self, patterns: str | Sequence[str], until: int | str | None = None) -> None:
+    def __init__(
+        self,
+        patterns: str | Sequence[str],
+        until: int | str | None = None,
+        *,
+        norms: Literal["train", "eval"] = "train",
+    ) -> None:
         self.patterns = (patterns,) if isinstance(patterns, str) else tuple(patterns)
         if not self.patterns:
             raise HookError("FreezeParameters: give at least one pattern.")
         self.until = None if until is None else moment_of(self, "until", until)
         self._frozen: list[Parameter] = []
+        self._norms = FrozenNorms.of(self, norms)
 
     def before_train(self, run: Run) -> None:
         # First, so that a misspelled pattern is rejected in a resumed run too.
-        chosen = _find_matching(dict(run.model.named_parameters()), self.patterns)
+        chosen = list(
+            find_matching(self, dict(run.model.named_parameters()), self.patterns).values()
+        )
         if self._is_over(run):
             return
         # Only these: what the user has frozen must not be thawed at the end.
@@ -58,6 +70,7 @@ class FreezeParameters(Hook):
         for parameter in self._frozen:
             parameter.requires_grad_(False)
             parameter.grad = None  # With a gradient of zeros, momentum and weight decay would act.
+        self._norms.find(run.model)
 
     def after_train_iter(self, run: Run) -> None:
         if self._frozen and self._is_over(run):
@@ -77,17 +90,4 @@ class FreezeParameters(Hook):
         for parameter in self._frozen:
             parameter.requires_grad_(True)
         self._frozen = []
-
-
-def _find_matching(named: dict[str, Parameter], patterns: Sequence[str]) -> list[Parameter]:
-    chosen: dict[str, Parameter] = {}
-    for pattern in patterns:
-        # fnmatchcase, because fnmatch ignores the case on Windows.
-        found = {name: parameter for name, parameter in named.items() if fnmatchcase(name, pattern)}
-        if not found:
-            raise HookError(
-                f"FreezeParameters: no parameter matches '{pattern}'."
-                f"{nearest(pattern, named) or ' There are: ' + ', '.join(list(named)[:8]) + '.'}"
-            )
-        chosen |= found
-    return list(chosen.values())
+        self._norms.release()

@@ -26,7 +26,7 @@ class MaskOutputs(Hook):
         keep: Numbers of the classes that are kept.
         value: The score of the others.
         key: The entry to mask, if the output is a mapping.
-        phases: Where: ``"val"``, ``"test"``, ``"train"``.
+        phases: Where: ``"val"``, ``"test"``, ``"train"``, ``"predict"``.
 
     Example:
         >>> MaskOutputs([0, 2]).masked(torch.tensor([[1.0, 5.0, 2.0]]))
@@ -46,8 +46,10 @@ class MaskOutputs(Hook):
     ) -> None:
         if not keep or min(keep) < 0:
             raise HookError(f"MaskOutputs: keep={list(keep)}: give numbers of classes, 0 or more.")
-        if not phases or set(phases) - {"train", "val", "test"}:
-            raise HookError(f"MaskOutputs: phases={list(phases)}: write train, val or test.")
+        if not phases or set(phases) - {"train", "val", "test", "predict"}:
+            raise HookError(
+                f"MaskOutputs: phases={list(phases)}: write train, val, test or predict."
+            )
         self.keep = tuple(keep)
         self.value = value
         self.key = key

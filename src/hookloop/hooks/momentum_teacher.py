@@ -125,7 +125,7 @@ class MomentumTeacher(StateOfRanks):
         self._pairs = list(self._teacher.parameters()), list(student.parameters())
         self._buffers = list(self._teacher.buffers()), list(student.buffers())
 
-    before_test = before_val
+    before_test = before_predict = before_val
 
     def after_train_iter(self, run: Run) -> None:
         total = run.progress.total_iters

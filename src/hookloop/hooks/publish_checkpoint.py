@@ -5,13 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from hookloop.checkpoint.choice import choose
 from hookloop.checkpoint.publish import Format, publish
+from hookloop.checkpoint.publish_run import check_target, collect, write
 from hookloop.checkpoint.search import search_locations
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
+from hookloop.runs.layout import RunDir
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
@@ -38,6 +42,10 @@ class PublishCheckpoint(Hook):
         keys: Parts to keep, for example ``["model", "averaged", "config"]``.
         which: ``"last"``, ``"best"`` or both.
         formats: ``"pth"``, ``"safetensors"`` (tensors only) or both.
+        to: A directory, or ``"hf://user/model"`` on the Hugging Face hub, that gets the weights
+            (averaged ones where the run evaluated with them) of the best checkpoint, or else of the
+            last, with ``config.yaml``, instead of files beside the checkpoints.
+        card: Whether a model card, ``README.md``, goes there, too.
 
     Example:
         >>> PublishCheckpoint(keys=["averaged"], which=["best"]).keys
@@ -54,6 +62,8 @@ class PublishCheckpoint(Hook):
         *,
         which: str | Sequence[str] = WHICH,
         formats: Sequence[Format] = ("pth", "safetensors"),
+        to: str | Path | None = None,
+        card: bool = True,
     ) -> None:
         self.keys = (keys,) if isinstance(keys, str) else tuple(keys)
         self.which = (which,) if isinstance(which, str) else tuple(which)
@@ -70,6 +80,10 @@ class PublishCheckpoint(Hook):
                     )
         if not self.keys:
             raise HookError("PublishCheckpoint: keys names nothing to publish.")
+        self.to = to
+        self.card = card
+        if to is not None:
+            check_target(to, {})
         self._trained = False
 
     def before_run(self, run: Run) -> None:
@@ -85,12 +99,28 @@ class PublishCheckpoint(Hook):
             return
         # Checkpoints may be in other stores too, which only the hooks that save know.
         stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
+        if self.to is not None:
+            self._publish_to(run, self.to, stores)
+            return
         for location, last in search_locations(str(run.dir), stores):
             store = CheckpointStore(location)
             for names in self._chosen(store, last):
                 about = _metadata(store.index.entries.get(names[0]), names)
                 written = publish(store, names[0], self.keys, self.formats, about)
                 _log.info("Published '%s' as %s.", names[0], ", ".join(written))
+
+    def _publish_to(self, run: Run, to: str | Path, stores: Sequence[str]) -> None:
+        chosen = choose(run.dir, None if "best" in self.which else "last", stores)
+        summary = {
+            **RunDir(run.dir).read_summary(),
+            "status": run.outcome.status,
+            "metrics": run.metrics.all_latest(),
+        }
+        made = collect(
+            run.dir, chosen, run.config, format=self.formats[-1], card=self.card, summary=summary
+        )
+        # Its own earlier files are replaced: a resumed run publishes again.
+        _log.info("Published %s to '%s'.", chosen, write(made, to))
 
     def _chosen(self, store: CheckpointStore, last: str | None) -> list[list[str]]:
         """Return the names of the checkpoints to publish, one list of names per file."""

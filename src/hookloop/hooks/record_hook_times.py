@@ -57,6 +57,9 @@ class RecordHookTimes(Hook):
     def before_test(self, run: Run) -> None:
         self._phase = self._phase or "test"
 
+    def before_predict(self, run: Run) -> None:
+        self._phase = self._phase or "predict"
+
     def after_train_epoch(self, run: Run) -> None:
         totals = self._totals()
         iters = max(run.progress.iter - self._since_iter, 1)  # A resumed epoch may have none left.
@@ -69,7 +72,7 @@ class RecordHookTimes(Hook):
         self._epoch = {}
         if self.file is not None:
             path = run.dir / self.file
-            if self._phase in ("val", "test"):  # Do not overwrite the table of the training.
+            if self._phase not in (None, "train"):  # Do not overwrite the table of the training.
                 path = path.with_stem(f"{path.stem}_{self._phase}")
             write_text(path, self.table())
 

@@ -14,6 +14,7 @@ from hookloop.core.hook import Hook, Priority
 from hookloop.every import Every
 from hookloop.hooks._intervals import interval_of
 from hookloop.hooks._many_tensors import norms_of
+from hookloop.hooks.skip_bad_updates import SkipBadUpdates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,8 @@ ADVICE = (
     "Try a smaller learning rate or a warm-up, clip_norm=1.0, bf16 or fp32 instead of fp16, or "
     "look for NaN in the data. The existing checkpoints were made before this: a resume continues "
     "from the newest. StopOnNaN(every=1, dump=True) stops in the first bad iteration and writes "
-    "its batch; default_hooks={'nan': None} continues training regardless."
+    "its batch; SkipBadUpdates drops single bad updates; default_hooks={'nan': None} continues "
+    "training regardless."
 )
 
 
@@ -37,7 +39,7 @@ class RequireFiniteLoss(Hook):
     interval, at the end of an epoch and of the training, and before every checkpoint. A checkpoint
     also needs finite trainable weights, so none replaces a good one with damaged weights. A single
     loss that is not finite while the weights still are, as with the loss scaling of half
-    precision, is a warning. Validation is not checked.
+    precision, is a warning; with `SkipBadUpdates` any number of them is. Validation is not checked.
 
     Args:
         every: Interval, in iterations or time.
@@ -98,7 +100,9 @@ class RequireFiniteLoss(Hook):
                     f"{message}; the weights are damaged, starting with '{damaged}'. {ADVICE}"
                 )
             # Two in a row: a single one may be a step that loss scaling has skipped.
-            if not any(map(isfinite, values[-2:])) and len(values) > 1:
+            # `SkipBadUpdates` has limits of its own, which count here.
+            is_judged = any(isinstance(hook, SkipBadUpdates) for hook in run.hooks)
+            if not (is_judged or any(map(isfinite, values[-2:]))) and len(values) > 1:
                 raise FloatingPointError(f"{message}; the weights are still finite. {ADVICE}")
             if not self._is_warned:
                 self._is_warned = True

@@ -8,18 +8,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
+from hookloop.checkpoint.named import BestCheckpoint, best_in
 from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.shape import Each, Named, check_state, is_number, is_text
-from hookloop.checkpoint.storage import open_storage
+from hookloop.checkpoint.storage import is_url, open_storage
+from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.store_queue import MAX_WAIT
 from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError
-from hookloop.every import Every
+from hookloop.every import COUNTED, Every
 from hookloop.metrics.results import without_phase
 from hookloop.metrics.rule import GREATER_KEYS, LESS_KEYS, Rule
 from hookloop.metrics.scores import BestScores
 
 if TYPE_CHECKING:
+    from hookloop.checkpoint.index import Saved
     from hookloop.core.run import Run
 
 _log = logging.getLogger("hookloop")
@@ -35,8 +38,9 @@ class SaveCheckpoint(Hook):
     written under a second name, so a validation that fails loses nothing.
 
     Args:
-        every: Interval in epochs, iterations or time; None for no interval.
-        begin: The first epoch or iteration to save, from which the interval counts.
+        every: Interval in epochs, iterations, samples, tokens or time; None for no interval.
+        begin: The first epoch or iteration to save, from which the interval counts; of samples and
+            tokens, how many there must be.
         keep: How many of the newest to keep; None for all.
         keep_every: In addition, keep those of every n-th epoch or iteration forever.
         last: Whether to save at the end of the training, unless that was just done.
@@ -50,6 +54,8 @@ class SaveCheckpoint(Hook):
             files go to a directory there that is named after the run, so that runs do not mix.
         template: File name with ``{}`` for the number, instead of the usual name.
         leave_out: What not to save: ``"optimizer"``, ``"schedule"``.
+        load_best: Whether to put the best weights back into the model when the training has ended;
+            the last checkpoint and all other files stay as they are.
         max_wait: Seconds that the training waits for a save in progress when the next one is due,
             and that its end waits for the last one; a second more for every 10 MB. After that it
             continues without waiting, and reports the store in ``outcome.problem``.
@@ -80,6 +86,7 @@ class SaveCheckpoint(Hook):
         directory: str | Path | None = None,
         template: str | None = None,
         leave_out: Sequence[Literal["optimizer", "schedule"]] = (),
+        load_best: bool = False,
         max_wait: float = MAX_WAIT,
     ) -> None:
         self.interval = Every.parse(every) if every is not None else None
@@ -95,14 +102,18 @@ class SaveCheckpoint(Hook):
         self.max_wait = max_wait
         self._best = BestScores(best, rule, greater_keys, less_keys)
         self.reads = self._best.reads
+        self.load_best = load_best
+        self._best_saved: dict[str, Saved] = {}
         self._by_epoch = self.interval is None or self.interval.unit == "epochs"
         self._saved_at = -1
         self._is_training = False
         self._check()
         self._by_time = self.interval is not None and self.interval.unit == "seconds"
+        self._by_count = self.interval is not None and self.interval.unit in COUNTED
         # The plan then calls after_train_iter only when it is due. It cannot count from `begin`,
         # so such an interval is counted here, in every iteration.
-        self.every = self.interval if self._by_time or not (self._by_epoch or begin) else None
+        is_planned = self._by_time or self._by_count or not (self._by_epoch or begin)
+        self.every = self.interval if is_planned else None
 
     def _check(self) -> None:
         for name, value, least in (
@@ -118,6 +129,8 @@ class SaveCheckpoint(Hook):
                 f"SaveCheckpoint: template '{self.template}' must be a file name with {{}} for the "
                 "number, for example 'model_{}.pth'."
             )
+        if self.load_best and not self._best.watches:
+            raise HookError("SaveCheckpoint: load_best=True needs best=, the metric that decides.")
         for part in self.leave_out:
             if part not in PARTS.values():
                 raise HookError(
@@ -149,7 +162,10 @@ class SaveCheckpoint(Hook):
             )
 
     def after_train_iter(self, run: Run) -> None:
-        if not self._by_epoch and self._is_due(run.progress.iter):
+        done = run.progress.iter
+        if self.interval is not None and self._by_count:
+            done = self.interval.done(run.progress)
+        if not self._by_epoch and self._is_due(done):
             self._request(run, regular=True)
 
     def after_train_epoch(self, run: Run) -> None:
@@ -183,8 +199,26 @@ class SaveCheckpoint(Hook):
                 everywhere=True,  # Of the rank that failed: nobody can be asked any more.
             )
 
+    def after_save_checkpoint(self, run: Run, saved: Saved) -> None:
+        self._best_saved |= best_in({saved.name: saved}, self.name)
+
     def after_run(self, run: Run) -> None:
         self._is_training = False
+
+    @property
+    def best_metrics(self) -> list[str]:
+        """The metrics whose best checkpoint is kept, without their phase."""
+        return list(self._best.metrics)
+
+    def best_checkpoints(self, run: Run) -> list[BestCheckpoint]:
+        """List the best checkpoint of each metric, as far as there is one."""
+        found = dict(self._best_saved)
+        place = self._location(run) or str(run.dir)
+        # Those of earlier processes are in the index. A remote store is not asked: the end of a
+        # run would wait for its answer.
+        if self._best.watches and not is_url(place) and Path(place).is_dir():
+            found |= best_in(CheckpointStore(place).index.entries, self.name)
+        return [BestCheckpoint.of(m, found[m]) for m in self._best.metrics if m in found]
 
     def _improved(
         self, run: Run, metrics: Mapping[str, float]
@@ -199,7 +233,8 @@ class SaveCheckpoint(Hook):
             before = dict(self._best.scores)  # To return to if the new best cannot be written.
             # Files are named after the metric alone, and so are the scores in a checkpoint.
             values = without_phase(metrics, "val")
-            found = [(name, values, before.get(name)) for name in self._best.update(values)]
+            better = self._best.update(values, run.val_data)
+            found = [(name, values, before.get(name)) for name in better]
         return run.ranks.share(found)
 
     def _is_due(self, count: int) -> bool:

@@ -14,6 +14,7 @@ from hookloop.hooks._figures import file_name, moment_label
 from hookloop.hooks.accumulate_variables import AccumulateVariables, Part, to_array
 from hookloop.runs.files import drafted, make_folder, write_text
 from hookloop.writers.base import require
+from hookloop.writers.predictions import column_names
 from hookloop.writers.records import Table
 
 if TYPE_CHECKING:
@@ -153,12 +154,7 @@ class SavePredictions(AccumulateVariables):
                 number += 1
 
     def _labels(self, name: str, numbers: NDArray[np.generic]) -> list[str]:
-        if len(numbers) == 1:
-            return [name]
-        names = self.class_names
-        if names is not None and len(names) == len(numbers):
-            return [f"{name}_{class_name}" for class_name in names]
-        return [f"{name}_{index}" for index in range(len(numbers))]
+        return column_names(name, len(numbers), self.class_names)
 
 
 def _plain(item: object) -> NDArray[np.generic]:

@@ -60,7 +60,7 @@ class ScheduleParameter(Hook):
             self.over = None if over is None else Every.parse(over)
         except ValueError as error:
             raise HookError(f"ScheduleParameter: over: {error}") from error
-        if self.over is not None and self.over.unit == "seconds":
+        if self.over is not None and self.over.unit not in ("iters", "epochs"):
             raise HookError(f"ScheduleParameter: over='{over}': write iterations or epochs.")
         self.parameter, _, index = parameter.partition(".")
         self._index = int(index) if index.isdigit() else None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import zipfile
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError
 from hookloop.runs.files import drafted, write_text
+from hookloop.runs.git import git
 from hookloop.secret import redact, redact_bytes
 
 if TYPE_CHECKING:
@@ -61,10 +60,10 @@ class SnapshotSource(Hook):
                 entry = zipfile.ZipInfo.from_file(path, path.relative_to(self.root))
                 archive.writestr(entry, redact_bytes(path.read_bytes()), zipfile.ZIP_DEFLATED)
         # Outside of a repository git fails, and there is no commit to write down.
-        if shutil.which("git") and (commit := self._git("log", "-1", "--format=%H %cI %s")):
-            status = self._git("status", "--short")
+        if commit := git(self.root, "log", "-1", "--format=%H %cI %s"):
+            status = git(self.root, "status", "--short")
             write_text(run.dir / f"git{after}.txt", f"{commit}{status}")
-            diff = self._git("diff", "HEAD")
+            diff = git(self.root, "diff", "HEAD")
             write_text(run.dir / f"git{after}.diff", redact(diff))
 
     def _files(self, run_dir: Path) -> Iterator[Path]:
@@ -84,13 +83,3 @@ class SnapshotSource(Hook):
                 is_chosen = any(fnmatch(name, pattern) for pattern in self.patterns)
                 if is_chosen and path.is_file() and path.stat().st_size <= LARGEST:
                     yield path
-
-    def _git(self, *arguments: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(self.root), *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        return done.stdout if done.returncode == 0 else ""

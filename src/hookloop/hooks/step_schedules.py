@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook, Priority
+from hookloop.metrics.results import is_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,6 +53,8 @@ class StepSchedules(Hook):
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         for schedule in self._by_metric:
+            if is_left_out(schedule.metric or "", metrics, run.val_data):
+                continue
             # From the store, which also has metrics that hooks have computed. That of the first
             # rank, because learning rates must be equal on all of them.
             value = run.metrics.latest(schedule.metric or "") if run.world.is_main else 0.0

@@ -1,4 +1,4 @@
-"""`StopAfter`: end the run after a number of epochs, iterations or minutes."""
+"""`StopAfter`: end the run after a number of epochs, iterations, minutes, samples or tokens."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ class StopAfter(Hook):
         epochs: Completed epochs after which to stop.
         iterations: Completed iterations after which to stop.
         minutes: Training time after which to stop, checked after each iteration.
+        samples: Samples trained on, over all ranks, after which to stop.
+        tokens: The same for tokens; see `Trainer`'s ``count_tokens``.
 
     Example:
         >>> StopAfter(epochs=100).epochs
         100
         >>> StopAfter()
         Traceback (most recent call last):
-        hookloop.errors.HookError: StopAfter needs a limit: give epochs, iterations or minutes.
+        hookloop.errors.HookError: StopAfter needs a limit: give epochs, iterations, ...
     """
 
     ends_training = True
@@ -39,16 +41,23 @@ class StopAfter(Hook):
         epochs: int | None = None,
         iterations: int | None = None,
         minutes: float | None = None,
+        samples: int | None = None,
+        tokens: int | None = None,
     ) -> None:
-        limits = {"epochs": epochs, "iterations": iterations, "minutes": minutes}
+        counted = {"samples": samples, "tokens": tokens}
+        limits = {"epochs": epochs, "iterations": iterations, "minutes": minutes, **counted}
         if all(value is None for value in limits.values()):
-            raise HookError("StopAfter needs a limit: give epochs, iterations or minutes.")
+            *names, last = limits
+            raise HookError(f"StopAfter needs a limit: give {', '.join(names)} or {last}.")
         for name, value in limits.items():
             if value is not None and value <= 0:
                 raise HookError(f"StopAfter: {name} must be positive, not {value}.")
         self.epochs = epochs
         self.iterations = iterations
         self.minutes = minutes
+        self.samples = samples
+        self.tokens = tokens
+        self.counts = tuple(name for name, limit in counted.items() if limit is not None)
         self._seconds_before = 0.0
         self._began = monotonic()  # Not time(), which jumps when the clock of the machine is set.
 
@@ -70,6 +79,10 @@ class StopAfter(Hook):
     def after_train_iter(self, run: Run) -> None:
         if self.iterations is not None and run.progress.iter >= self.iterations:
             run.stop(f"{self.iterations} iterations are done", everywhere=True)
+        for unit in self.counts:
+            limit = getattr(self, unit)
+            if (getattr(run.progress, unit) or 0) >= limit:
+                run.stop(f"{limit} {unit} are done", everywhere=True)
         # Clocks differ from rank to rank, so only that of the first one counts.
         minutes = self.minutes if run.world.is_main else None
         if minutes is not None and self._seconds() >= 60 * minutes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from hookloop.errors import HookError
+from hookloop.hooks._intervals import moment_of
 from hookloop.hooks.act_on_plateau import ActOnPlateau, Mode
 
 if TYPE_CHECKING:
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class StopOnPlateau(ActOnPlateau):
-    """Stop when a metric has stalled, has reached a threshold, or is no longer finite.
+    """Stop when a metric has stalled, has reached a threshold, or has diverged.
 
     The best value and how long ago it was survive a resume. NaN never counts as the best, and a
     metric that stays NaN ends the training even with ``check_finite=False``.
@@ -24,6 +26,9 @@ class StopOnPlateau(ActOnPlateau):
         mode: ``"greater"`` or ``"less"`` is better; inferred from the metric's name by default.
         threshold: Stop as soon as the metric is this good.
         check_finite: Whether to stop at once on NaN or infinity.
+        diverged: Stop at once if the metric is worse than this bound, or not finite.
+        begin: In completed iterations or epochs: ``500``, ``"5 epochs"``. Before this, only a value
+            that is not finite ends the training, and no value counts as the best.
         long_term: Instead of ``patience``: stop when the mean of the last ``short_term`` values is
             worse than that of the last ``long_term``.
         short_term: See ``long_term``.
@@ -49,6 +54,8 @@ class StopOnPlateau(ActOnPlateau):
         mode: Mode | None = None,
         threshold: float | None = None,
         check_finite: bool = True,
+        diverged: float | None = None,
+        begin: int | str | None = None,
         long_term: int | None = None,
         short_term: int | None = None,
     ) -> None:
@@ -61,11 +68,23 @@ class StopOnPlateau(ActOnPlateau):
             short_term=short_term,
         )
         self.threshold = threshold
-        self.check_finite = check_finite
+        self.check_finite = check_finite or diverged is not None
+        self.diverged = diverged
+        self.begin = None if begin is None else moment_of(self, "begin", begin)
+        if diverged is not None and threshold is not None and self._is_worse(threshold, diverged):
+            raise HookError(
+                f"StopOnPlateau: threshold={threshold:g} is worse than diverged={diverged:g}: "
+                f"every value would end the training, as {self.rule} is better."
+            )
 
     def look(self, run: Run, value: float) -> None:
         if self.check_finite and not isfinite(value):
             run.stop(f"{self.metric} is {value:g}", everywhere=True)
+        if self.begin is not None and not self.begin.reached(run.progress):
+            return
+        if self.diverged is not None and self._is_worse(value, self.diverged):
+            reason = f"{self.metric} is {value:.6g}, worse than {self.diverged:g}: it has diverged"
+            run.stop(reason, everywhere=True)
         if self._reached(value):
             run.stop(f"{self.metric} has reached {value:.6g}", everywhere=True)
         # Also then: of several reasons the run keeps the first, and the best value stays current.

@@ -189,6 +189,7 @@ def _outcome(run: Run) -> dict[str, object]:
         "iter": run.progress.iter,
         "epoch": run.progress.epoch,
         "ranks": run.world.size,
+        "changes": run.changes,
     }
 
 

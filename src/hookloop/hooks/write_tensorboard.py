@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from hookloop.data.batch import is_pair
+from hookloop.data.batch import inputs_in
 from hookloop.errors import HookError
 from hookloop.every import Every
 from hookloop.hooks._writing import Writing
@@ -86,8 +86,7 @@ class WriteTensorBoard(Writing):
         if self._writer is None or not self.graph or self._is_graph_written:
             return
         self._is_graph_written = True
-        batch = run.batch
-        inputs = cast("Sequence[object]", batch)[0] if is_pair(batch) else batch
+        inputs = inputs_in(run.batch, has_loss=run.loss_function is not None)
         # In this thread, because the model must not change while it is drawn.
         self._writer.write_now([Graph(run.model, inputs)])
 
@@ -113,7 +112,7 @@ class WriteTensorBoard(Writing):
         every = cast("Every", self.every)
         # It is checked when the hook is called, which is at ``every`` only.
         fits = every.unit == "iters" and wanted.count % every.count == 0
-        if wanted.unit == "seconds" or (wanted.unit == "iters" and not fits):
+        if wanted.unit not in ("iters", "epochs") or (wanted.unit == "iters" and not fits):
             raise HookError(
                 f"WriteTensorBoard: histograms='{wanted}' must be in epochs, or in iterations as "
                 f"a multiple of every='{every}'."

@@ -103,7 +103,7 @@ def test_training_is_not_changed(tmp_path):
     [
         ({"views": []}, "at least one view"),
         ({"views": [flip], "merge": "maen"}, "Did you mean 'mean'"),
-        ({"views": [flip], "phases": ["train"]}, "write 'val' or 'test'"),
+        ({"views": [flip], "phases": ["train"]}, "write val, test or predict"),
         ({"views": [(flip, flip, flip)]}, "is not a view"),
     ],
 )

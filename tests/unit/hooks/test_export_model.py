@@ -1,3 +1,4 @@
+import json
 import os
 
 import pytest
@@ -37,6 +38,19 @@ def test_export_computes_the_same(tmp_path):
     assert torch.allclose(program.module()(inputs), expected)
 
 
+def test_onnx_computes_the_same_and_says_what_it_is(tmp_path):
+    import onnx
+    import onnxruntime
+
+    inputs, expected, _ = exported(tmp_path, "onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    (found,) = session.run(None, {session.get_inputs()[0].name: inputs.numpy()})
+    assert torch.allclose(torch.from_numpy(found), expected, atol=1e-5)
+    (entry,) = onnx.load(tmp_path / "model.onnx").metadata_props
+    about = json.loads(entry.value)
+    assert entry.key == "hookloop" and about["iter"] > 0 and "train/loss" in about["metrics"]
+
+
 def test_batches_may_be_mappings(tmp_path):
     class Named(torch.nn.Linear):
         def forward(self, x, y=None):
@@ -60,7 +74,7 @@ def test_the_example_can_be_given(tmp_path):
     assert torch.export.load(tmp_path / "net.pt2").module()(torch.zeros(2, 4)).shape == (2, 1)
 
 
-@pytest.mark.parametrize("format", ["torchscript", "export"])
+@pytest.mark.parametrize("format", ["torchscript", "export", "onnx"])
 def test_a_model_that_cannot_be_traced_gets_advice(tmp_path, format):
     class Picky(torch.nn.Linear):
         def forward(self, inputs):
@@ -72,7 +86,7 @@ def test_a_model_that_cannot_be_traced_gets_advice(tmp_path, format):
     trainer = make_trainer(
         model=model, hooks=[ExportModel(format)], run_dir=tmp_path, train_data=make_data()
     )
-    with pytest.raises(ModelError, match=f"cannot be traced as {format}.* give inputs="):
+    with pytest.raises(ModelError, match=f"give inputs=.* cannot be traced as .*{format}"):
         trainer.train()
 
 
@@ -109,3 +123,13 @@ def test_the_file_has_the_mode_that_the_umask_leaves(tmp_path, format):
         os.umask(before)
     (path,) = tmp_path.glob("model.*")
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_mapping_with_input_and_target_is_a_pair(tmp_path):
+    data = [{"input": x, "target": y} for x, y in make_data()]
+    trainer = make_trainer(hooks=[ExportModel("torchscript")], train_data=data, run_dir=tmp_path)
+    trainer.train()
+    inputs = torch.randn(7, 4)
+    loaded = torch.jit.load(str(tmp_path / "model.pt"))
+    assert torch.allclose(loaded(inputs), trainer.run.model.eval()(inputs))

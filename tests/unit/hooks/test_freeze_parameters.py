@@ -1,6 +1,6 @@
 import pytest
 import torch
-from tests.tiny import assert_same_bits, make_model, make_trainer, record, weights
+from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record, weights
 
 from hookloop.errors import HookError
 from hookloop.hooks import FreezeParameters, SaveCheckpoint
@@ -72,3 +72,28 @@ def test_wrong_arguments_are_rejected():
         FreezeParameters([])
     with pytest.raises(HookError, match="until counts"):
         FreezeParameters("*", until="3 h")
+
+
+def normed_model():
+    torch.manual_seed(0)
+    body = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Tanh())
+    return torch.nn.Sequential(body, torch.nn.Linear(8, 1))
+
+
+@pytest.mark.parametrize(("until", "moves"), [(None, 0), (4, 2)])
+def test_norms_of_frozen_modules_keep_their_statistics(until, moves, tmp_path):
+    model = normed_model()
+    hook = FreezeParameters("0.*", until=until, norms="eval")
+    seen, calls = record(["after_update"], lambda run: run.model[0][1].training)
+    make_trainer(
+        model=model, hooks=[hook, seen], val_data=make_data(4), val_every=1, max_epochs=2,
+        run_dir=tmp_path,
+    ).train()  # fmt: skip
+    assert int(model[0][1].num_batches_tracked) == moves
+    assert [training for _, training in calls] == [False] * (6 - moves) + [True] * moves
+
+
+def test_without_it_statistics_change(tmp_path):
+    model = normed_model()
+    make_trainer(model=model, hooks=[FreezeParameters("0.*")], run_dir=tmp_path).train()
+    assert int(model[0][1].num_batches_tracked) == 3

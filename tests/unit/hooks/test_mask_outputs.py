@@ -57,7 +57,7 @@ def test_an_entry_of_a_mapping_is_masked(tmp_path):
         ({"keep": [3]}, "no class 3: the output has 3"),
         ({"keep": [0], "key": "logits"}, "the output is Tensor with the entries none"),
         ({"keep": []}, "numbers of classes"),
-        ({"keep": [0], "phases": ["valid"]}, "train, val or test"),
+        ({"keep": [0], "phases": ["valid"]}, "train, val, test or predict"),
     ],
 )
 def test_what_cannot_be_masked_is_rejected(arguments, message, tmp_path):

@@ -12,7 +12,7 @@ from tests.tiny import make_data, make_trainer, weights
 from hookloop.checkpoint.publish import read_metadata
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.core.hook import Hook
-from hookloop.errors import HookError
+from hookloop.errors import HookError, HookloopError
 from hookloop.hooks import AverageWeights, PublishCheckpoint, SaveCheckpoint
 
 
@@ -164,3 +164,24 @@ def test_wrong_options_are_rejected(options, message):
     with pytest.raises(HookError) as caught:
         PublishCheckpoint(**options)
     assert message in str(caught.value)
+
+
+def test_a_directory_gets_weights_config_and_card(tmp_path):
+    to = tmp_path / "given"
+    hook = PublishCheckpoint(to=to)
+    trainer = train(tmp_path / "run", hook, hooks=[AverageWeights()], config={"seed": 3})
+    assert {path.name for path in to.iterdir()} == {"model.safetensors", "config.yaml", "README.md"}
+    assert not published(tmp_path / "run")
+    assert read_metadata(to / "model.safetensors")["weights"] == "averaged"
+    assert "| training | completed |" in (to / "README.md").read_text()
+    assert (to / "config.yaml").read_text() == "seed: 3\n"
+    loaded = load_file(to / "model.safetensors")
+    assert set(loaded) == set(trainer.run.model.state_dict())
+
+
+def test_the_card_can_be_left_out_and_a_wrong_place_is_rejected(tmp_path):
+    hook = PublishCheckpoint(to=tmp_path / "given", card=False, formats=["pth"], which="last")
+    train(tmp_path / "run", hook)
+    assert [path.name for path in (tmp_path / "given").iterdir()] == ["model.pth"]
+    with pytest.raises(HookloopError, match="hf://user/model"):
+        PublishCheckpoint(to="hf://nobody")

@@ -87,3 +87,83 @@ def test_microbatches_count_and_turns_do_not(clock, tmp_path):
 def test_an_interval_in_epochs_is_rejected():
     with pytest.raises(HookError, match="iterations or time"):
         RecordThroughput(every="1 epoch")
+
+
+def tokens(length=5):
+    ids = torch.arange(12 * length).reshape(12, length) % 7
+    return torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(ids, ids.float().sum(1, keepdim=True)), batch_size=4
+    )
+
+
+class Embed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(7, 8)
+        self.out = torch.nn.Linear(8, 1)
+
+    def forward(self, ids):
+        return self.out(self.table(ids).mean(1))
+
+
+@pytest.mark.parametrize("count", ["tokens", lambda batch: (batch[0] >= 0).sum()])
+def test_tokens_are_counted(count, clock, tmp_path):
+    hooks = [advance(clock, "after_update", 2.0), RecordThroughput(every=3, count=count)]
+    trainer = make_trainer(model=Embed(), train_data=tokens(), hooks=hooks, run_dir=tmp_path)
+    trainer.train()
+    assert trainer.run.metrics.latest("train/tokens_per_second") == 60 / 6
+
+
+def test_a_batch_without_tokens_is_named(tmp_path):
+    trainer = make_trainer(hooks=[RecordThroughput(count="tokens")], run_dir=tmp_path)
+    with pytest.raises(HookError, match="give a function of the batch"):
+        trainer.train()
+
+
+def test_operations_of_forward_and_backward_and_their_share_of_the_peak(clock, tmp_path):
+    hooks = [
+        advance(clock, "after_update", 2.0),
+        RecordThroughput(every=2, flops="auto", peak=1000.0),
+    ]
+    trainer = make_trainer(hooks=hooks, run_dir=tmp_path, max_epochs=2)
+    trainer.train()
+    # Two layers, 4 x 8 and 8 x 1: two operations per weight and sample in the forward pass, twice
+    # as many in the backward pass, except for the gradient of the first layer's input.
+    per_sample = 2 * (32 + 8) + 2 * 2 * (32 + 8) - 2 * 32
+    rate = trainer.run.metrics.latest("train/flops_per_second")
+    assert rate == pytest.approx(per_sample * 4 / 2)
+    assert trainer.run.metrics.latest("train/mfu") == pytest.approx(rate / 1000)
+
+
+def test_an_unknown_peak_is_said_once(caplog, tmp_path):
+    trainer = make_trainer(
+        hooks=[RecordThroughput(every=1, flops=100.0)], max_epochs=2, run_dir=tmp_path
+    )
+    trainer.train()
+    assert "train/flops_per_second" in trainer.run.metrics
+    assert "train/mfu" not in trainer.run.metrics
+    assert caplog.text.count("give peak=") == 1
+
+
+def test_a_failed_first_update_leaves_nothing_behind(tmp_path):
+    def step(run, batch):
+        raise ZeroDivisionError
+
+    trainer = make_trainer(step=step, hooks=[RecordThroughput(flops="auto")], run_dir=tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        trainer.train()
+    assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
+
+
+def test_counting_changes_nothing_and_survives_a_resume():
+    from hookloop.testing import assert_hook_contract
+
+    assert_hook_contract(lambda: RecordThroughput(every=2, flops="auto", peak=1e9))
+
+
+@pytest.mark.parametrize(
+    "options", [{"count": "words"}, {"flops": "many"}, {"flops": 0.0}, {"peak": -1.0}]
+)
+def test_wrong_arguments_are_rejected(options):
+    with pytest.raises((HookError, TypeError)):
+        RecordThroughput(**options)

@@ -21,6 +21,7 @@ NOT_CHECKPOINTS = {
     INDEX,
     "last_checkpoint",
     "config.yaml",
+    "environment.json",
     "metrics.jsonl",
     "run.log",
     "summary.json",
@@ -356,8 +357,8 @@ def test_what_a_checkpoint_holds(tmp_path):
     train(tmp_path, SaveCheckpoint(), epochs=1)
     assert set(saved(tmp_path, "epoch_1")) == {
         "model", "optimizers", "schedules", "scaler", "progress", "data", "val_data", "metrics",
-        "metric_store", "hooks", "rng", "side_randomness", "kinds", "config", "environment",
-        "versions",
+        "metric_store", "hooks", "rng", "side_randomness", "kinds", "arguments", "changes",
+        "config", "environment", "versions",
     }  # fmt: skip
     entry = CheckpointStore(tmp_path).index.entries["epoch_1.pth"]
     assert (entry.iter, entry.epoch, entry.owners) == (1, 1, ("save_checkpoint",))

@@ -45,6 +45,14 @@ def train(hook, values, tmp_path, metric="score", **options):
         ({"patience": 2, "mode": "min"}, [3, 2, 1, 0.5, 0], None),
         ({"threshold": 0.8}, [0.1, 0.5, 0.8, 0.9], 3),
         ({"threshold": 0.2, "mode": "less"}, [0.5, 0.2, 0.1], 2),
+        ({"diverged": 0.05}, [0.1, 0.05, 0.04, 0.3], 3),
+        ({"diverged": 5.0, "mode": "less"}, [3, 4, 5, 6, 1], 4),
+        ({"diverged": 5.0, "mode": "less", "check_finite": False}, [3, nan, 1], 2),
+        ({"diverged": 5.0, "mode": "less", "begin": "3 epochs"}, [9, 8, 4, 6, 1], 4),
+        ({"patience": 2, "begin": "3 epochs"}, [0.9, 0.1, 0.1, 0.2, 0.2, 0.2, 0.3], 6),
+        ({"patience": 1, "begin": 9}, [0.5, 0.1, 0.1, 0.2], None),
+        ({"threshold": 0.5, "begin": "2 epochs"}, [0.6, 0.4, 0.6, 0.6], 3),
+        ({"begin": "3 epochs"}, [0.1, nan, 0.3], 2),
         ({}, [0.1, nan, 0.3], 2),
         ({}, [0.1, inf, 0.3], 2),
     ],
@@ -202,3 +210,16 @@ def test_what_a_hook_computes_is_checked_after_every_validation(tmp_path):
         run_dir=tmp_path,
     ).train()
     assert look.seen == (2, 4, 6, 7)
+
+
+def test_a_bound_that_every_value_would_break_is_rejected():
+    with pytest.raises(HookError, match="is worse than diverged"):
+        StopOnPlateau("val/loss", threshold=5.0, diverged=1.0)
+    with pytest.raises(HookError, match="begin counts iterations or epochs"):
+        StopOnPlateau("val/loss", begin="5 min")
+
+
+def test_the_reason_says_that_it_has_diverged(tmp_path):
+    hook = StopOnPlateau("val/score", mode="less", diverged=2.0)
+    outcome, _ = train(hook, [1.0, 7.0], tmp_path, max_epochs=3)
+    assert outcome.reason == "val/score is 7, worse than 2: it has diverged"
