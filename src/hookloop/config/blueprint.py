@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 from hookloop import peers
 from hookloop.checkpoint.weights import Pretrained
+from hookloop.config import namespaces
 from hookloop.config import registry as registries
 from hookloop.config.load import extend_import_path
 from hookloop.config.locate import describe, load_module
@@ -22,6 +23,10 @@ from hookloop.core.points import Point
 from hookloop.errors import HookError, HookloopError, nearest
 
 _STEPS: Registry[object] = Registry("step", "hookloop.steps")
+_PREPARATIONS: Registry[object] = Registry(
+    "preparation", "hookloop.preparations", builtin=namespaces.preparations
+)
+_COUNTERS: Registry[object] = Registry("count_tokens", "hookloop.counters")
 
 
 @dataclass
@@ -36,6 +41,7 @@ class Blueprint:
         default_hooks: Changes to the standard set.
         points: Mount points of the project.
         load_from: Weights to begin with.
+        prepare: What is done to the model first.
         settings: Plain values for the Trainer.
     """
 
@@ -46,6 +52,7 @@ class Blueprint:
     default_hooks: dict[str, object] | Literal[False] | None = None
     points: list[object] = field(default_factory=list)
     load_from: object = None
+    prepare: list[object] = field(default_factory=list)
     settings: dict[str, object] = field(default_factory=dict)
 
 
@@ -75,6 +82,7 @@ def draw(config: Config) -> Blueprint:
     )
     blueprint.points = _points(reader, ("points",), tree.get("points"))
     blueprint.settings = _settings(reader)
+    blueprint.prepare = _preparations(reader, ("prepare",), tree.get("prepare"))
     blueprint.load_from = _weights(reader, ("load_from",), tree.get("load_from"))
     # Only here, so that one run of the check shows all of them.
     reader.raise_problems()
@@ -165,10 +173,12 @@ def _parts(reader: PartReader) -> dict[str, object]:
     if tree.get("model") is not None:
         models = registries.MODELS
         parts["model"] = reader.part(("model",), tree["model"], models)
-    for name in ("train_data", "val_data", "test_data"):
+    for name in ("train_data", "val_data", "test_data", "predict_data"):
         value = tree.get(name)
-        # Only evaluation data may have several streams.
-        if name != "train_data" and is_named(value):
+        # Without a word on how to mix streams, text among the values shows a misspelled 'type'.
+        has_text = isinstance(value, dict) and any(isinstance(one, str) for one in value.values())
+        is_one = name == "train_data" and has_text and tree.get("mix") is None
+        if is_named(value) and not is_one:
             streams = cast("dict[str, object]", value).items()
             parts[name] = {
                 stream: reader.part((name, stream), item, data)
@@ -181,6 +191,7 @@ def _parts(reader: PartReader) -> dict[str, object]:
         ("loss", registries.LOSSES),
         ("step", _STEPS),
         ("metrics", registries.METRICS),
+        ("count_tokens", _COUNTERS),
     ):
         value = tree.get(name)
         if value is not None:
@@ -208,6 +219,16 @@ def _weights(reader: PartReader, key: Key, value: object) -> object:
         return reader.plain(key, value, str | None)
     # The type is the class itself, so nothing is looked up in the registry.
     return reader.read(Description(key, Pretrained, key, value, key), registries.MODELS)
+
+
+def _preparations(reader: PartReader, key: Key, value: object) -> list[object]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        example = value if isinstance(value, str | dict) else "..."
+        reader.report(key, f"expected a list of preparations. Write [{example}].")
+        return []
+    return [reader.part((*key, n), item, _PREPARATIONS) for n, item in enumerate(value)]
 
 
 def _points(reader: PartReader, key: Key, value: object) -> list[object]:

@@ -7,7 +7,8 @@ after the seed is set, so that a config draws the same random numbers as a scrip
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -22,11 +23,13 @@ from hookloop.config.tree import Config, Key, spell
 from hookloop.core.lr_schedule import Schedule
 from hookloop.core.points import PointTable
 from hookloop.data.randomness import seed_all
-from hookloop.data.source import Source
 from hookloop.errors import ConfigError, HookError, HookloopError, Problem, caused_by
 from hookloop.every import Every
 from hookloop.runs.layout import RunDir, default_path
-from hookloop.trainer.inputs import check_model, make_progress
+from hookloop.trainer.data_limits import expected_progress
+from hookloop.trainer.inputs import check_model
+from hookloop.trainer.meant_changes import Resume
+from hookloop.trainer.preparation import Preparation, Prepared
 from hookloop.trainer.start import AUTO as BEGIN_OR_CONTINUE
 from hookloop.trainer.start import Start
 from hookloop.trainer.trainer import Trainer
@@ -43,7 +46,9 @@ T = TypeVar("T")
 
 
 def build(
-    config: Config, run_dir: str | Path | None = None, resume: bool | str | Path | None = None
+    config: Config,
+    run_dir: str | Path | None = None,
+    resume: Resume | bool | str | Path | None = None,
 ) -> Trainer:
     """Build everything that a config describes, and a Trainer from it.
 
@@ -73,14 +78,28 @@ def build(
 
 
 def arguments(
-    config: Config, run_dir: str | Path | None = None, resume: bool | str | Path | None = None
+    config: Config,
+    run_dir: str | Path | None = None,
+    resume: Resume | bool | str | Path | None = None,
 ) -> dict[str, object]:
     """Return the arguments that `build` gives to the Trainer."""
     return _builder(config, run_dir, resume).build()
 
 
+def build_model(config: Config) -> nn.Module:
+    """Build the model that a config describes, and nothing else: its data may not be there."""
+    kept = ("model", "imports", "custom_imports", "import_path", "vars")
+    tree = {key: value for key, value in config.tree.items() if key in kept}
+    return plan_build(replace(config, tree=tree, problems=[])).make_model()
+
+
+def plan_build(config: Config) -> Builder:
+    """Check a config and return what builds its parts, each when it is asked for."""
+    return _builder(config, None, None)
+
+
 def _builder(
-    config: Config, run_dir: str | Path | None, resume: bool | str | Path | None
+    config: Config, run_dir: str | Path | None, resume: Resume | bool | str | Path | None
 ) -> Builder:
     blueprint = draw(config)
     settings = dict(blueprint.settings)
@@ -110,6 +129,9 @@ class Builder:
         model = cast("nn.Module", built["model"])
         # Before the optimizers, which would fail first, with an error about parameters.
         check_model(model)
+        with caused_by("prepare"):
+            steps = cast("list[Preparation]", self._make(self.blueprint.prepare, {}))
+            prepared = Prepared.of(model, steps)
         optimizers = {
             name: self._optimizer(part, model) for name, part in self.blueprint.optimizers.items()
         }
@@ -117,6 +139,7 @@ class Builder:
         hooks, default_hooks = self._hooks(built)
         return {
             **built,
+            "prepare": prepared,
             "optimizer": _single(optimizers),
             "schedule": _single(schedules),
             "hooks": hooks,
@@ -128,6 +151,18 @@ class Builder:
             # relative.
             "config": effective(self.config, cast("str | None", self.settings.get("run_dir"))),
         }
+
+    def make_model(self) -> nn.Module:
+        """Build the model alone, after the seed is set."""
+        if self.settings.get("seed") is not None:
+            seed_all(cast("int", self.settings["seed"]))
+        model = cast("nn.Module", self.make(self.blueprint.parts["model"]))
+        check_model(model)
+        return model
+
+    def make(self, part: object) -> object:
+        """Build a part of the blueprint alone."""
+        return self._make(part, {})
 
     def key_of(self, error: HookloopError) -> Key | None:
         """Return the key of the hook or the argument that an error names; None without one."""
@@ -154,15 +189,7 @@ class Builder:
     def _schedules(self, optimizers: Mapping[str, object], data: object) -> dict[str, object]:
         if not self.blueprint.schedules:
             return {}
-        limits = [
-            cast("int | None", self.settings.get(name))
-            for name in ("max_epochs", "max_iters", "epoch_iters")
-        ]
-        accumulate = cast("int", self.settings.get("accumulate", 1))
-        # A source for its length only: the Trainer makes the one that is read.
-        with caused_by("train_data"):
-            source = None if data is None else Source(data, "train_data")  # type: ignore[arg-type]
-        progress = make_progress(source, limits[0], limits[1], limits[2], accumulate)
+        progress = expected_progress(self.settings, data)
         return {
             name: self._schedule(part, optimizers.get(name), progress)
             for name, part in self.blueprint.schedules.items()
@@ -240,9 +267,9 @@ class Builder:
     def _claim_directory(self) -> str:
         """Create the run's directory now, because a hook needs it in its constructor."""
         run_dir = cast("str | Path | None", self.settings.get("run_dir"))
-        resume = self.settings.get("resume")
+        resume, _ = Resume.parse(cast("Resume | bool | str", self.settings.get("resume")))
         if resume:
-            Start(run_dir, cast("bool | str", resume))  # Rejects what is not there.
+            Start(run_dir, resume)  # Rejects what is not there.
         if resume and resume not in (True, BEGIN_OR_CONTINUE):
             home = Path(str(resume))
             run_dir = run_dir or (home.parent if home.is_file() else home)
@@ -321,14 +348,25 @@ def _single(by_name: dict[str, object]) -> object:
 def _length(name: str, every: Every, progress: Progress) -> int | None:
     total = progress.total_iters
     if name == "steps_per_epoch":
-        return progress.epoch_iters
+        return progress.epoch_iters if progress.iters_of_epochs is None else None
     if name == "epochs":
         return progress.max_epochs
     if every.unit == "epochs":
         epochs = progress.max_epochs
-        if total is not None and progress.epoch_iters is not None:
+        if total is not None and progress.iters_of_epochs is not None:
+            epochs = _epochs_within(total, progress.iters_of_epochs)
+        elif total is not None and progress.epoch_iters is not None:
             # Rounded up: an epoch that max_iters cuts short is still scheduled.
             epochs = -(-total // progress.epoch_iters)
         total = epochs
     # At least 1, because some schedulers divide by their length.
     return None if total is None else max(1, int(total // every.count))
+
+
+def _epochs_within(iterations: int, iters_of_epochs: Callable[[int], int | None]) -> int | None:
+    """Return in how many epochs, of changing length, a run makes so many iterations."""
+    for epochs in range(1, iterations + 1):  # Each epoch makes at least one.
+        made = iters_of_epochs(epochs)
+        if made is None or made >= iterations:
+            return None if made is None else epochs
+    return None

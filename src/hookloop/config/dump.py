@@ -19,7 +19,9 @@ NOT_KEPT = ("run_dir", "resume")
 """Keys that belong to one run only: running its config again is another run."""
 
 REMOVABLE = (
-    "hooks", "custom_hooks", "metrics", "step", "val_data", "test_data", "optimizer", "schedule",
+    "hooks", "custom_hooks", "metrics", "step", "train_data", "val_data", "test_data",
+    "predict_data",
+    "optimizer", "schedule",
 )  # fmt: skip
 """Keys whose entries null removes."""
 
@@ -47,6 +49,15 @@ def effective(config: Config, run_dir: str | Path | None = None) -> dict[str, ob
     plain |= {name: _without_removed(plain[name]) for name in REMOVABLE if name in plain}
     plain["import_path"] = _import_path(config, home)
     return plain
+
+
+def as_read(config: Config) -> dict[str, object]:
+    """Return a config as it was read, with bases, overrides and references in place.
+
+    Unlike `effective`, it has the keys of one run only, and nothing is added. Secrets and values
+    from the environment stay references.
+    """
+    return {name: _plain(config, (name,), value) for name, value in config.tree.items()}
 
 
 def _relative_to(home: Path, directory: Path) -> str:

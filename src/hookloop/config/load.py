@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, overload
 
 from hookloop.config.reading.interpolate import interpolate
 from hookloop.config.reading.overrides import override
@@ -14,8 +15,13 @@ from hookloop.config.reading.python_file import read_python
 from hookloop.config.reading.yaml_file import read_yaml
 from hookloop.config.schema import KEYS
 from hookloop.config.tree import REPLACE, Config, Tree
-from hookloop.errors import ConfigError, Problem, nearest
+from hookloop.errors import ArgumentError, ConfigError, Problem, nearest
 from hookloop.runs.layout import RunDir
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from hookloop.config.loaded_model import LoadedModel
 
 _log = logging.getLogger("hookloop")
 
@@ -23,8 +29,29 @@ BASE = "_base_"
 IMPORT_PATH = "import_path"
 
 
-def load(path: str | Path, overrides: Sequence[str] = (), *, only_data: bool = False) -> Config:
-    """Read a config file, without checking yet what its names mean.
+@overload
+def load(path: str | Path, overrides: Sequence[str] = (), *, only_data: bool = False) -> Config: ...
+@overload
+def load(
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    checkpoint: str | Path,
+    model: nn.Module | None = None,
+    device: str = "auto",
+) -> LoadedModel: ...
+def load(
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    only_data: bool = False,
+    checkpoint: str | Path | None = None,
+    model: nn.Module | None = None,
+    device: str = "auto",
+) -> Config | LoadedModel:
+    """Read a config file; with ``checkpoint``, load the trained model of a run.
+
+    Without ``checkpoint`` it is not checked yet what the names in the config mean.
 
     A file that cannot be read at all is rejected at once. Problems that leave the rest readable are
     kept in the result, and raised by `build` together with all others.
@@ -33,7 +60,17 @@ def load(path: str | Path, overrides: Sequence[str] = (), *, only_data: bool = F
         path: A YAML or Python file, or a run directory, whose written config is read.
         overrides: ``a.b=value`` each; for the same key, the last one wins.
         only_data: Whether to reject Python files, also as a base, because reading one runs it.
+        checkpoint: ``"best"``, ``"last"``, or the name or path of a checkpoint: the model is built
+            from the config of the run in ``path``, and gets its weights.
+        model: The model, with ``checkpoint``; it has to be given if the run has no config.
+        device: Where the model is put, with ``checkpoint``.
     """
+    if checkpoint is not None:
+        from hookloop.config.loaded_model import load_model
+
+        return load_model(path, overrides, checkpoint, model, device)
+    if model is not None:
+        raise ArgumentError("load(model=) needs checkpoint=: 'best', 'last' or a file.")
     config = _read(_find(Path(path), None), (), only_data=only_data)
     config.marks[()] = show(config.path)
     # References last, so that a file can refer to what an override sets.
@@ -43,6 +80,14 @@ def load(path: str | Path, overrides: Sequence[str] = (), *, only_data: bool = F
     for warning in config.warnings:
         _log.warning("%s", warning)
     return config
+
+
+def read(path: str | Path) -> Config:
+    """Read a config file and its bases as they are written: no reference is resolved.
+
+    Python files are rejected, because reading one runs it.
+    """
+    return _read(_find(Path(path), None), (), only_data=True)
 
 
 def show(path: Path) -> str:

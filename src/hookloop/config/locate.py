@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from traceback import extract_tb
 from types import ModuleType
 
+from hookloop.dialects import alias_hint
 from hookloop.errors import ConfigError, Problem, nearest
 
 
@@ -53,7 +54,8 @@ def describe(error: BaseException) -> str:
     # The frames of the import system itself are frozen: they lead nobody to the mistake.
     frames = [frame for frame in extract_tb(error.__traceback__) if "<frozen" not in frame.filename]
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"
+    hint = f". {alias_hint(error)}" if isinstance(error, ModuleNotFoundError) else ""
+    return f"{type(error).__name__}: {error}{place}{hint}".removesuffix(". ")
 
 
 def _import(name: str) -> ModuleType | None:

@@ -12,6 +12,7 @@ from hookloop.core.hook import Hook
 from hookloop.core.points import PointTable
 from hookloop.errors import HookError, Problem
 from hookloop.trainer.adapters import adapt, numbered
+from hookloop.trainer.planning import declare_points
 
 
 class MadeHooks:
@@ -40,6 +41,7 @@ class MadeHooks:
             # Of our own hooks, `every` was set when they were built.
             if every is not None and made not in ours:
                 _limit(ours, every, type(made).__name__)
+            declare_points(ours, self.points)
             for hook in ours:
                 check_hook(hook, self.points)
         except HookError as error:

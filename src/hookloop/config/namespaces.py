@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 
 from hookloop.config.locate import locate
-from hookloop.dialects import installed, registered
+from hookloop.dialects import catalogued, registered
 from hookloop.errors import HookError
 
 
@@ -41,12 +41,12 @@ class HookNames(LazyNames):
         if (own := registered(name)) is not None:
             return own
         # The names of a dialect can be looked up, but are not listed: ours stay the first choice.
-        catalogues = {dialect.name: dialect.catalogue() for dialect in installed().values()}
-        found = {system: names[name] for system, names in catalogues.items() if name in names}
+        found = catalogued(name)
         if len(found) > 1:
             raise HookError(
                 f"'{name}' is a hook of {' and of '.join(found)}: choose one with "
-                f"dialect: {next(iter(found))}, or by its path, '{next(iter(found.values()))}'."
+                f"dialect: {next(iter(found))}, all with --alias {next(iter(found))}, or one by "
+                f"its path, '{next(iter(found.values()))}'."
             )
         for path in found.values():
             return locate(path)
@@ -81,6 +81,13 @@ def data() -> Mapping[str, object]:
     # Not the whole module: samplers and base classes are not data.
     public = ("ChainDataset", "ConcatDataset", "DataLoader", "StackDataset", "Subset")
     return {name: getattr(torch.utils.data, name) for name in public}
+
+
+def preparations() -> Mapping[str, object]:
+    """Return the steps with which a model is prepared."""
+    from hookloop.trainer import preparation
+
+    return _subclasses(preparation, preparation.Preparation)
 
 
 def losses() -> Mapping[str, object]:

@@ -12,12 +12,15 @@ from hookloop.every import Every
 
 BUILT = (
     "model",
+    "prepare",
     "train_data",
     "val_data",
     "test_data",
+    "predict_data",
     "loss",
     "step",
     "metrics",
+    "count_tokens",
     "optimizer",
     "schedule",
     "hooks",
@@ -28,26 +31,34 @@ BUILT = (
 """Keys whose values describe objects, in the order in which they are built."""
 
 SETTINGS: dict[str, object] = {
+    "mix": str | dict[str, object] | None,
     "max_epochs": int | None,
     "max_iters": int | None,
     "epoch_iters": int | None,
-    "val_every": Every | int | str,
+    "limit": dict[str, int] | None,
+    "overfit": int | None,
+    "val_every": Every | int | str | dict[str, object],
     "val_begin": int,
     "val_at_start": bool,
-    "accumulate": int,
+    "accumulate": int | Literal["auto"] | dict[str, int],
     "clip_norm": float | None,
     "precision": Literal["fp32", "bf16", "fp16"],
     "device": str,
     "compile": bool | dict[str, object],
+    "deterministic": bool | Literal["warn"],
+    "matmul": Literal["highest", "high", "medium"] | None,
     "run_dir": str | None,
     "seed": int | None,
     "resume": bool | str | None,
-    "seed_samples": bool,
+    "seed_samples": bool | Literal["workers"],
     "parallel": str | dict[str, object] | None,
 }
 """Arguments of the Trainer that are plain values, with their types."""
 
-LEAST = {"max_epochs": 1, "max_iters": 1, "epoch_iters": 1, "accumulate": 1, "val_begin": 0}
+LEAST = {
+    "max_epochs": 1, "max_iters": 1, "epoch_iters": 1, "overfit": 1, "accumulate": 1,
+    "val_begin": 0,
+}  # fmt: skip
 """The smallest value that each of these settings may have."""
 
 ABOUT: dict[str, object] = {
@@ -57,13 +68,15 @@ ABOUT: dict[str, object] = {
     "import_path": str | list[str],
     "custom_hooks": object,
     "vars": dict[str, object] | None,
+    "tags": str | list[str],
+    "notes": str,
 }
 """Keys that the Trainer does not see."""
 
 SHOWN = ("name", "run_dir", "resume", "imports", "custom_imports", "import_path")
 """Keys whose values become names of files or modules, so a secret cannot be used there."""
 
-NOT_COMPARED = ("import_path", "name", "run_dir", "resume")
+NOT_COMPARED = ("import_path", "name", "run_dir", "resume", "tags", "notes")
 """Keys that may differ between two runs of the same config."""
 
 KEYS = (*BUILT, *SETTINGS, *ABOUT)

@@ -101,9 +101,17 @@ def test_steps_and_metrics_are_functions_by_name(write: Write) -> None:
         ("max_epochs: 3\nmax_iters: 5", "1", 5),
         ("max_epochs: 3\naccumulate: 3", "1", 6),
         ("max_epochs: 3\nepoch_iters: 10", "1", 30),
+        ("max_epochs: 3\nlimit: {train: 2}", "1", 6),
+        ("max_epochs: 3\noverfit: 1", "1", 3),
         ("max_epochs: 3", "1 epoch", 3),
         ("max_epochs: 6", "2 epochs", 3),
         ("max_epochs: 3", "4 iters", 3),
+        ("max_epochs: 3\naccumulate: {0: 1, 1 epoch: 4}", "1", 6),
+        ("max_epochs: 3\naccumulate: {0: 1, 1 epoch: 4}", "1 epoch", 3),
+        ("max_epochs: 9\nmax_iters: 6\naccumulate: {0: 1, 1 epoch: 4}", "1 epoch", 3),
+        ("max_iters: 6\naccumulate: {0: 1, 4: 2}", "1 epoch", 2),
+        ("max_epochs: 3\naccumulate: {0: 1, 2: 3}", "1", 7),
+        ("max_epochs: 3\naccumulate: auto", "1", 12),
     ],
 )
 def test_the_length_of_a_schedule_can_follow_from_the_run(
@@ -125,6 +133,44 @@ def test_a_length_that_nobody_knows_is_rejected(write: Write, project: Path) -> 
         "schedule: {type: CosineAnnealingLR, T_max: auto}\n"
     )
     assert "a.yaml:5: schedule.T_max: the length of the run is not known" in problem(config)
+
+
+def test_epochs_of_changing_length_have_no_number_of_steps(write: Write) -> None:
+    config = write(
+        f"{MODEL}{SGD}train_data: {{type: proj.batches, count: 4}}\nmax_epochs: 2\n"
+        "accumulate: {0: 1, 1 epoch: 2}\n"
+        "schedule: {type: OneCycleLR, max_lr: 1, epochs: auto, steps_per_epoch: auto}\n"
+    )
+    assert "schedule.steps_per_epoch: the length of the run is not known" in problem(config)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("0", "accumulate: must be at least 1"),
+        ("often", "accumulate: expected int | 'auto'"),
+    ],
+)
+def test_a_number_of_microbatches_that_is_none_is_reported(
+    write: Write, value: str, message: str
+) -> None:
+    assert message in problem(write(f"{MODEL}accumulate: {value}\n"))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("{0: 1, 3: 2, 1 epoch: 3}", "write all in one unit"),
+        ("{0: many}", "'many' at 0: it must be a whole number"),
+    ],
+)
+def test_moments_that_cannot_be_meant_show_the_line(write: Write, value: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=f"a.yaml:2: .*{message}"):
+        build(write(f"{MODEL}accumulate: {value}\n"))
+
+
+def test_tokens_are_counted_by_a_function_that_is_named(write: Write) -> None:
+    assert built(write(f"{MODEL}count_tokens: builtins.len\n"))["count_tokens"] is len
 
 
 def test_schedules_made_of_schedules_drive_one_optimizer(write: Write) -> None:
@@ -437,3 +483,9 @@ def test_an_argument_that_the_config_does_not_have_has_no_line(write: Write, pro
     with pytest.raises(ModelError) as caught:
         build(write("model: odd.Odd\n"))
     assert caught.value.argument == "seed"
+
+
+def test_an_unknown_phase_of_a_limit_is_rejected_with_its_line(write: Write) -> None:
+    config = write(f"{MODEL}{SGD}limit: {{trian: 3}}\nmax_epochs: 1\ntrain_data: proj.batches\n")
+    with pytest.raises(ConfigError, match=r"there is no phase 'trian'. Did you mean 'train'\?"):
+        build(config)

@@ -6,10 +6,13 @@ the hooks as keys: ``ema: {type: AverageWeights, ...}``. In both, null stands fo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Literal, cast
 
 from hookloop import dialects
+from hookloop.config.locate import locate
 from hookloop.config.parts.part import TYPE, Description, Part, PartReader
+from hookloop.config.parts.signature import Signature
 from hookloop.config.registry import HOOKS
 from hookloop.config.tree import Key
 from hookloop.core.hook import Priority
@@ -85,22 +88,8 @@ def read_default_hooks(
             written = Description(at, KNOWN_HOOKS[name], at, dict(item), at)
             changes[name] = _read(reader, written)
         else:
-            changes[name] = item if item is None else _listed(reader, at, _choose_dialect(item))
+            changes[name] = item if item is None else _listed(reader, at, item)
     return changes
-
-
-def _choose_dialect(item: object) -> object:
-    """Resolve a name that several dialects have to the dialect that has default hooks."""
-    if not isinstance(item, dict) or not isinstance(item[TYPE], str) or "dialect" in item:
-        return item
-    try:
-        HOOKS.get(item[TYPE])
-    except HookError:
-        # Several systems may have a hook of this name, but only some of them have default hooks.
-        for dialect in dialects.installed().values():
-            if dialect.default_hooks and item[TYPE] in (names := dialect.catalogue()):
-                return {**item, TYPE: names[item[TYPE]]}
-    return item
 
 
 def _listed(reader: PartReader, key: Key, item: object) -> object:
@@ -142,9 +131,12 @@ def _read(reader: PartReader, written: Description) -> Part | None:
     if "dialect" in written.arguments:
         _look_in_dialect(reader, written)
     if isinstance(written.type, str):
+        written.type = _by_section(written.type, written.key)
         # A path into a foreign package that is not installed leads to the hook that replaces it.
         written.type = dialects.stand_in(written.type)
     make = reader.resolve(written.type_key, written.type, HOOKS)
+    if make is not None and isinstance(written.type, str):
+        written.hints = _other_systems(written.type, make, written.arguments)
     dialect = dialects.dialect_of_class(make) if isinstance(make, type) else None
     settings = SETTINGS | dict.fromkeys(dialect.settings if dialect is not None else (), object)
     part = reader.read(written, HOOKS, supplied=INJECTED, settings=settings)
@@ -157,6 +149,30 @@ def _read(reader: PartReader, written: Description) -> Part | None:
         except HookError as error:
             reader.report((*written.arguments_key, "priority"), str(error))
     return part
+
+
+def _other_systems(
+    name: str, make: Callable[..., object], arguments: Mapping[str, object]
+) -> dict[str, str]:
+    """Explain arguments that our hook lacks, and a hook of the same name in a dialect has."""
+    ours = Signature.of(make)
+    unknown = [one for one in arguments if ours.unknown(one) and one not in SETTINGS]
+    # Only for a mistake: a catalogue is imported when it is asked for a name.
+    for system, path in (dialects.catalogued(name) if unknown else {}).items():
+        theirs = Signature.of(cast("Callable[..., object]", locate(path)))
+        if all(theirs.accepts(one) for one in unknown):
+            hint = f" The {name} of {system} has it: add 'dialect: {system}'."
+            return dict.fromkeys(unknown, hint)
+    return {}
+
+
+def _by_section(name: str, key: Key) -> str:
+    """Return the path of a hook that several dialects have, where its section shows which."""
+    # `in HOOKS` would reject a name that several dialects have.
+    if "." in name or ":" in name or name in HOOKS.names() or dialects.registered(name):
+        return name
+    found = dialects.catalogued(name, str(key[0]))
+    return next(iter(found.values())) if len(found) == 1 else name
 
 
 def _look_in_dialect(reader: PartReader, written: Description) -> None:

@@ -159,5 +159,6 @@ def _reject_time(reader: PartReader, key: Key, every: object) -> None:
         parsed = Every.parse(every) if isinstance(every, str) else None
     except ValueError:  # `read` has reported it with the other settings.
         return
-    if parsed is not None and parsed.unit == "seconds":
-        reader.report(key, "a schedule steps by iterations or epochs, not by time.")
+    if parsed is not None and parsed.unit not in ("iters", "epochs"):
+        what = "time" if parsed.unit == "seconds" else parsed.unit
+        reader.report(key, f"a schedule steps by iterations or epochs, not by {what}.")

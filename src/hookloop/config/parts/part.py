@@ -54,13 +54,18 @@ class Part:
 
 @dataclass
 class Description:
-    """A part as it is written: its type, its arguments, and their keys."""
+    """A part as it is written: its type, its arguments, and their keys.
+
+    Attributes:
+        hints: What to add to the message about an argument that does not exist.
+    """
 
     key: Key
     type: object
     type_key: Key
     arguments: dict[str, object] = field(default_factory=dict)
     arguments_key: Key = ()
+    hints: dict[str, str] = field(default_factory=dict)
 
 
 class PartReader:
@@ -168,7 +173,8 @@ class PartReader:
             if name in settings and not part.signature.accepts(name):
                 part.settings[name] = self.plain(key, value, settings[name])
             elif unknown:
-                self.report(key, unknown + self._inherited(key, written.type_key))
+                hint = written.hints.get(name) or self._inherited(key, written.type_key)
+                self.report(key, unknown + hint)
             else:
                 annotation = part.signature.annotations.get(name, Unknown)
                 part.arguments[name] = self.value(key, value, annotation, registry)

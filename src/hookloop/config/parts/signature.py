@@ -98,7 +98,8 @@ def convert(value: object, annotation: object) -> object:
     candidates = members(annotation)
     candidates = tuple(one for one in candidates if not _is_object_type(one)) or candidates
     # An interval is kept as text, as the written config shows it again.
-    if Every in candidates and value is not None:
+    # A mapping has one for each of several things, whose owner reads them.
+    if Every in candidates and value is not None and not isinstance(value, dict):
         Every.parse(typing.cast("str", value))
         return value
     # As written first, so that 3.0 stays a float for `float | int`.

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 from hookloop.config.tree import Config, Key, spell
+from hookloop.dialects import alias_hint
 from hookloop.errors import ConfigError, Problem
 
 BASE = "_base_"
@@ -113,6 +114,8 @@ def _run(path: Path) -> ModuleType:
         if loaded is not None and is_config:
             sys.modules[name] = loaded
         error.add_note(f"while reading the config file {path}")
+        if hint := alias_hint(error):
+            error.add_note(hint)
         raise
     return module
 

@@ -1,5 +1,7 @@
 """Hooks of other systems in a config: their names, their arguments, what they are given."""
 
+import re
+
 import pytest
 
 from hookloop.config.build import build
@@ -98,3 +100,24 @@ def test_default_hooks_of_the_mmengine_document_are_taken_as_they_are(write, tmp
     assert {"epoch_1.pth", "epoch_2.pth"} <= {one.name for one in (tmp_path / "run").iterdir()}
     with pytest.raises(ConfigError, match="no hook is named 'ChekpointHook'"):
         build(write(text, "default_hooks.checkpoint.type=ChekpointHook"))
+
+
+@pytest.mark.parametrize(
+    ("hook", "hint"),
+    [
+        ("WriteCSV: {output_file: a.csv, variables: [loss]}", "The WriteCSV of emloop has it"),
+        ("WriteCSV: {output_file: a.csv, nothing: 1}", r"Did you mean 'file'\?$"),
+        ("StopAfter: {train_stream_name: a}", "add 'dialect: emloop'"),
+    ],
+)
+def test_an_argument_that_another_system_has_names_that_system(make, hook, hint):
+    with pytest.raises(ConfigError) as caught:
+        make([hook])
+    assert re.search(hint, str(caught.value), re.M), str(caught.value)
+
+
+def test_a_section_of_one_system_decides(write, tmp_path):
+    text = BASE.format(run=tmp_path / "run", hooks="  []").replace("hooks:\n  []", "custom_hooks:")
+    trainer = build(write(f"{text}  - {{type: ProfilerHook}}\n"))
+    (hook,) = trainer.run.hooks
+    assert type(hook.foreign).__module__ == "hookloop.dialects.mmengine.hooks.profiler_hook"

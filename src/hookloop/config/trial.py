@@ -1,0 +1,294 @@
+"""Try a config: every part once and small, in a directory of its own.
+
+Two iterations, two batches of validation, a save, a restore into a trainer that is built again, and
+a test. Hooks that send to a service are left out, and so are those that write outside of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, cast
+
+import torch
+
+from hookloop.checkpoint.compare import Difference, compare
+from hookloop.checkpoint.snapshot import Snapshot
+from hookloop.checkpoint.store import CheckpointStore
+from hookloop.config.build import arguments
+from hookloop.core.hook import Hook, Priority, kind_of
+from hookloop.data.source import open_streams
+from hookloop.errors import HookloopError
+from hookloop.every import Every
+from hookloop.hooks._writing import Writing
+from hookloop.hooks.save_checkpoint import SaveCheckpoint
+from hookloop.hooks.write_csv import WriteCSV
+from hookloop.hooks.write_metrics import WriteMetrics
+from hookloop.hooks.write_tensorboard import WriteTensorBoard
+from hookloop.parallel.memory import device_memory, host_memory
+from hookloop.parallel.world import World
+from hookloop.trainer.data_limits import PHASES, expected_progress
+from hookloop.trainer.state import gather
+from hookloop.trainer.trainer import Trainer
+
+if TYPE_CHECKING:
+    from hookloop.config.tree import Config
+    from hookloop.core.progress import Progress
+    from hookloop.core.run import Run
+
+COUNT = 2
+"""Iterations, and batches of an evaluation."""
+FILE = "try.pth"
+COMPARED = ("model", "optimizers", "schedules", "scaler", "progress", "data", "val_data", "hooks")
+"""The parts of a checkpoint that are the same again right after it was loaded."""
+IN_RUN_DIRECTORY = (WriteMetrics, WriteCSV, WriteTensorBoard)
+"""Writers of files, which may stay if the files are in the run's directory."""
+
+Arguments = dict[str, object]
+
+
+@dataclass
+class Trial:
+    """What a trial has found.
+
+    Attributes:
+        iters: Iterations that were made; fewer than two if a hook ended the training.
+        first_iter_seconds: Seconds of the first one, with all that happens once.
+        seconds_per_iter: Seconds of the last one, with the loading of its batches.
+        val_batches: Batches of the validation.
+        seconds_per_val_batch: Seconds of the last one; None without validation.
+        test_batches: Batches of the test.
+        memory: The highest use of memory in MiB: ``rss_peak``, and on a GPU ``device_peak``.
+        checkpoint_bytes: The size of a checkpoint.
+        total_iters: Iterations of the whole training; None if unknown.
+        validations: Validations of the whole training; None if unknown.
+        total_val_batches: Batches of one of them; None if unknown.
+        hours: An estimate of the time of the whole training; None if unknown.
+        is_restored: Whether a new trainer that loaded the checkpoint has the same bits.
+        differences: Where it has others.
+        left_out: Hooks that were left out, with the reason.
+        failed_hooks: Hooks that failed and were switched off.
+        metrics: The last value of each metric.
+    """
+
+    iters: int = 0
+    first_iter_seconds: float = 0.0
+    seconds_per_iter: float = 0.0
+    val_batches: int = 0
+    seconds_per_val_batch: float | None = None
+    test_batches: int = 0
+    memory: dict[str, float] = field(default_factory=dict)
+    checkpoint_bytes: int = 0
+    total_iters: int | None = None
+    validations: int | None = None
+    total_val_batches: int | None = None
+    hours: float | None = None
+    is_restored: bool = False
+    differences: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    failed_hooks: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+def try_config(make: Callable[[], Config], scratch: Path) -> Trial:
+    """Train, validate, save, restore and test a config, each as briefly as possible.
+
+    Args:
+        make: Loads the config; it is called twice, because the restore begins with new objects.
+        scratch: A directory for the runs, which the caller removes.
+
+    Raises:
+        Exception: Whatever a part of the config raises.
+    """
+    if not World.from_environment().is_alone:
+        raise HookloopError("try runs in one process: start it without a launcher.")
+    trial, probe = Trial(), Probe()
+    named = arguments(make(), run_dir=scratch / "run", resume=False)
+    _expect(trial, named)
+    trainer = Trainer(**_shorten(named, probe, trial))  # type: ignore[arg-type]
+    device = trainer.run.device
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    outcome = trainer.train()
+    trial.failed_hooks |= {one.hook: str(one) for one in outcome.disabled}
+    trial.metrics = dict(outcome.metrics)
+    _measure(trial, trainer, probe)
+    again = arguments(make(), run_dir=scratch / "again", resume=str(trainer.run.dir / FILE))
+    tester = Probe()
+    second = Trainer(**_shorten(again, tester, Trial()))  # type: ignore[arg-type]
+    differences = _restore(second, trainer)
+    trial.is_restored, trial.differences = not differences, [str(one) for one in differences]
+    if second.run.test_data:
+        trial.metrics |= dict(second.test())
+        trial.test_batches = len(tester.evaluated)
+    memory = host_memory() | device_memory(device)
+    trial.memory = {name: size for name, size in memory.items() if name.endswith("_peak")}
+    return trial
+
+
+class Probe(Hook):
+    """Takes the time of iterations and batches, and requests the checkpoint of the trial."""
+
+    name = "try"
+    priority = Priority.LOWEST  # After all others: their work belongs to the iteration.
+    draws_random_numbers = False
+
+    def __init__(self) -> None:
+        self.trained: list[float] = []
+        self.evaluated: list[float] = []
+        self._last = 0.0
+
+    def before_train_epoch(self, run: Run) -> None:
+        """Start the clock."""
+        self._last = _now(run)
+
+    def after_train_iter(self, run: Run) -> None:
+        """Take the time of an iteration."""
+        self.trained.append(self._lap(run))
+
+    def after_train(self, run: Run) -> None:
+        """Save, also where a hook ended the training early."""
+        run.save(FILE)
+
+    def before_val_epoch(self, run: Run) -> None:
+        """Start the clock."""
+        self._last = _now(run)
+
+    def after_val_iter(self, run: Run) -> None:
+        """Take the time of a batch."""
+        self.evaluated.append(self._lap(run))
+
+    def before_test_epoch(self, run: Run) -> None:
+        """Start the clock."""
+        self._last = _now(run)
+
+    def after_test_iter(self, run: Run) -> None:
+        """Take the time of a batch."""
+        self.evaluated.append(self._lap(run))
+
+    def _lap(self, run: Run) -> float:
+        before, self._last = self._last, _now(run)
+        return self._last - before
+
+
+def _now(run: Run) -> float:
+    if run.device.type == "cuda":  # It computes while the process continues.
+        torch.cuda.synchronize(run.device)
+    return perf_counter()
+
+
+def _shorten(named: Arguments, probe: Probe, trial: Trial) -> Arguments:
+    """Return the arguments of a short training, without hooks that reach out of it."""
+    limit = cast("Mapping[str, int]", named.get("limit") or {})
+    hooks = [hook for hook in cast("list[Hook]", named["hooks"]) if _keep(hook, trial)]
+    defaults = named["default_hooks"]
+    if defaults is not False:
+        changed = cast("dict[str, Hook | None]", defaults or {})
+        kept = {name: hook for name, hook in changed.items() if hook is None or _keep(hook, trial)}
+        defaults = {**kept, "console": None}
+    return {
+        **named,
+        "limit": {phase: min(COUNT, limit.get(phase, COUNT)) for phase in PHASES},
+        "max_epochs": 1,
+        "max_iters": COUNT,
+        "epoch_iters": None,
+        "val_every": "1 epoch",
+        "val_begin": 0,
+        "val_at_start": False,
+        "hooks": [*hooks, probe],
+        "default_hooks": defaults,
+    }
+
+
+def _keep(hook: Hook, trial: Trial) -> bool:
+    """Return whether a hook may act in a trial; note why not."""
+    reason = _why_left_out(hook)
+    if reason is not None:
+        trial.left_out[hook.name] = reason
+    return reason is None
+
+
+def _why_left_out(hook: Hook) -> str | None:
+    if isinstance(hook, SaveCheckpoint) and hook.directory is not None:
+        hook.directory = None  # It saves all the same, in the directory of the trial.
+    if getattr(hook, "sends", False):
+        return f"{kind_of(hook)} sends to a service"
+    if isinstance(hook, Writing) and not isinstance(hook, IN_RUN_DIRECTORY):
+        return f"{kind_of(hook)} writes to a place of its own"
+    is_ours = type(hook).__module__.startswith("hookloop.hooks.")
+    for value in vars(hook).values() if is_ours else ():
+        if isinstance(value, str | Path) and Path(value).is_absolute():
+            return f"{kind_of(hook)} writes to {value}"
+    return None
+
+
+def _measure(trial: Trial, trainer: Trainer, probe: Probe) -> None:
+    """Note how long the parts of the training took, and what the whole would take."""
+    if not probe.trained:
+        reason = trainer.run.outcome.reason
+        raise HookloopError(f"The training ended before its first iteration: {reason}.")
+    trial.iters = len(probe.trained)
+    trial.first_iter_seconds, trial.seconds_per_iter = probe.trained[0], probe.trained[-1]
+    trial.val_batches = len(probe.evaluated)
+    trial.seconds_per_val_batch = probe.evaluated[-1] if probe.evaluated else None
+    trial.checkpoint_bytes = (trainer.run.dir / FILE).stat().st_size
+    if trial.total_iters is None:
+        return
+    seconds = trial.total_iters * trial.seconds_per_iter
+    if trial.validations and trial.total_val_batches and trial.seconds_per_val_batch:
+        seconds += trial.validations * trial.total_val_batches * trial.seconds_per_val_batch
+    trial.hours = seconds / 3600
+
+
+def _expect(trial: Trial, named: Arguments) -> None:
+    """Note the length of the whole training and of its validations."""
+    progress = expected_progress(named, named.get("train_data"))
+    trial.total_iters = progress.total_iters
+    data, limit = named.get("val_data"), cast("Mapping[str, int]", named.get("limit") or {})
+    if data is None:
+        trial.validations, trial.total_val_batches = 0, 0
+        return
+    streams = open_streams(data, "val_data", limit=limit.get("val"))  # type: ignore[arg-type]
+    lengths = [source.num_batches for source in streams.values()]
+    if (overfit := cast("int | None", named.get("overfit"))) is not None:
+        lengths = [overfit for _ in lengths]
+    if None not in lengths:
+        trial.total_val_batches = sum(length for length in lengths if length is not None)
+    every = Every.parse(cast("Every | int | str", named.get("val_every") or "1 epoch"))
+    trial.validations = _count_validations(every, progress)
+
+
+def _count_validations(every: Every, progress: Progress) -> int | None:
+    """Return how often a training validates; None if that depends on the clock."""
+    total = progress.total_iters
+    if every.unit == "iters" and total is not None:
+        return max(1, int(total // every.count))
+    if every.unit == "epochs":
+        epochs = progress.max_epochs
+        if total is not None and progress.epoch_iters is not None:
+            epochs = -(-total // progress.epoch_iters)
+        return None if epochs is None else max(1, int(epochs // every.count))
+    return None
+
+
+def _restore(second: Trainer, first: Trainer) -> list[Difference]:
+    """Load the checkpoint into another trainer; return where it is not what was saved."""
+    if second.run.model is first.run.model:  # A Python config may hold the objects themselves.
+        with torch.no_grad():
+            for parameter in second.run.model.parameters():
+                parameter.zero_()
+    saved = CheckpointStore(first.run.dir).load(FILE)
+    second.check_hooks()
+    second._planner.use()
+    with second._session.running():
+        state = Snapshot().take(gather(second.run, second.run.scaler))
+    return compare(_compared(saved), _compared(state))
+
+
+def _compared(checkpoint: Mapping[str, object]) -> dict[str, object]:
+    parts = {part: checkpoint.get(part) for part in COMPARED}
+    # Data that is built without a seed has another order. The restore has warned of it.
+    data = cast("Mapping[str, object]", parts["data"])
+    return {**parts, "data": {name: value for name, value in data.items() if name != "orders"}}

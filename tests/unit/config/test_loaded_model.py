@@ -1,0 +1,104 @@
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+import hookloop
+from hookloop.config.build import build
+from hookloop.config.load import load
+from hookloop.config.loaded_model import LoadedModel
+from hookloop.errors import ArgumentError, CheckpointError, ConfigError
+from hookloop.hooks import SaveCheckpoint
+from hookloop.testing import tiny_trainer
+
+CONFIG = """\
+seed: 0
+max_epochs: 3
+model: {type: torch.nn.Linear, in_features: 2, out_features: 1}
+train_data: loaded_project.batches
+val_data: loaded_project.batches
+loss: mse_loss
+optimizer: {type: SGD, lr: 1.2}
+hooks: [AverageWeights]
+default_hooks: {console: null, checkpoint: {type: SaveCheckpoint, best: val/loss}}
+"""
+
+MODULE = """
+import torch
+
+def batches():
+    inputs = torch.randn(4, 8, 2, generator=torch.Generator().manual_seed(0))
+    return [(batch, batch.sum(1, keepdim=True)) for batch in inputs]
+"""
+INPUTS = torch.ones(3, 2)
+
+
+@pytest.fixture
+def run_dir(tmp_path, monkeypatch):
+    """A run of a config, whose data is not there any more."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "loaded_project.py").write_text(MODULE)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    trainer = build(load(tmp_path / "config.yaml"), run_dir=tmp_path / "run")
+    trainer.train()
+    (tmp_path / "loaded_project.py").unlink()
+    yield tmp_path / "run"
+    sys.modules.pop("loaded_project", None)
+
+
+def test_one_line_gives_a_model_that_is_ready_for_use(run_dir):
+    loaded = hookloop.load(run_dir, checkpoint="best")
+    assert isinstance(loaded, LoadedModel)
+    assert not loaded.model.training
+    assert loaded.iteration == 4 and loaded.checkpoint == f"{run_dir}/best_loss_epoch_1.pth"
+    state = torch.load(loaded.checkpoint)
+    assert loaded.is_averaged
+    assert torch.equal(loaded.model.weight, state["averaged"]["weight"])
+    assert not torch.equal(loaded.model.weight, state["model"]["weight"])
+    assert loaded.config["loss"] == "mse_loss"
+    # The weights that gave this very loss.
+    batch = torch.randn(4, 8, 2, generator=torch.Generator().manual_seed(0))
+    error = (loaded.predict(list(batch)) - batch.reshape(32, 2).sum(1, keepdim=True)) ** 2
+    assert error.mean() == pytest.approx(loaded.metrics["val/loss"])
+    assert hookloop.load(run_dir, checkpoint="last").iteration == 12
+    assert hookloop.load(run_dir, checkpoint="epoch_2.pth").iteration == 8
+
+
+def test_one_batch_or_many(run_dir):
+    loaded = hookloop.load(run_dir, checkpoint="last", device="cpu")
+    one = loaded.predict(INPUTS)
+    assert one.shape == (3, 1) and not one.requires_grad
+    pairs = DataLoader(TensorDataset(INPUTS, torch.zeros(3)), batch_size=2)
+    for inputs in (
+        INPUTS.numpy(),
+        (INPUTS, None),
+        {"input": INPUTS},
+        [INPUTS[:1], INPUTS[1:]],
+        pairs,
+    ):
+        assert torch.equal(loaded.predict(inputs), one)
+    assert isinstance(loaded.predict(np.ones((1, 2), dtype=np.float32)), torch.Tensor)
+
+
+def test_a_run_without_a_config_needs_its_model(tmp_path):
+    trainer = tiny_trainer(SaveCheckpoint(), run_dir=tmp_path)
+    trainer.train()
+    with pytest.raises(CheckpointError, match=r"does not say how its model is built.*model=\.\.\."):
+        hookloop.load(tmp_path, checkpoint="last")
+    loaded = hookloop.load(tmp_path, checkpoint="last", model=tiny_trainer().run.model)
+    inputs = torch.ones(2, 4)
+    assert torch.equal(loaded.predict(inputs), trainer.predict([inputs]))
+    assert loaded.config == {} and not loaded.is_averaged
+    with pytest.raises(CheckpointError, match=r"keeps no best checkpoint.*epoch_2.pth"):
+        hookloop.load(tmp_path, checkpoint="best")
+    with pytest.raises(CheckpointError, match="of another model"):
+        hookloop.load(tmp_path, checkpoint="last", model=torch.nn.Linear(2, 2))
+
+
+def test_a_config_that_cannot_be_built_says_why(run_dir):
+    with pytest.raises(ConfigError, match=r"torch.nn.Linera"):
+        hookloop.load(run_dir, ["model.type=torch.nn.Linera"], checkpoint="last")
+    with pytest.raises(ArgumentError, match="needs checkpoint="):
+        hookloop.load(run_dir, model=torch.nn.Linear(2, 2))

@@ -1,0 +1,112 @@
+"""`try_config`: the parts that it tries, what it expects of the whole, and what it leaves out."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from hookloop.config.load import load
+from hookloop.config.trial import Probe as TrialProbe
+from hookloop.config.trial import Trial, _expect, _shorten, try_config
+from hookloop.errors import HookloopError
+from hookloop.hooks import SaveCheckpoint, StopAfter, WriteCSV, WriteTo, WriteWandb
+from hookloop.writers import Writer
+
+CONFIG = """\
+import torch
+
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 3))
+train_data = torch.utils.data.DataLoader(
+    torch.utils.data.TensorDataset(torch.randn(40, 4), torch.arange(40) % 3), 4, shuffle=True
+)
+val_data = {"a": list(train_data), "b": list(train_data)[:3]}
+test_data = train_data
+loss = torch.nn.functional.cross_entropy
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 30)
+max_epochs = 3
+"""
+
+
+def test_a_python_config_is_restored_too(tmp_path: Path):
+    file = tmp_path / "trial_config.py"
+    file.write_text(CONFIG)
+    trial = try_config(lambda: load(file, []), tmp_path / "scratch")
+    assert (trial.iters, trial.val_batches, trial.test_batches) == (2, 4, 2)
+    assert trial.is_restored, trial.differences
+    assert (trial.total_iters, trial.validations, trial.total_val_batches) == (30, 3, 13)
+    seconds = 30 * trial.seconds_per_iter + 3 * 13 * trial.seconds_per_val_batch
+    assert trial.hours == pytest.approx(seconds / 3600)
+    assert trial.memory["rss_peak"] > 10
+    assert "test/loss" in trial.metrics
+
+
+def arguments(**options):
+    data = [(torch.ones(2, 4), torch.ones(2))] * 10
+    return {
+        "train_data": data, "val_data": data, "max_epochs": 6, "hooks": [], "default_hooks": None,
+    } | options  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, (60, 6, 10)),
+        ({"val_every": "2 epochs"}, (60, 3, 10)),
+        ({"val_every": 25}, (60, 2, 10)),
+        ({"val_every": "10 min"}, (60, None, 10)),
+        ({"limit": {"train": 5, "val": 4}}, (30, 6, 4)),
+        ({"overfit": 2}, (12, 6, 2)),
+        ({"val_data": None}, (60, 0, 0)),
+        ({"val_data": map(abs, [1])}, (60, 6, None)),
+        ({"train_data": map(abs, [1]), "max_epochs": 1}, (None, 1, 10)),
+        ({"max_epochs": None, "max_iters": 15}, (15, 2, 10)),
+    ],
+)
+def test_the_length_of_the_whole_is_expected(options, expected):
+    trial = Trial()
+    _expect(trial, arguments(**options))
+    assert (trial.total_iters, trial.validations, trial.total_val_batches) == expected
+
+
+class Nowhere(Writer):
+    def write(self, records):
+        raise AssertionError("a trial wrote")
+
+
+def test_hooks_that_reach_out_are_left_out(tmp_path: Path):
+    save = SaveCheckpoint(directory=tmp_path / "elsewhere")
+    hooks = [
+        WriteWandb(), WriteTo(Nowhere()), WriteCSV(tmp_path / "a.csv"), WriteCSV().named("near"),
+        save, StopAfter(iterations=5),
+    ]  # fmt: skip
+    trial, probe = Trial(), TrialProbe()
+    short = _shorten(arguments(hooks=hooks, limit={"val": 1}, epoch_iters=7), probe, trial)
+    assert [hook.name for hook in short["hooks"]] == [
+        "near",
+        "save_checkpoint",
+        "stop_after",
+        "try",
+    ]
+    assert save.directory is None
+    assert set(trial.left_out) == {"write_wandb", "write_to", "write_csv"}
+    assert short["limit"] == {"train": 2, "val": 1, "test": 2}
+    assert short["default_hooks"] == {"console": None}
+    assert short["epoch_iters"] is None
+
+
+def test_a_training_that_a_hook_ends_at_once_is_tried_as_far_as_it_goes(tmp_path: Path):
+    file = tmp_path / "trial_short.py"
+    file.write_text(
+        CONFIG + "from hookloop.hooks import StopAfter\nhooks = [StopAfter(iterations=1)]\n"
+    )
+    trial = try_config(lambda: load(file, []), tmp_path / "scratch")
+    assert trial.iters == 1
+    assert trial.is_restored, trial.differences
+
+
+def test_it_needs_one_process(tmp_path: Path, monkeypatch):
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(HookloopError, match="in one process"):
+        try_config(lambda: load(tmp_path / "none.yaml", []), tmp_path)
