@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 
+from hookloop.cli.completing import complete_override
+
 Verb = Callable[..., object]
+
+CHOICES = ("best", "last")
+"""Checkpoints of a run that are found by what they are."""
 
 ALIASES = "hookloop.aliases"
 """The key under which click keeps the names of ``--alias``, for verbs that start processes."""
@@ -15,10 +21,41 @@ ALIASES = "hookloop.aliases"
 
 def config_and_overrides(function: Verb) -> Verb:
     """Add the arguments for a config file or run directory, and any number of ``key=value``."""
-    overrides = click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+    overrides = click.argument(
+        "overrides", nargs=-1, metavar="[KEY=VALUE]...", shell_complete=complete_override
+    )
     config = click.argument("config", type=click.Path(path_type=Path))
     # click reads the outermost decorator first, so CONFIG comes before the overrides.
     return aliases(config(overrides(function)))
+
+
+class _Checkpoint(click.Path):
+    """``best``, ``last``, or a file."""
+
+    name = "best|last|FILE"
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | bytes | os.PathLike[str]:
+        """Return one of the two words as it is, and a file as a path."""
+        return value if value in CHOICES else super().convert(value, param, ctx)
+
+
+def checkpoint_option(default: str) -> Callable[[Verb], Verb]:
+    """Add the option ``--checkpoint``.
+
+    Args:
+        default: What is loaded without it, for the help.
+    """
+    return click.option(
+        "--checkpoint",
+        type=_Checkpoint(exists=True, path_type=Path),
+        metavar="best|last|FILE",
+        help=f"What to load: best or last of the run, or a file; {default}.",
+    )
 
 
 def aliases(function: Verb) -> Verb:
@@ -50,6 +87,34 @@ def _install_aliases(
     # Aliases change the imports of the whole process, which may go on after this command.
     context.call_on_close(alias.undo)
     context.meta[ALIASES] = names
+
+
+def grafts(function: Verb) -> Verb:
+    """Add the option ``--graft``: installed packages under which our engine is put."""
+    return click.option(
+        "--graft",
+        "grafted",
+        multiple=True,
+        metavar="DIALECT",
+        expose_value=False,
+        callback=_install_grafts,
+        help="Put hookloop's engine under the package of this dialect, which is installed.",
+    )(function)
+
+
+def _install_grafts(
+    context: click.Context, parameter: click.Parameter, names: tuple[str, ...]
+) -> None:
+    if not names:
+        return
+    from hookloop import dialects
+    from hookloop.errors import HookError
+
+    try:
+        graft = dialects.graft(*names)
+    except HookError as error:
+        raise click.BadParameter(str(error), context, parameter) from error
+    context.call_on_close(graft.undo)
 
 
 def run_directory_of(config: Path) -> Path | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def command(config: Path, overrides: tuple[str, ...], ranks: int | None) -> int:
         if ranks is not None:
             _check_devices(trainer, ranks)
     _check_directory(loaded)  # Apart, because the Trainer above has a temporary directory.
+    set_result({"config": show(loaded.path), "problems": [], "trains": _describe(trainer)})
     print_text(f"{show(loaded.path)}: nothing to reject.  {_describe(trainer)}")
     return 0
 

@@ -1,31 +1,57 @@
-"""Evaluate a checkpoint: what ``test`` and ``validate`` have in common."""
+"""Evaluate a checkpoint: what ``test``, ``validate`` and ``predict`` have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
-from hookloop.cli.arguments import run_directory_of
+from hookloop.cli.arguments import CHOICES, run_directory_of
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text
 from hookloop.errors import CheckpointError
 from hookloop.runs.layout import RunDir
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config
+    from hookloop.trainer.trainer import Trainer
 
 
 MOST_NAMED = 3
 """How many of the files that are not kept are named."""
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A Trainer that is ready to evaluate.
+
+    Attributes:
+        trainer: The Trainer.
+        checkpoint: What its method gets: ``"best"``, or None for the weights that it has.
+        shown: The file that it loads, or the config, to be printed.
+        home: The run that is evaluated, if it is one.
+    """
+
+    trainer: Trainer
+    checkpoint: str | None
+    shown: str
+    home: Path | None
+
+    @property
+    def label(self) -> str:
+        """Which weights were evaluated; known afterwards."""
+        best = self.trainer.run.outcome.best
+        return str(best) if self.checkpoint is not None and best is not None else self.shown
+
+
 def evaluate(
     phase: Literal["val", "test"],
     config: Path,
     overrides: tuple[str, ...],
-    checkpoint: Path | None,
+    checkpoint: Path | str | None,
     run_dir: Path | None,
 ) -> int:
     """Evaluate a checkpoint with the data of a config and print the metrics.
@@ -34,6 +60,36 @@ def evaluate(
     weights belong to a hook, and the numbers are added to the run's records. Any other evaluation
     loads only the weights, and leaves nothing on disk unless a directory is given.
     """
+    with opened(config, overrides, checkpoint, run_dir, prefers_best=phase == "test") as evaluation:
+        trainer, chosen = evaluation.trainer, evaluation.checkpoint
+        if phase == "test":
+            metrics = trainer.test(checkpoint=chosen)
+        else:
+            metrics = trainer.validate(checkpoint=chosen)
+    set_result({"phase": phase, "checkpoint": evaluation.label, "metrics": dict(metrics)})
+    numbers = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+    print_text(f"{evaluation.label}  {numbers}")
+    return 0
+
+
+@contextmanager
+def opened(
+    config: Path,
+    overrides: tuple[str, ...],
+    checkpoint: Path | str | None,
+    run_dir: Path | None,
+    *,
+    prefers_best: bool,
+) -> Iterator[Opened]:
+    """Build a Trainer with the checkpoint to evaluate.
+
+    Args:
+        config: A config, or the directory of a run.
+        overrides: ``a.b=value`` each.
+        checkpoint: A file, ``"best"``, ``"last"``, or None for the default.
+        run_dir: Where to keep the evaluation of a config as a run of its own.
+        prefers_best: Whether the default is the best, where the run keeps one.
+    """
     from hookloop.config.load import load
 
     loaded = load(config, overrides)
@@ -41,7 +97,13 @@ def evaluate(
     from hookloop.config.build import build
 
     home = run_directory_of(config)
-    named = _named_checkpoint(loaded, checkpoint)
+    if checkpoint in CHOICES and home is None:
+        raise CheckpointError(
+            f"--checkpoint {checkpoint} needs the directory of a run, and '{config}' is a config: "
+            "name the directory instead, or a file."
+        )
+    file = None if checkpoint in CHOICES else cast("Path | None", checkpoint)
+    named = _named_checkpoint(loaded, file)
     if named is None and home is not None:
         resume, chosen = str(home), _last_of(home)
     elif named is not None and home is not None and _is_of_run(named, home):
@@ -52,7 +114,7 @@ def evaluate(
         loaded.tree.pop("load_from", None)  # The run only started from these weights.
     elif chosen is not None:
         loaded.tree["load_from"] = chosen
-    if chosen is None and loaded.tree.get("load_from") is None:
+    if chosen is None and loaded.tree.get("load_from") is None and checkpoint != "best":
         print_text("warning: no checkpoint is given, so the weights are untrained.", err=True)
     with ExitStack() as stack:
         if run_dir is None and resume is not None:
@@ -60,10 +122,22 @@ def evaluate(
         elif run_dir is None and not loaded.tree.get("resume"):
             run_dir = stack.enter_context(_temporary_directory())
         trainer = build(loaded, run_dir=run_dir, resume=resume)
-        metrics = trainer.test() if phase == "test" else trainer.validate()
-    numbers = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-    print_text(f"{chosen or loaded.path.name}  {numbers}")
-    return 0
+        is_best = checkpoint == "best" or (
+            prefers_best
+            and checkpoint is None
+            and resume == str(home)
+            and home is not None
+            and _keeps_best(trainer, home)
+        )
+        shown = chosen or loaded.path.name
+        yield Opened(trainer, "best" if is_best else None, shown, home if resume else None)
+
+
+def _keeps_best(trainer: Trainer, home: Path) -> bool:
+    from hookloop.checkpoint.named import find_best
+
+    stores = [store for hook in trainer.run.hooks for store in hook.stores(home)]
+    return bool(find_best(home, stores))
 
 
 @contextmanager

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import click
 
+from hookloop.cli.completing import complete_hook
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 from hookloop.cli.table import show_table
 
 
 @click.command("hooks", short_help="List the hooks, or describe one.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_hook)
 @reporting
 def command(name: str | None) -> int:
     """List the hooks that a config can name; with NAME, a name or a path, describe that one."""
@@ -22,12 +24,16 @@ def command(name: str | None) -> int:
 
     extend_import_path([Path.cwd()])  # So that a hook of the project can be named by its path.
     if name is not None:
-        print_text(_describe(name, HOOKS.get(name)))
+        hook = HOOKS.get(name)
+        described = _describe(name, hook)
+        set_result({"name": name, "parameters": parameters(hook), "description": described})
+        print_text(described)
         return 0
     rows = [
         (listed, parameters(HOOKS.get(listed)), _first_line(HOOKS.get(listed)))
         for listed in HOOKS.names()
     ]
+    set_result([{"name": n, "parameters": p, "doc": doc} for n, p, doc in rows])
     show_table(("hook", "parameters", "what it does"), rows, wide=("parameters", "what it does"))
     return 0
 

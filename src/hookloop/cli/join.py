@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 
 
@@ -23,5 +24,6 @@ def command(checkpoint: str, out: Path, part: str) -> int:
     from hookloop.checkpoint.join import join
 
     count = join(checkpoint, out, part)
+    set_result({"file": str(out), "tensors": count, "bytes": out.stat().st_size})
     print_text(f"{out}: {count} tensors, {out.stat().st_size / 1e6:,.1f} MB.")
     return 0

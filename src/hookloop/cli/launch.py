@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hookloop.cli.arguments import ALIASES, Verb
+from hookloop.cli.output import current_output
 from hookloop.cli.report import print_error, print_text
 from hookloop.errors import HookloopError
 
@@ -126,9 +127,11 @@ class Launch:
         aliases = [part for name in names for part in ("--alias", name)]
         if THREADS not in os.environ and layout.ranks > 1:
             print_text(f"Each rank computes with one thread; {THREADS} sets more.", err=True)
+        output = current_output()
         with TemporaryDirectory(prefix="hookloop-launch-", ignore_cleanup_errors=True) as folder:
-            command = ["-m", "hookloop", *verb, *aliases]
-            return Restarts(command, layout, Path(folder), self.restarts).run()
+            command = ["-m", "hookloop", *verb, *output.flags, *aliases]
+            with output.of_ranks(Path(folder)):
+                return Restarts(command, layout, Path(folder), self.restarts).run()
 
 
 class Restarts:

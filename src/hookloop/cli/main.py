@@ -7,27 +7,51 @@ from typing import cast
 
 import click
 
+from hookloop.cli.output import add_output_options
 from hookloop.cli.streams import keep_streams, report_lost_output
 from hookloop.lazy import load_name
 from hookloop.parallel.launched import join_launcher
 from hookloop.version import VERSION
 
 VERBS = (
-    "train", "resume", "run", "validate", "test", "check", "verify-resume", "verify-hooks", "plan",
-    "points", "hooks", "runs", "join",
+    "new", "train", "resume", "run", "try", "validate", "test", "predict", "ask", "check", "config",
+    "schema", "model", "find-lr", "find-batch", "verify-resume", "verify-hooks", "reproduce",
+    "sweep", "plan", "points", "hooks", "runs", "diff", "tag", "note", "rm", "export", "publish",
+    "join", "completion",
 )  # fmt: skip
 
 COMMANDS = {
+    "new": "init create scaffold template startproject",
     "train": "fit start launch main begin learn",
     "resume": "continue restart",
+    "try": "dry-run dryrun smoke smoke-test fast-dev-run sanity",
     "validate": "eval evaluate val validation",
-    "test": "predict infer",
-    "check": "lint doctor verify config dry-run show",
-    "runs": "list ls status experiments",
-    "join": "merge consolidate convert export",
+    "predict": "infer inference apply",
+    "ask": "signal request control set tell",
+    "check": "lint doctor verify",
+    "config": "show print dump effective resolve",
+    "schema": "json-schema",
+    "model": "summary summarize params parameters architecture",
+    "find-lr": "lr-find lr_find lr-finder lrfind find-rate",
+    "find-batch": "scale-batch-size batch-size auto-batch tune-batch",
+    "reproduce": "repeat replay rerun again",
+    "sweep": "tune search hpo optimize folds",
     "plan": "timetable schedule order",
+    "runs": "list ls status experiments",
+    "diff": "compare difference",
+    "tag": "label mark",
+    "note": "comment annotate describe",
+    "rm": "delete remove prune clean",
+    "export": "convert onnx save-model to-onnx script",
+    "publish": "upload push share release card",
+    "join": "merge consolidate",
+    "completion": "complete autocomplete completions",
 }
 """Verbs, with the names that other command lines use."""
+
+
+MODULES = {"try": "try_out"}
+"""Modules of verbs that Python does not take as a module's name."""
 
 
 class Verbs(click.Group):
@@ -41,8 +65,9 @@ class Verbs(click.Group):
         """Import the module of a verb."""
         if cmd_name not in VERBS:  # So that only modules of this package are ever imported here.
             return None
-        command = load_name({}, f"hookloop.cli.{cmd_name.replace('-', '_')}", "command")
-        return cast("click.Command", command)
+        module = MODULES.get(cmd_name, cmd_name.replace("-", "_"))
+        command = load_name({}, f"hookloop.cli.{module}", "command")
+        return add_output_options(cast("click.Command", command))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -50,8 +75,10 @@ class Verbs(click.Group):
         """Find the verb; an unknown one is rejected with the nearest name."""
         from hookloop.peers import suggestion
 
-        # Options are left to click, which reports unknown ones itself.
-        if args and args[0] not in VERBS and not args[0].startswith("-"):
+        # Options are left to click, which reports unknown ones itself. While a shell completes, an
+        # error would be shown in the middle of the line that is being written.
+        is_wrong = args and args[0] not in VERBS and not args[0].startswith("-")
+        if is_wrong and not ctx.resilient_parsing:
             hint = suggestion(args[0], COMMANDS, VERBS) or f" There are {', '.join(VERBS)}."
             raise click.UsageError(f"There is no command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import click
 
 from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_without_run
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 from hookloop.cli.table import show_table
 
@@ -33,6 +35,7 @@ def command(config: Path, overrides: tuple[str, ...]) -> int:
     show_table(COLUMNS, _cells(rows), wide=("reads", "writes"))
     used = {row.point for row in rows}
     unused = [point.name for point in POINTS if point.name not in used]
+    set_result({"calls": [asdict(row) for row in rows], "unused": unused})
     print_text(f"\nNo hook acts at: {', '.join(unused)}.")
     return 0
 

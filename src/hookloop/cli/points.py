@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from hookloop.cli.output import set_result
 from hookloop.cli.report import reporting
 from hookloop.cli.table import show_table
 
@@ -14,6 +15,7 @@ def command() -> int:
     """List the mount points in the order of a run, with the signature of a hook's method."""
     from hookloop.core.points import POINTS
 
+    set_result([{"name": p.name, "signature": p.signature, "doc": p.doc} for p in POINTS])
     show_table(
         ("method of a hook", "fired when"),
         [(p.signature, p.doc) for p in POINTS],

@@ -15,6 +15,7 @@ from typing import ParamSpec
 
 import click
 
+from hookloop.cli.output import Output, current_output
 from hookloop.errors import ConfigError, HookloopError
 from hookloop.parallel.failure import PeerFailed
 from hookloop.parallel.launched import report_end, report_failure
@@ -37,29 +38,37 @@ def reporting(function: Callable[P, int]) -> Callable[..., None]:
     @click.option("--traceback", "show_all", is_flag=True, help="Show all of an error.")
     @functools.wraps(function)
     def run(show_all: bool, *args: P.args, **kwargs: P.kwargs) -> None:
+        output = current_output()
         try:
-            with closing(RunLog()):  # The log of a training takes over what was reported before.
+            # The log of a training takes over what was reported before.
+            with closing(RunLog()), output.printing():
                 code = report_end(function(*args, **kwargs))
         # `main` shows these, as it does those of the group itself.
-        except (click.ClickException, click.Abort):
+        except (click.ClickException, click.Abort) as error:
+            output.finish_failed(error)
             raise
         except HookloopError as error:
             code = USER_ERROR
+            _fail(output, error)
             if not report_failure(error, code):
                 _report_user_error(error, show_all=show_all)
         except Exception as error:  # noqa: BLE001 - reported, with a hint at --traceback
             code = FAILED
+            _fail(output, error)
             if not report_failure(error, code):
                 _report_failure(error, show_all=show_all)
         # Another rank failed, and shows why. The launcher wants to know all the same.
         except PeerFailed as failure:
             code = FAILED
+            output.fail(str(failure).partition("\n")[0])
             report_failure(failure, code)
         # An interrupted run ends with a SystemExit that has its exit code.
         except SystemExit as end:
             if not isinstance(end.code, int) or end.code < SIGNALLED:
+                output.finish(end.code if isinstance(end.code, int) else int(bool(end.code)))
                 raise
             code = report_end(end.code)
+        output.finish(code)
         sys.exit(code)
 
     return run
@@ -67,7 +76,8 @@ def reporting(function: Callable[P, int]) -> Callable[..., None]:
 
 def print_text(text: str, *, err: bool = False) -> None:
     """Print a text with terminal codes escaped, because it may quote any file."""
-    click.echo(make_safe(text), err=err)
+    if not (err and current_output().is_quiet):
+        click.echo(make_safe(text), err=err)
 
 
 def print_error(message: str) -> None:
@@ -76,6 +86,15 @@ def print_error(message: str) -> None:
     # None lets click decide by the terminal; NO_COLOR is a convention that click does not know.
     color = False if "NO_COLOR" in os.environ else None
     click.echo(f"{label} {make_safe(message)}", err=True, color=color)
+
+
+def _fail(output: Output, error: Exception) -> None:
+    """Add an error to the JSON result."""
+    if not isinstance(error, HookloopError):
+        output.fail(_shortened(f"{type(error).__name__}: {error}"))
+        return
+    problems = error.problems if isinstance(error, ConfigError) else (error,)
+    output.fail(str(error), problems=[str(problem) for problem in problems])
 
 
 def _report_user_error(error: HookloopError, *, show_all: bool) -> None:

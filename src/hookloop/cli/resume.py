@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hookloop.cli.arguments import aliases
+from hookloop.cli.completing import complete_override, complete_run
 from hookloop.cli.launch import Launch, launch_options
 from hookloop.cli.report import reporting
 from hookloop.cli.train import reject_problems, strict_option, train
@@ -15,8 +16,8 @@ from hookloop.errors import CheckpointError
 
 @click.command("resume", short_help="Continue a run.")
 @aliases
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...")
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=complete_run)
+@click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]...", shell_complete=complete_override)
 @click.option(
     "--config",
     "config",
@@ -28,6 +29,11 @@ from hookloop.errors import CheckpointError
     metavar="PATH_OR_URL",
     help="Continue from this checkpoint; needed when RUN names one in a store of its own.",
 )
+@click.option(
+    "--change",
+    is_flag=True,
+    help="The values are changed on purpose: also the optimizer's, which takes them over.",
+)
 @launch_options
 @strict_option
 @reporting
@@ -36,6 +42,7 @@ def command(
     overrides: tuple[str, ...],
     config: Path | None,
     checkpoint: str | None,
+    change: bool,
     strict: bool,
     launch: Launch,
 ) -> int:
@@ -43,12 +50,16 @@ def command(
 
     The run's own config is used, which is code: what it names is imported and built. For a
     directory of somebody else, give --config. Values can be changed: max_epochs=40 makes the run
-    longer, and schedules with it. RUN can also be a single checkpoint in the directory of a run.
+    longer, and schedules with it. Settings of the optimizer are changed with --change, as
+    optimizer.lr=1e-4, which is recorded. RUN can also be a single checkpoint in the directory of a
+    run.
     """
     from hookloop.checkpoint.storage import is_checkpoint_directory
     from hookloop.config.load import load
     from hookloop.runs.layout import RunDir
 
+    if change and not overrides:
+        raise click.UsageError("--change needs what to change: optimizer.lr=1e-4 --change.")
     is_file = run.suffix == ".pth" and run.is_file()
     home = run.parent if is_file or is_checkpoint_directory(run) else run
     if config is None and not RunDir(home).config_file.is_file():
@@ -68,5 +79,7 @@ def command(
         reject_problems(loaded)
         own = {"--config": config, "--checkpoint": checkpoint}
         chosen = [part for name, value in own.items() if value for part in (name, str(value))]
-        return launch.run(["resume", str(run), *overrides, *chosen, *["--strict"] * strict])
-    return train(loaded, home, resume=named or True, strict=strict)
+        flags = [*["--change"] * change, *["--strict"] * strict]
+        return launch.run(["resume", str(run), *overrides, *chosen, *flags])
+    changed = [text.partition("=")[0].strip() for text in overrides] if change else []
+    return train(loaded, home, resume=named or True, strict=strict, change=changed)

@@ -1,62 +1,125 @@
-"""``hookloop runs``: list the runs of a directory and their status."""
+"""``hookloop runs``: list the runs of a directory, by config key and metric."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+import csv
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 from hookloop.cli.table import show_table
 from hookloop.runs.shown import make_safe_line
 
 if TYPE_CHECKING:
-    from hookloop.runs.reader import RunSummary
+    from hookloop.runs.table import RunRow
 
 WIDE = 160
 """The most characters of a cell: the files may hold more than fits on a screen."""
 
-COLUMNS = ("run", "outcome", "epochs", "iters", "best", "started", "duration")
+WRAPPED = ("run", "outcome", "best", "tags", "note")
 
 
 @click.command("runs", short_help="List runs with their outcome and best metric.")
 @click.argument("directory", type=click.Path(path_type=Path), default=Path("runs"))
+@click.option("--columns", metavar="A,B,...", help="Config keys, metrics, best.METRIC, tags, ...")
+@click.option("--sort", "by", metavar="COLUMN", help="Sort by a column; -COLUMN: largest first.")
+@click.option("--reverse", is_flag=True, help="Turn the order round.")
+@click.option("--filter", "filters", multiple=True, metavar="COLUMN=VALUE", help="Also <, >, !=.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with all digits.")
 @reporting
-def command(directory: Path) -> int:
-    """List the runs in DIRECTORY and below it, the oldest first; by default those in runs/."""
-    from hookloop.runs.reader import list_runs
+def command(
+    directory: Path,
+    columns: str | None,
+    by: str | None,
+    reverse: bool,
+    filters: tuple[str, ...],
+    as_csv: bool,
+) -> int:
+    """List the runs in DIRECTORY and below it, the oldest first; by default those in runs/.
+
+    The columns are by default the config keys that differ between the runs, and the best metric.
+
+    hookloop runs --sort -val/accuracy --filter "optimizer.lr<0.01" --filter tag=baseline
+    """
+    from hookloop.runs.table import Filter, check_columns, read_rows
 
     if not directory.is_dir():
         raise click.BadParameter(f"there is no directory '{directory}'.", param_hint="DIRECTORY")
-    runs = list_runs(directory)
-    if not runs:
-        print_text(f"There is no run in '{directory}'.")
+    found = read_rows(directory)
+    conditions = [Filter.parse(text) for text in filters]
+    chosen = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
+    check_columns(found, [*chosen, *(one.column for one in conditions)])
+    rows = [row for row in found if all(one.accepts(row) for one in conditions)]
+    rows = _sorted(rows, by, reverse=reverse)
+    set_result(
+        [{"run": row.run.name, **{name: row.value(name) for name in chosen}} for row in rows]
+        if chosen
+        else [row.record() for row in rows]
+    )
+    if not rows and not as_csv:
+        print_text(f"There is no {'such ' if found else ''}run in '{directory}'.")
         return 0
-    columns, rows = list(COLUMNS), [list(_cells(run)) for run in runs]
-    if any(run.ranks > 1 for run in runs):
-        for line, cell in zip(
-            (columns, *rows), ("ranks", *(run.ranks for run in runs)), strict=True
-        ):
-            line.insert(COLUMNS.index("best"), str(cell))
-    show_table(columns, rows, wide=("run", "outcome", "best"))
+    shown, more = (["run", *(name for name in chosen if name != "run")], 0)
+    if not chosen:
+        shown, more = _default_columns(rows)
+    if as_csv:
+        click.echo(_csv(shown, rows), nl=False)
+        return 0
+    show_table(shown, [[_cell(row, name) for name in shown] for row in rows], wide=WRAPPED)
+    if more:
+        print_text(f"\n{more} more config keys differ: --columns chooses.")
     return 0
 
 
-def _cells(run: RunSummary) -> tuple[str, ...]:
-    best = ""
-    if run.best is not None:
-        metric = make_safe_line(run.best.metric, WIDE)
-        best = f"{metric} {run.best.value:.4g} (epoch {run.best.epoch})"
-    without = f", without {', '.join(run.disabled)}" if run.disabled else ""
-    outcome = f"{run.status} ({run.reason})" if run.reason else run.status
-    return (
-        make_safe_line(run.name, WIDE),
-        make_safe_line(f"{outcome}{without}", WIDE),
-        str(run.epochs),
-        str(run.iters),
-        best,
-        run.started.astimezone().strftime("%Y-%m-%d %H:%M") if run.started else "",
-        str(timedelta(seconds=round(run.seconds))) if run.seconds is not None else "",
-    )
+def _sorted(rows: list[RunRow], by: str | None, *, reverse: bool) -> list[RunRow]:
+    from hookloop.runs.table import check_columns, sort_rows
+
+    if by is None:
+        return rows[::-1] if reverse else rows
+    column = by.removeprefix("-")
+    check_columns(rows, [column])
+    return sort_rows(rows, column, descending=by.startswith("-") != reverse)
+
+
+def _default_columns(rows: list[RunRow]) -> tuple[list[str], int]:
+    """Return the columns, and how many keys differ that are not among them."""
+    from hookloop.runs.table import MOST_KEYS, differing_keys
+
+    keys = differing_keys(rows)
+    some = {
+        "ranks": any(row.run.ranks > 1 for row in rows),
+        "last": any(row.value("last") is not None for row in rows),
+        "tags": any(row.labels.tags for row in rows),
+        "note": any(row.labels.note for row in rows),
+    }
+    names = ("run", "outcome", "epochs", "iters", "ranks", *keys[:MOST_KEYS], "best", "last")
+    names = (*names, "started", "duration", "tags", "note")
+    return [name for name in names if some.get(name, True)], max(0, len(keys) - MOST_KEYS)
+
+
+def _cell(row: RunRow, column: str) -> str:
+    if column == "started":
+        started = row.run.started
+        return started.astimezone().strftime("%Y-%m-%d %H:%M") if started else ""
+    value = row.value(column)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return make_safe_line(", ".join(map(str, value)), WIDE)
+    return "" if value is None else make_safe_line(str(value), WIDE)
+
+
+def _csv(columns: list[str], rows: list[RunRow]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        values = [row.value(name) for name in columns]
+        writer.writerow(
+            [" ".join(map(str, one)) if isinstance(one, list) else one for one in values]
+        )
+    return text.getvalue()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from hookloop.cli.output import current_output
 from hookloop.runs.shown import make_safe_line
 
 Row = Sequence[str]
@@ -23,6 +24,8 @@ def show_table(columns: Sequence[str], rows: Sequence[Row], wide: Sequence[str])
         rows: Rows with one cell per column.
         wide: The columns that may be wrapped if the terminal is too narrow.
     """
+    if current_output().as_json:  # The result has it.
+        return
     rows = [[make_safe_line(cell, LONGEST) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _show_framed(columns, rows, wide)

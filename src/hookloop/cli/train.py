@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import click
 
 from hookloop.cli.arguments import config_and_overrides, run_directory_of
 from hookloop.cli.launch import Launch, launch_options
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_error, print_text, reporting
 from hookloop.errors import CheckpointError, HookloopError
 from hookloop.parallel.launched import report_iteration, restarts_so_far
@@ -47,7 +48,8 @@ def command(
     """Train what CONFIG describes: a YAML or Python file, or the directory of a run.
 
     Any value can be changed: optimizer.lr=0.01, hooks.ema=null, hooks.StopAfter.epochs=3.
-    When there is test data, the trained model is tested at the end.
+    When there is test data, the trained model is tested at the end: its best checkpoint, where one
+    is kept.
     """
     from hookloop.config.load import load
 
@@ -65,7 +67,12 @@ def command(
 
 
 def train(
-    config: Config, run_dir: Path | None, *, resume: bool | str | None, strict: bool = False
+    config: Config,
+    run_dir: Path | None,
+    *,
+    resume: bool | str | None,
+    strict: bool = False,
+    change: Sequence[str] = (),
 ) -> int:
     """Train a config, report how it ended, and return the exit code.
 
@@ -74,14 +81,17 @@ def train(
         run_dir: The run's directory, instead of the one in the config.
         resume: As for `Trainer`.
         strict: Whether a hook that failed and was left out changes the exit code.
+        change: Keys of the config that differ on purpose from the run to continue.
     """
     # Imported only now, so that a file that cannot be read is rejected without waiting for torch.
     from hookloop.config.build import build
     from hookloop.core.run import Interrupted
+    from hookloop.trainer.meant_changes import Resume
 
     if restarts_so_far():  # Also if the run was killed before it had anything to continue.
         resume = "auto"
-    trainer = build(config, run_dir=run_dir, resume=resume)
+    wanted = Resume(resume, change) if change and resume else resume
+    trainer = build(config, run_dir=run_dir, resume=wanted)
     is_main = trainer.run.world.is_main
     try:
         outcome = trainer.train()
@@ -91,12 +101,16 @@ def train(
             print_text(f"hookloop resume {interruption.outcome.run_dir} continues it.")
         return interruption.outcome.exit_code
     except BaseException:
+        if trainer.run.outcome.run_dir is not None:
+            set_result(outcome_record(trainer.run.outcome))
         report_iteration(trainer.run.progress.iter)
         raise
     metrics = dict(outcome.metrics)
     # A test gives the run an outcome of its own, so that of the training is kept aside.
     if trainer.run.test_data:
-        metrics |= trainer.test()
+        metrics |= trainer.test(checkpoint="best" if outcome.best else None)
+        if is_main and outcome.best is not None:
+            print_text(f"tested {outcome.best}")
         failed = dict.fromkeys((*outcome.disabled, *trainer.run.outcome.disabled))
         outcome = replace(outcome, disabled=tuple(failed))
     if is_main:
@@ -141,7 +155,22 @@ def directory_for_ranks(
             home.rmdir()
 
 
+def outcome_record(
+    outcome: Outcome, metrics: Mapping[str, float] | None = None
+) -> dict[str, object]:
+    """Return an outcome in the form of ``--json``."""
+    return {
+        "status": outcome.status,
+        "reason": outcome.reason,
+        "run_dir": str(outcome.run_dir) if outcome.run_dir is not None else None,
+        "metrics": dict(metrics or outcome.metrics),
+        "problem": outcome.problem,
+        "disabled": [asdict(hook) for hook in outcome.disabled],
+    }
+
+
 def _show_outcome(outcome: Outcome, metrics: Mapping[str, float] | None = None) -> None:
+    set_result(outcome_record(outcome, metrics))
     shown = metrics or outcome.metrics
     # The mean of the last epoch, as in the line of that epoch, if one was completed.
     loss = "train_epoch/loss" if "train_epoch/loss" in shown else "train/loss"

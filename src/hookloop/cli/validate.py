@@ -6,18 +6,14 @@ from pathlib import Path
 
 import click
 
-from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.arguments import checkpoint_option, config_and_overrides
 from hookloop.cli.evaluate import evaluate
 from hookloop.cli.report import reporting
 
 
 @click.command("validate", short_help="Evaluate a checkpoint on the validation data.")
 @config_and_overrides
-@click.option(
-    "--checkpoint",
-    type=click.Path(exists=True, path_type=Path),
-    help="File to load; by default the newest of the run directory.",
-)
+@checkpoint_option("by default the newest of the run")
 @click.option(
     "--run-dir",
     type=click.Path(path_type=Path),
@@ -25,7 +21,7 @@ from hookloop.cli.report import reporting
 )
 @reporting
 def command(
-    config: Path, overrides: tuple[str, ...], checkpoint: Path | None, run_dir: Path | None
+    config: Path, overrides: tuple[str, ...], checkpoint: Path | str | None, run_dir: Path | None
 ) -> int:
     """Evaluate on the validation data of CONFIG, a config file or the directory of a run."""
     return evaluate("val", config, overrides, checkpoint, run_dir)

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_error, print_text, reporting
 from hookloop.cli.table import show_table
 from hookloop.cli.trials import Trials, failure_of
@@ -83,9 +84,10 @@ class Comparison(Trials):
         whole = self._train("all", None)
         # Without this, the randomness of the config would be blamed on every hook.
         if differences := whole.changes(self._train("again", None)):
+            set_result({"is_repeatable": False, "differences": differences})
             print_error(
                 f"two runs of this config differ already, in {differences}. Seed what is random, "
-                "or torch.use_deterministic_algorithms(True)."
+                "and add deterministic=true."
             )
             return USER_ERROR
         print_text(f"with all hooks: {whole.iters} iterations, twice the same.")
@@ -102,6 +104,9 @@ class Comparison(Trials):
                 culprits.append(name)
             declared = "takes part" if takes_part else "observes"
             rows.append((name, str(hook["kind"]), declared, changes or "nothing"))
+        names = ("hook", "class", "declared", "changes")
+        hooks = [dict(zip(names, row, strict=True)) for row in rows]
+        set_result({"iters": whole.iters, "hooks": hooks, "undeclared": culprits})
         show_table(COLUMNS, rows, ("leaving it out changes",))
         if culprits:
             print_error(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_error, print_text, reporting
 from hookloop.cli.trials import Trials, failure_of
 from hookloop.errors import HookloopError
@@ -64,6 +65,9 @@ def command(
     with TemporaryDirectory(prefix="hookloop-verify-") as folder:
         proof = Proof(Path(folder), config, overrides, iters)
         proof.ranks, proof.resume_ranks = ranks or 1, resume_ranks or ranks or 1
+        proof.deterministic = loaded.tree.get("deterministic", False)
+        if proof.deterministic:
+            print_text(f"deterministic: {proof.deterministic}, as the config says.")
         return proof.run(kills)
 
 
@@ -73,10 +77,12 @@ class Proof(Trials):
     Attributes:
         ranks: The number of processes that train.
         resume_ranks: The number of those that continue after a kill.
+        deterministic: What the config says about operations that do not repeat their bits.
     """
 
     ranks = 1
     resume_ranks = 1
+    deterministic: object = False
 
     def run(self, kills: int) -> int:
         """Train, kill, resume, compare; return the exit code."""
@@ -88,6 +94,10 @@ class Proof(Trials):
         # Each kill needs an iteration of its own, before the last one.
         self._train_and_kill(done, min(kills, done - 1))
         differences = self._compare("undisturbed", "killed", exactly=self._is_exact)
+        result = "different" if differences else "exact" if self._is_exact else "close"
+        set_result(
+            {"result": result, "iters": done, "differences": [str(one) for one in differences]}
+        )
         if not differences:
             print_text(EXACT if self._is_exact else CLOSE)
             return 0
@@ -161,9 +171,15 @@ class Proof(Trials):
         self._train("undisturbed_again")
         own = self._compare("undisturbed", "undisturbed_again")
         if own:
+            advice = "Seed what is random, and add deterministic=true."
+            if self.deterministic:
+                advice = (
+                    f"Seed what is random; deterministic={self.deterministic!r} covers the "
+                    "operations of torch only."
+                )
             print_error(
                 "two undisturbed runs of this config differ already, so a resume cannot be "
-                "judged. Seed what is random, or torch.use_deterministic_algorithms(True)."
+                f"judged. {advice}"
             )
             differences = own
         else:

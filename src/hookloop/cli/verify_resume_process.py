@@ -131,14 +131,14 @@ def make_trainer(task: Mapping[str, object]) -> Trainer:
         tree["seed"] = 0
     # "auto", because the same task starts the run and continues it after a kill.
     named = arguments(config, run_dir=str(task["run_dir"]), resume="auto")
-    hooks = [hook for hook in cast("list[Hook]", named["hooks"]) if not _is_service(hook)]
+    hooks = [hook for hook in cast("list[Hook]", named["hooks"]) if not is_service(hook)]
     save = SaveCheckpoint(cast("int", task["every"]), keep=2)
     defaults = named["default_hooks"]
     if defaults is False:
         hooks.append(save.named("verify_resume"))
     else:
         changed = cast("dict[str, Hook | None]", defaults or {})
-        kept = {name: hook for name, hook in changed.items() if not _is_service(hook)}
+        kept = {name: hook for name, hook in changed.items() if not is_service(hook)}
         named["default_hooks"] = {**kept, "checkpoint": save, "console": None}
     if kill := cast("dict[str, object] | None", task["kill"]):
         who, every = str(kill.get("who", "all ranks")), cast("int", task["every"])
@@ -147,9 +147,11 @@ def make_trainer(task: Mapping[str, object]) -> Trainer:
     return Trainer(**named)  # type: ignore[arg-type]
 
 
-def _is_service(hook: object) -> bool:
+def is_service(hook: object) -> bool:
+    """Return whether a hook sends what it writes out of the run's directory."""
     # WriteMetrics writes only into the directory of the run.
-    return isinstance(hook, Writing) and not isinstance(hook, WriteMetrics)
+    is_writer = isinstance(hook, Writing) and not isinstance(hook, WriteMetrics)
+    return is_writer or getattr(hook, "sends", False)
 
 
 def main() -> None:

@@ -42,3 +42,25 @@ def test_a_directory_without_a_config_is_not_a_run(project: Path, invoke: Invoke
     result = invoke("resume", "empty")
     assert result.exit_code == 2
     assert "'empty' is not a run to resume: give the directory of a run" in result.stderr
+
+
+def test_a_setting_of_the_optimizer_is_changed_when_it_is_said(run: Path, invoke: Invoke) -> None:
+    wanted = ("resume", "runs/a", "optimizer.lr=0.01", "max_epochs=2")
+    refused = invoke(*wanted)
+    assert refused.exit_code == 2
+    assert "optimizer.lr: 0.1 -> 0.01. If the change is meant, say so: --change" in refused.stderr
+    result = invoke(*wanted, "--change")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    summary = json.loads((run / "summary.json").read_text())
+    assert [(one["key"], one["iter"]) for one in summary["changes"]] == [
+        ("max_epochs", 4),
+        ("optimizer.lr", 4),
+    ]
+    assert "lr: 0.01" in (run / "config.yaml").read_text()
+
+
+def test_a_change_needs_a_value(run: Path, invoke: Invoke) -> None:
+    result = invoke("resume", "runs/a", "--change")
+    assert result.exit_code == 2
+    assert "--change needs what to change" in result.output

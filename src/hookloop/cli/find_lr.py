@@ -1,0 +1,85 @@
+"""``hookloop find-lr``: suggest a learning rate from a short training with a rising one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.check import build_without_run
+from hookloop.cli.report import print_text, reporting
+from hookloop.cli.text_plot import draw_curve
+
+if TYPE_CHECKING:
+    from hookloop.trainer.find_lr import RateSearch
+    from hookloop.trainer.trainer import Trainer
+
+
+@click.command("find-lr", short_help="Suggest a learning rate.")
+@config_and_overrides
+@click.option("--from", "first", type=float, default=1e-7, help="The first rate. Default 1e-7.")
+@click.option("--to", "last", type=float, default=10.0, help="The last rate. Default 10.")
+@click.option("--iters", type=click.IntRange(min=1), default=100, help="Iterations. Default 100.")
+@click.option("--png", type=click.Path(path_type=Path), help="Draw the curve into this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@reporting
+def command(
+    config: Path,
+    overrides: tuple[str, ...],
+    first: float,
+    last: float,
+    iters: int,
+    png: Path | None,
+    as_json: bool,
+) -> int:
+    """Train CONFIG with a learning rate that rises in each iteration, and suggest one.
+
+    No hook acts, and nothing is written except the picture. With several parameter groups or
+    optimizers, all rates rise together and keep their ratios.
+    """
+    from hookloop.config.load import load
+
+    loaded = load(config, overrides)
+    from hookloop.hooks._figures import require_plots
+    from hookloop.trainer.find_lr import find_lr
+
+    if png is not None:
+        require_plots("find-lr --png")  # Before the search, not after it.
+    with TemporaryDirectory(prefix="hookloop-find-lr-") as scratch:
+        trainer = build_without_run(loaded, scratch)
+        search = find_lr(trainer, first=first, last=last, iters=iters)
+    if png is not None:
+        search.save_png(png)
+    _show(search, _names_of_cycles(trainer), as_json=as_json)
+    return 0
+
+
+def _names_of_cycles(trainer: Trainer) -> list[str]:
+    """Name the schedules that have a rate of their own, whatever that of the optimizer is."""
+    kinds = [type(schedule.scheduler).__name__ for schedule in trainer.run.schedules.values()]
+    return [kind for kind in kinds if kind in ("OneCycleLR", "CyclicLR")]
+
+
+def _show(search: RateSearch, cycles: list[str], *, as_json: bool) -> None:
+    if as_json:
+        names = ("suggestion", "overrides", "factor", "ended", "rates", "losses", "smoothed")
+        print_text(json.dumps({name: getattr(search, name) for name in names}))
+        return
+    if search.rates:
+        print_text("training loss, smoothed, over the learning rate")
+        print_text(draw_curve(search.rates, search.smoothed, mark=search.suggestion))
+    count = len(search.rates)
+    print_text(f"{count} iterations; {search.ended}.")
+    if search.suggestion is None or search.factor is None:
+        print_text("No suggestion: the loss did not fall. Try other rates, --from and --to.")
+        return
+    words = " ".join(f"{key}={value:g}" for key, value in search.overrides.items())
+    print_text(f"The loss falls fastest at {search.suggestion:.2g}. Suggested: {words}")
+    if cycles:
+        print_text(f"The schedule {cycles[0]} sets the rate itself: give it this as max_lr.")
+    if search.has_groups:
+        print_text(f"Groups with rates of their own: multiply them by {search.factor:.3g}, too.")

@@ -1,0 +1,65 @@
+"""``hookloop model``: show the modules of a model, with shapes and parameters."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.check import build_without_run
+from hookloop.cli.report import print_text, reporting
+
+if TYPE_CHECKING:
+    from hookloop.trainer.model_table import ModelTable
+    from hookloop.trainer.trainer import Trainer
+
+
+@click.command("model", short_help="Show the modules of a model, with shapes and parameters.")
+@config_and_overrides
+@click.option("--depth", type=click.IntRange(min=0), default=3, help="How deep to look. Default 3.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with all modules.")
+@reporting
+def command(config: Path, overrides: tuple[str, ...], depth: int, as_json: bool) -> int:
+    """Show the modules of CONFIG's model: outputs for one batch, parameters, and what trains.
+
+    The first batch of the training data is read, if there is any. Nothing is trained or written.
+    """
+    from hookloop.config.load import load
+
+    loaded = load(config, overrides)
+    with TemporaryDirectory(prefix="hookloop-model-") as scratch:
+        table = _describe(build_without_run(loaded, scratch))
+    if as_json:
+        share = table.trainable / table.parameters if table.parameters else None
+        numbers = {"parameters": table.parameters, "trainable": table.trainable, "trains": share}
+        print_text(json.dumps({**numbers, "modules": [asdict(row) for row in table.rows]}))
+        return 0
+    print_text(str(table.to_depth(depth)))
+    hidden = len(table.rows) - len(table.to_depth(depth).rows)
+    more = f"  {hidden} modules are deeper: --depth {max(row.depth for row in table.rows)}."
+    total = f"{table.parameters:,} parameters, {table.trainable:,} of them train."
+    print_text(f"\n{total}{more if hidden else ''}")
+    return 0
+
+
+def _describe(trainer: Trainer) -> ModelTable:
+    """Describe the model, with the first batch if there is one."""
+    from hookloop.data.first_batches import first_batches
+    from hookloop.data.transfer import make_transfer
+    from hookloop.trainer.model_table import describe_model
+
+    run = trainer.run
+    if run.train_data is None:
+        return describe_model(run.model)
+    (batch,) = first_batches(run.train_data.data, 1)
+    move = make_transfer(run.device)
+    run.batch, run.phase = batch if move is None else move(batch), "val"
+    updates = trainer._loop.updates  # They know how a batch goes through the model.
+    return describe_model(
+        run.model, run.batch, forward=lambda _: [update.forward(run) for update in updates]
+    )

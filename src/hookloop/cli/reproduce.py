@@ -1,0 +1,268 @@
+"""``hookloop reproduce``: train a run again from its start, and compare the numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from hookloop.cli.arguments import aliases
+from hookloop.cli.report import print_error, print_text, reporting
+from hookloop.errors import HookloopError
+
+if TYPE_CHECKING:
+    from hookloop.config.tree import Config
+    from hookloop.runs.same_metrics import Comparison
+    from hookloop.trainer.trainer import Trainer
+
+SOURCES = "source.zip"
+"""What the hook SnapshotSource keeps in a run directory."""
+
+
+@click.command("reproduce", short_help="Train a run again and compare the numbers.")
+@aliases
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--run-dir", type=click.Path(path_type=Path), help="Directory of the new run.")
+@click.option("--iters", type=click.IntRange(min=1), help="Train this many iterations only.")
+@click.option(
+    "--sources/--no-sources",
+    "sources",
+    default=None,
+    help="Use the sources that RUN kept (the default, if it did), or those that are here.",
+)
+@click.option("--trust", is_flag=True, help="Run the sources that RUN kept without a question.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@reporting
+def command(
+    run: Path,
+    run_dir: Path | None,
+    iters: int | None,
+    sources: bool | None,
+    trust: bool,
+    as_json: bool,
+) -> int:
+    """Train RUN again from its start, with its config and seed, and compare the numbers.
+
+    First the differences between its environment and this one are shown. What RUN's config names
+    is imported and built, and the sources that RUN kept are run: both are code, so that a question
+    is asked first unless --trust is given. The numbers of both runs are compared at equal
+    iterations. The exit code is 0 if they are the same bits, and 1 if not.
+    """
+    report = Report(str(run), speaks=not as_json)
+    home = _check_run(run)
+    uses_sources = (home / SOURCES).is_file() if sources is None else sources
+    if uses_sources:
+        _check_trust(home, trust=trust)
+    from hookloop.config.load import load
+
+    loaded = load(home)
+    report.tell_of(loaded, home)
+    new = _new_directory(home, run_dir)
+    if uses_sources:
+        _use_sources(loaded, home, new, report)
+    trainer = _build(loaded, new, report)
+    outcome = trainer.train(max_iters=iters)
+    from hookloop.runs.same_metrics import compare_metrics
+
+    return report.conclude(str(outcome), new, compare_metrics(home, new))
+
+
+@dataclass
+class Report:
+    """What is found, told at once or as JSON at the end.
+
+    Attributes:
+        run: The run that is trained again.
+        speaks: Whether to print as it goes.
+        environment: What differs between the two environments; None if the first is not known.
+        notes: Why the numbers may differ.
+    """
+
+    run: str
+    speaks: bool
+    environment: list[str] | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        """Print a line, unless JSON is wanted."""
+        if self.speaks:
+            print_text(text)
+
+    def note(self, text: str) -> None:
+        """Tell of something that may make the numbers differ."""
+        self.notes.append(text)
+        self.say(f"note: {text}")
+
+    def tell_of(self, config: Config, home: Path) -> None:
+        """Show how this environment differs, and what cannot be repeated."""
+        from hookloop.runs.environment import compare, read_starts
+        from hookloop.runs.layout import RunDir
+
+        starts = read_starts(home)
+        if starts:
+            self.environment = compare(starts[0], describe_here(config, home))
+            same = "environment: as far as it is known, the same."
+            self.say("environment:" if self.environment else same)
+            for line in self.environment:
+                self.say(f"  {line}")
+        else:
+            self.note("its environment is not known: it has no environment.json.")
+        if config.tree.get("seed") is None:
+            self.note("it had no seed, so that the same numbers cannot be repeated.")
+        summary = RunDir(home).read_summary()
+        for change in _mappings(summary.get("changes")):
+            self.note(
+                f"{change.get('key')} was changed from {change.get('old')} to {change.get('new')} "
+                f"after iteration {change.get('iter')}; its config has the last value from the "
+                "start."
+            )
+        ranks = summary.get("ranks")
+        if isinstance(ranks, int) and ranks > 1:
+            self.note(f"it was trained on {ranks} ranks, and is trained again on one.")
+        if len(starts) > 1 and compare(starts[0], starts[-1]):
+            self.note("its environment changed while it was trained; its first one is compared.")
+
+    def conclude(self, outcome: str, new: Path, compared: Comparison) -> int:
+        """Show whether the numbers are the same; return the exit code."""
+        if not self.speaks:
+            shown = [asdict(one) for one in compared.differences[:20]]
+            result = {
+                "run": self.run,
+                "run_dir": str(new),
+                "outcome": outcome,
+                "environment": self.environment,
+                "notes": self.notes,
+                "compared": compared.numbers,
+                "last_iter": compared.last_iter,
+                "equal": compared.is_equal,
+                "different": len(compared.differences),
+                "differences": shown,
+            }
+            click.echo(json.dumps(result, indent=2))
+        elif compared.is_equal:
+            self.say(
+                f"equal: all {compared.numbers} numbers up to iteration {compared.last_iter} are "
+                f"the same bits. The new run is {new}."
+            )
+        elif not compared.numbers:
+            print_error("the two runs have no numbers at equal iterations to compare.")
+        else:
+            count = len(compared.differences)
+            print_error(f"{count} of {compared.numbers} numbers differ. The new run is {new}.")
+            print_text(f"  first: {compared.differences[0]}", err=True)
+        return 0 if compared.is_equal else 1
+
+
+def describe_here(config: Config, home: Path) -> dict[str, object]:
+    """Return the environment of this process, as a run that starts here would write it."""
+    from hookloop.hooks.record_environment import describe_torch
+    from hookloop.parallel.world import World, choose_device
+    from hookloop.runs.environment import describe_process
+    from hookloop.runs.git import Repository
+
+    repository = Repository(Path.cwd())
+    here = describe_process(home)
+    here |= describe_torch(choose_device(str(config.tree.get("device", "auto")), World()))
+    repository.is_known(10.0)
+    return {**here, "git": repository.state() or None}
+
+
+def _check_run(run: Path) -> Path:
+    from hookloop.runs.layout import RunDir
+
+    found = RunDir(run)
+    if not found.config_file.is_file():
+        raise HookloopError(
+            f"'{run}' is not a run to reproduce: give the directory of a run, with its "
+            "config.yaml. A run that a script made is repeated by the script."
+        )
+    if not found.metrics_file.is_file():
+        raise HookloopError(f"'{run}' has no metrics.jsonl, so there is nothing to compare with.")
+    return run
+
+
+def _check_trust(home: Path, *, trust: bool) -> None:
+    """Ask whether to run the sources of a run directory, which may be somebody else's."""
+    if not (home / SOURCES).is_file():
+        raise HookloopError(
+            f"'{home}' has no {SOURCES}: the hook SnapshotSource keeps one. Leave out --sources to "
+            "use the code that is here."
+        )
+    if trust:
+        return
+    if not sys.stdin.isatty():
+        raise HookloopError(
+            f"'{home / SOURCES}' is code, which would be run: say --trust if you trust whoever "
+            "made it, or --no-sources to use the code that is here."
+        )
+    click.confirm(f"Run the code in '{home / SOURCES}'?", abort=True)
+
+
+def _new_directory(home: Path, run_dir: Path | None) -> Path:
+    from hookloop.runs.layout import RunDir, default_path
+
+    name = home.resolve().name
+    return RunDir.create(run_dir or default_path(f"reproduce-{name}")).path
+
+
+def _use_sources(config: Config, home: Path, new: Path, report: Report) -> None:
+    """Unpack the sources that a run kept, and import from there first."""
+    from hookloop.config.blueprint import import_path
+    from hookloop.runs.environment import read_starts
+    from hookloop.runs.unpacking import unpack
+
+    folder = new / "source"
+    count = unpack(home / SOURCES, folder)
+    report.say(f"sources: {count} files of {home / SOURCES}, unpacked into {folder}.")
+    if any(home.glob("source_iter_*.zip")):
+        report.note("it was resumed with sources of its own, which are not used.")
+    starts = read_starts(home)
+    place = starts[0].get("directory") if starts else None
+    project = Path(os.path.abspath(home / str(place))) if place is not None else Path.cwd()
+    # A directory of the project is looked for among the unpacked sources.
+    searched = [
+        folder / path.relative_to(project)
+        for path in import_path(config)
+        if path.is_relative_to(project)
+    ]
+    wanted = [folder, folder / "src", *searched, *import_path(config)]
+    found = dict.fromkeys(os.path.abspath(path) for path in wanted if path.is_dir())
+    config.tree["import_path"] = list(found)
+
+
+def _build(config: Config, new: Path, report: Report) -> Trainer:
+    """Build the run again, without what it would send or keep elsewhere."""
+    from hookloop.cli.verify_resume_process import is_service
+    from hookloop.config.build import arguments
+    from hookloop.core.hook import Hook
+    from hookloop.trainer.trainer import Trainer
+
+    named = arguments(config, run_dir=str(new))
+    left_out: list[str] = []
+
+    def is_kept(hook: object) -> bool:
+        is_away = is_service(hook) or (isinstance(hook, Hook) and bool([*hook.stores(new)]))
+        if is_away:
+            left_out.append(type(hook).__name__)
+        return not is_away
+
+    named["hooks"] = [hook for hook in cast("Sequence[object]", named["hooks"]) if is_kept(hook)]
+    defaults = named["default_hooks"]
+    if isinstance(defaults, Mapping):
+        named["default_hooks"] = {name: one for name, one in defaults.items() if is_kept(one)}
+    if not report.speaks and defaults is not False:
+        kept = cast("dict[str, object]", named["default_hooks"] or {})
+        named["default_hooks"] = {**kept, "console": None}
+    if left_out:
+        report.say(f"left out, as all writers and outside stores are: {', '.join(left_out)}.")
+    return Trainer(**named)  # type: ignore[arg-type]
+
+
+def _mappings(value: object) -> list[Mapping[str, object]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []

@@ -1,0 +1,27 @@
+"""``hookloop schema``: print a JSON Schema of configs, for editors."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from hookloop.cli.report import reporting
+
+
+@click.command("schema", short_help="Print a JSON Schema of configs, for editors.")
+@reporting
+def command() -> int:
+    """Print the JSON Schema of a config: its keys, hooks and their arguments, with what they mean.
+
+    \b
+    hookloop schema > hookloop.schema.json
+
+    \b
+    Then, as the first line of a config:
+    # yaml-language-server: $schema=hookloop.schema.json
+    """  # noqa: D301 - click keeps the lines after \b as they are
+    from hookloop.config.json_schema import make_schema
+
+    click.echo(json.dumps(make_schema(), indent=1))
+    return 0

@@ -1,0 +1,98 @@
+"""``hookloop try``: every part of a training once and small, and what the whole would take."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.report import FAILED, print_error, print_text, reporting
+
+if TYPE_CHECKING:
+    from hookloop.config.trial import Trial
+
+MIB = 2**20
+
+
+@click.command("try", short_help="Try every part of a training once, and estimate its cost.")
+@config_and_overrides
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@reporting
+def command(config: Path, overrides: tuple[str, ...], as_json: bool) -> int:
+    """Train CONFIG for two iterations, validate, save, restore and test, and leave nothing behind.
+
+    All hooks act except those that send to a service or write outside of the run, which are
+    named. It prints seconds per iteration, memory, the size of a checkpoint and an estimate of the
+    hours that the whole training takes.
+    """
+    from hookloop.config.load import load
+
+    load(config, overrides)  # A bad file is rejected without waiting for torch.
+    from hookloop.config.trial import try_config
+
+    # Prints of the project must not get between the lines of a JSON object.
+    with (
+        TemporaryDirectory(prefix="hookloop-try-") as scratch,
+        redirect_stdout(sys.stderr) if as_json else nullcontext(),
+    ):
+        trial = try_config(lambda: load(config, overrides), Path(scratch))
+    if as_json:
+        print_text(json.dumps(asdict(trial)))
+    else:
+        _show(trial, config)
+    if not trial.is_restored:
+        print_error("a new trainer that loaded the checkpoint is not the same as the saved one.")
+        for difference in trial.differences:
+            print_text(f"  {difference}", err=True)
+    return 0 if trial.is_restored else FAILED
+
+
+def _show(trial: Trial, config: Path) -> None:
+    val, test = trial.seconds_per_val_batch, trial.test_batches
+    memory = " MiB, ".join(
+        f"{name.removesuffix('_peak')} {size:,.0f}" for name, size in trial.memory.items()
+    )
+    rows = {
+        "training": (
+            f"{trial.iters} iterations, {trial.seconds_per_iter:.3g} s per iteration "
+            f"(the first {trial.first_iter_seconds:.3g} s)"
+        ),
+        "validation": "" if val is None else f"{trial.val_batches} batches, {val:.3g} s per batch",
+        "checkpoint": f"{trial.checkpoint_bytes / MIB:,.2f} MiB{_restored(trial)}",
+        "test": f"{test} batches" if test else "",
+        "peak memory": f"{memory} MiB" if memory else "unknown",
+        "whole training": _estimate(trial),
+        "left out": "; ".join(f"{name}: {why}" for name, why in trial.left_out.items()),
+        "failed hooks": "; ".join(f"{name}: {why}" for name, why in trial.failed_hooks.items()),
+    }
+    print_text(f"{config}: tried every part once.")
+    for name, text in rows.items():
+        if text:
+            print_text(f"  {name:<16}{text}")
+
+
+def _restored(trial: Trial) -> str:
+    return ", restored into a new trainer with the same bits" if trial.is_restored else ""
+
+
+def _estimate(trial: Trial) -> str:
+    """Describe how long the whole training takes."""
+    if trial.hours is None:
+        return "unknown: the number of iterations is not known"
+    time = f"{trial.hours:.3g} hours" if trial.hours >= 0.1 else f"{trial.hours * 60:.2g} minutes"
+    parts = [f"{trial.total_iters:,} iterations"]
+    if trial.seconds_per_val_batch is not None:
+        known = trial.validations is not None and trial.total_val_batches is not None
+        parts.append(
+            f"{trial.validations:,} validations of {trial.total_val_batches:,} batches"
+            if known
+            else "validations not counted, as their number or length is not known"
+        )
+    return f"about {time} (estimated from {trial.iters} iterations): {', '.join(parts)}"

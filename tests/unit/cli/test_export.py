@@ -1,0 +1,85 @@
+"""``hookloop export``: the model of a run for other programs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from tests.unit.cli.conftest import Invoke
+
+from hookloop.config.run_model import load_run_model
+
+
+@pytest.fixture
+def run(project: Path, invoke: Invoke) -> Path:
+    trained = invoke("train", "config.yaml", "--run-dir", "runs/one", "hooks=[AverageWeights]")
+    assert trained.exit_code == 0, trained.output
+    return project / "runs" / "one"
+
+
+def test_a_program_computes_what_the_model_computes(run: Path, invoke: Invoke) -> None:
+    result = invoke("export", "runs/one", "--format", "torch.export", "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["file"] == "runs/one/model.pt2" and told["any_batch_size"] is True
+    assert told["kind"] == "last" and told["weights"] == "averaged" and told["difference"] == 0
+    inside = {"hookloop.json": ""}
+    program = torch.export.load(told["file"], extra_files=inside).module()
+    assert json.loads(inside["hookloop.json"]) == told["metadata"]
+    inputs = torch.randn(7, 2)
+    assert torch.allclose(program(inputs), load_run_model(run).model(inputs))
+
+
+def test_safetensors_needs_no_data(run: Path, invoke: Invoke, project: Path) -> None:
+    from safetensors.torch import load_file
+
+    options = [
+        "--format",
+        "safetensors",
+        "--checkpoint",
+        "epoch_1.pth",
+        "--output",
+        "w.safetensors",
+    ]
+    result = invoke("export", "runs/one", *options)
+    assert result.exit_code == 0, result.output
+    assert "averaged weights of 'runs/one/epoch_1.pth'" in result.stdout
+    assert set(load_file(project / "w.safetensors")) == {"weight", "bias"}
+
+
+def test_the_inputs_can_be_given_by_their_shape(run: Path, invoke: Invoke) -> None:
+    options = ["--format", "torchscript", "--input-shape", "1,2"]
+    result = invoke("export", "runs/one", *options)
+    assert result.exit_code == 0, result.output
+    assert "traced with random inputs of 1,2." in result.stdout and "run again" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--input-shape", "1,x"], "'1,x' is not a shape"),
+        (["--input-shape", "1,2:flaot32"], "not a type of torch. Did you mean 'float32'"),
+        (["--input-shape", "1,9"], "cannot be traced as torch.export"),
+        (["--checkpoint", "best"], "keeps no best checkpoint"),
+        (["--output", "nowhere/model.pt2"], "There is no directory 'nowhere'"),
+    ],
+)
+def test_a_mistake_is_explained(
+    run: Path, invoke: Invoke, options: list[str], message: str
+) -> None:
+    result = invoke("export", "runs/one", "--format", "torch.export", *options)
+    assert result.exit_code == 2 and message in result.stderr
+    assert not (run / "model.pt2").exists()
+
+
+@pytest.mark.slow
+def test_onnx_is_the_default_and_is_run_again(run: Path) -> None:
+    command = [sys.executable, "-m", "hookloop", "export", "runs/one"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stderr == ""
+    first, second, third = done.stdout.splitlines()
+    assert first.startswith("runs/one/model.onnx: onnx, ")
+    assert second == "  traced with a batch of val_data; it takes any number of samples."
+    assert third.startswith("  run again: its output differs from the model's by at most ")

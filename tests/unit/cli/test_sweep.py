@@ -1,0 +1,45 @@
+"""``hookloop sweep``: what it rejects, prints and leaves behind."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.conftest import Invoke
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["max_epochs=1"], "there is nothing to vary"),
+        (["optimizer.lr=log(1,2)"], "how many trials are to be made?"),
+        (["optimizer.lr=log(1,2)", "--sampler", "grid"], "give a list"),
+        (["optimizer.lrr=[1,2]", "--trials", "2"], "lrr"),
+        (["optimizer.lr=[1,2]", "--trials", "2", "--metric", "val/zebra"], "--mode max"),
+    ],
+)
+def test_what_cannot_work_is_rejected_before_any_trial(project, invoke, words, message):
+    result = invoke("sweep", "config.yaml", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not (project / "runs").exists()
+
+
+@pytest.mark.slow
+def test_a_sweep_finds_the_best_and_can_be_made_longer(project: Path, invoke: Invoke) -> None:
+    words = ["sweep", "config.yaml", "optimizer.lr=[0.001,0.1]", "--sampler", "grid"]
+    result = invoke(*words, "--jobs", "2", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["dir"] == "runs/config_sweep"
+    assert [one["state"] for one in found["trials"]] == ["complete", "complete"]
+    best = found["trials"][found["best"]]
+    assert best["params"] == {"optimizer.lr": 0.1}
+    assert (project / "runs/config_sweep" / best["run"] / "summary.json").is_file()
+    again = invoke(*words)
+    assert again.exit_code == 0
+    assert again.stdout.splitlines()[-1] == (
+        f"best: runs/config_sweep/{best['run']}  optimizer.lr=0.1"
+    )
+    other = invoke("sweep", "config.yaml", "optimizer.lr=[1,2]", "--sampler", "grid")
+    assert other.exit_code == 2
+    assert "holds a sweep with another space" in other.stderr
