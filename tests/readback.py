@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import struct
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,6 +85,33 @@ def wandb_history(directory: Path) -> list[dict[str, object]]:
 def wandb_points(directory: Path, name: str) -> Points:
     rows = wandb_history(directory)
     return [(row["iter"], float(row[name])) for row in rows if name in row]  # type: ignore[misc, arg-type]
+
+
+def comet_points(directory: Path, name: str) -> Points:
+    """Read the archives of an offline experiment, in the order in which they were written."""
+    points: Points = []
+    for path in sorted(directory.glob("*.zip"), key=lambda path: path.stat().st_mtime_ns):
+        with zipfile.ZipFile(path) as archive:
+            lines = archive.read("messages.json").decode().splitlines()
+        metrics = [json.loads(line)["payload"].get("metric") for line in lines]
+        points += [
+            (int(one["step"]), float(one["metricValue"]))
+            for one in metrics
+            if one and one["metricName"] == name
+        ]
+    return points
+
+
+def clearml_points(directory: Path, name: str) -> Points:
+    """Read the file of an offline task."""
+    (path,) = directory.glob("offline/*/metrics.jsonl")
+    events = [event for line in path.read_text().splitlines() for event in json.loads(line)]
+    title, _, series = name.partition("/")
+    return [
+        (int(event["iter"]), float(event["value"]))
+        for event in events
+        if event.get("metric") == title and event.get("variant") == (series or title)
+    ]
 
 
 def _log_records(data: bytes, block: int = 32768) -> Iterator[bytes]:

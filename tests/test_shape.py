@@ -18,13 +18,14 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hookloop"
 MODULES = sorted(SOURCE.rglob("*.py"))
 CORE = sorted((SOURCE / "core").glob("*.py"))
+GRAFT = SOURCE / "dialects" / "mmengine" / "graft"  # Tested where the real package is installed.
 ENGINE = [*CORE, *sorted((SOURCE / "trainer").glob("*.py"))]
 
 MAX_FUNCTION_LINES = 50
 MAX_CLASS_LINES = 250
 MAX_MODULE_LINES = 400
-# All told; a reader gets through it in an hour. The 400 lines for many ranks are in two files.
-MAX_CORE_LINES = 2700
+# All told; a reader gets through it in an hour. What only many ranks need is in trainer/.
+MAX_CORE_LINES = 2600
 
 
 def tree_of(path):
@@ -77,7 +78,9 @@ def test_no_module_is_a_drawer():
     assert not [path for path in MODULES if path.stem in drawers]
 
 
-@pytest.mark.parametrize("package", ["hookloop", "hookloop.hooks", "hookloop.writers"])
+@pytest.mark.parametrize(
+    "package", ["hookloop", "hookloop.hooks", "hookloop.writers", "hookloop.runs"]
+)
 def test_public_names_are_importable(package):  # That they are sorted, ruff holds.
     module = importlib.import_module(package)
     assert len(set(module.__all__)) == len(module.__all__)
@@ -112,6 +115,8 @@ def test_every_module_has_a_test_file_by_its_path():
         if path.name in UNTESTED_BY_PATH or path.name == "__init__.py" or not has_code(path):
             continue
         folder = ROOT / "tests" / "unit" / path.relative_to(SOURCE).parent
+        if path.parent == GRAFT:
+            folder = ROOT / "tests" / "downstream" / "graft"
         if not (folder / f"test_{path.stem.lstrip('_')}.py").is_file():
             missing.append(str(path.relative_to(SOURCE)))
     assert not missing
@@ -137,7 +142,10 @@ def test_nothing_is_imported_by_its_name_to_get_around_the_layers():
     assert found == set(IMPORTS_BY_NAME)
 
 
-PUBLIC = {"hookloop", "hookloop.hooks", "hookloop.writers", "hookloop.testing", "hookloop.dialects"}
+PUBLIC = {
+    *("hookloop", "hookloop.hooks", "hookloop.writers", "hookloop.runs"),
+    *("hookloop.testing", "hookloop.dialects"),
+}
 
 
 def test_the_documents_import_public_names_only():

@@ -73,11 +73,35 @@ def pointrix_hook(act):
     return Foreign, []
 
 
+def lightning_hook(act):
+    with dialects.alias("lightning"):
+        from lightning.pytorch import Callback
+
+    class Foreign(Callback):
+        def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+            act(self, trainer)
+
+    return Foreign, []
+
+
+def transformers_hook(act):
+    with dialects.alias("transformers"):
+        from transformers import TrainerCallback
+
+    class Foreign(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            act(self, args)
+
+    return Foreign, []
+
+
 MAKERS = {
     "emloop": emloop_hook,
     "imix": imix_hook,
+    "lightning": lightning_hook,
     "mmengine": mmengine_hook,
     "pointrix": pointrix_hook,
+    "transformers": transformers_hook,
     "vissl": vissl_hook,
 }
 # How a file of each system imports its base class.
@@ -86,9 +110,25 @@ IMPORTS = {
                "from emloop.types import EpochData", "import emloop as el"],
     "imix": ["from imix.engine.hooks.base_hook import HookBase, PriorityStatus",
              "from imix.engine.hooks.builder import HOOKS"],
+    "lightning": ["from lightning.pytorch.callbacks import Callback, EarlyStopping, LambdaCallback",
+                  "from lightning.pytorch.callbacks.callback import Callback",
+                  "import pytorch_lightning as pl", "pl.Trainer, pl.LightningModule, pl.Callback",
+                  "from pytorch_lightning.utilities import rank_zero_info, rank_zero_only",
+                  "from lightning.pytorch.utilities.rank_zero import rank_zero_warn",
+                  "from pytorch_lightning.utilities.exceptions import MisconfigurationException",
+                  "from lightning.pytorch.utilities.types import STEP_OUTPUT",
+                  "from lightning.pytorch.trainer.states import RunningStage, TrainerFn",
+                  "from pytorch_lightning.loggers import TensorBoardLogger, WandbLogger",
+                  "from lightning.fabric.utilities.rank_zero import rank_zero_only"],
     "mmengine": ["from mmengine.hooks import Hook", "from mmengine.registry import HOOKS"],
     "pointrix": ["from pointrix.hook import HOOK_REGISTRY, Hook",
                  "from pointrix.logger.writer import Logger, ProgressLogger, Writer, parse_writer"],
+    "transformers": ["from transformers import TrainerCallback, TrainerControl, TrainerState",
+                     "from transformers import IntervalStrategy, TrainingArguments",
+                     "from transformers.trainer_callback import EarlyStoppingCallback",
+                     "from transformers.training_args import TrainingArguments",
+                     "from transformers.trainer_utils import IntervalStrategy",
+                     "from transformers.utils import logging"],
     "vissl": ["from classy_vision.hooks.classy_hook import ClassyHook",
               "from classy_vision.hooks import ClassyHookState, register_hook",
               "from classy_vision import tasks",
@@ -229,7 +269,7 @@ def test_its_page_names_every_hook_of_its_catalogue_and_its_code_runs(page, tmp_
     text = page.read_text(encoding="utf-8")
     for row in dialects.installed()[page.stem].catalogue():
         assert f"`{row}" in text, row
-    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+    for block in re.findall(r"```python\n(?!# Not run)(.*?)```", text, flags=re.DOTALL):
         exec(compile(block, page.name, "exec"), {"__name__": "page"})
 
 
@@ -302,7 +342,8 @@ ARGUMENTS = {
 BEFORE = {"Check": "ComputeStats", "SaveBest": "ComputeStats", "SaveMasks": None}
 # What is abstract, or needs a server, a model, data or a precision of its own; tested elsewhere.
 LEFT_OUT = {"EveryNEpoch", "OnPlateau", "VisdomHook", "Fp16OptimizerHook", "LRSchedulerHook",
-            "EMAIterHook", "EMAEpochHook", "ModelOutputMaskHook"}  # fmt: skip
+            "EMAIterHook", "EMAEpochHook", "ModelOutputMaskHook", "DINOHook", "DistillationHook",
+            "IBOTHook", "MoCoHook", "SwAVMomentumHook"}  # fmt: skip
 
 ROWS = [
     (name, row)

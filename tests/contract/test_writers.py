@@ -8,6 +8,8 @@ import torch
 from tests import readback
 
 from hookloop.writers.background import Background
+from hookloop.writers.clearml import ClearML
+from hookloop.writers.comet import Comet
 from hookloop.writers.csv import Csv
 from hookloop.writers.jsonl import JsonLines
 from hookloop.writers.media import MediaFiles
@@ -83,6 +85,32 @@ class TrackioCase(Case):
         return readback.trackio_points("contract", self.directory.parent.name, name)
 
 
+class CometCase(Case):
+    run_id = None
+
+    def open(self):
+        writer = Comet(self.directory, "contract", run_id=self.run_id, mode="offline", name="one")
+        assert self.run_id in (None, writer.run_id)
+        self.run_id = writer.run_id
+        return writer
+
+    def read(self, name):
+        return readback.comet_points(self.directory, name)
+
+
+class ClearMLCase(Case):
+    run_id = None
+
+    def open(self):
+        writer = ClearML(self.directory, "contract", run_id=self.run_id, mode="offline", name="one")
+        assert self.run_id in (None, writer.run_id)
+        self.run_id = writer.run_id
+        return writer
+
+    def read(self, name):
+        return readback.clearml_points(self.directory, name)
+
+
 class MultiCase(JsonLinesCase):
     def open(self):
         return Multi(super().open(), MediaFiles(self.directory))
@@ -100,6 +128,8 @@ CASES = [
     WandbCase,
     MLflowCase,
     TrackioCase,
+    CometCase,
+    ClearMLCase,
     MultiCase,
     BackgroundCase,
 ]

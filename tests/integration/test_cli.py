@@ -5,11 +5,11 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from tests import warm
 
 from hookloop.runs.layout import RunDir
 
@@ -85,15 +85,7 @@ hooks:
 
 
 def hookloop(*args: str, cwd: Path, **options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hookloop", *args],
-        cwd=cwd,
-        env={**os.environ, **options},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    return warm.run(*args, cwd=cwd, env={**os.environ, **options})
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +183,7 @@ def test_a_resume_goes_back_to_the_checkpoint_that_is_given(project: Path) -> No
         (["config.yaml"], "'config.yaml' is not a run to resume: give the directory of a run"),
         (["nowhere"], "'nowhere' is not a run to resume"),
         (["runs/first", "model.width=4"], "is of another model"),
-        (["runs/first", "optimizer.type=SGD"], "optimizers.default.type: 'AdamW' -> 'SGD'"),
+        (["runs/first", "optimizer.type=SGD"], "optimizer.type: 'AdamW' -> 'SGD'"),
     ],
 )
 def test_what_cannot_be_resumed_is_rejected(
@@ -212,6 +204,7 @@ def test_a_resume_is_proved_on_the_projects_own_config(project: Path) -> None:
     assert third.startswith("exact: every tensor and counter")
 
 
+@pytest.mark.long
 def test_a_resume_that_is_not_exact_is_reported_with_the_part_and_the_reason(project: Path) -> None:
     (project / "own.py").write_text(
         "import net, numpy, torch\n"
@@ -233,6 +226,7 @@ def test_a_resume_that_is_not_exact_is_reported_with_the_part_and_the_reason(pro
     assert "its data set has a random generator of its own ('rng')" in done.stderr
 
 
+@pytest.mark.long
 def test_hooks_that_change_the_training_are_found(project: Path) -> None:
     (project / "watching.py").write_text(
         "import torch\n"
@@ -307,7 +301,7 @@ def test_check_builds_everything_and_leaves_nothing_behind(project: Path) -> Non
     done = hookloop("check", "config.yaml", cwd=project)
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
-        "config.yaml: nothing to reject.  Net: 42 parameters, 12 iterations, 9 hooks\n"
+        "config.yaml: nothing to reject.  Net: 42 parameters, 12 iterations, 11 hooks\n"
     )
     assert not (project / "runs").exists()
 
@@ -391,7 +385,7 @@ def test_what_cannot_be_read_is_rejected(project: Path, arguments: list[str], me
 
 @pytest.mark.parametrize("wanted", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_run_in_order(project: Path, wanted: signal.Signals) -> None:
-    command = [sys.executable, "-m", "hookloop", "train", "config.yaml", "--run-dir", "runs/long"]
+    command = [warm.command(), "train", "config.yaml", "--run-dir", "runs/long"]
     changes = ["max_epochs=100000", "schedule=null", "hooks={ready: my_hooks.Ready}"]
     process = subprocess.Popen(
         [*command, *changes], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

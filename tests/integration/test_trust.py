@@ -3,10 +3,10 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import warm
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ def project(tmp_path: Path) -> Path:
 def hookloop(project: Path, *arguments: str, code: int = 0, **variables: str) -> str:
     environment = {**os.environ, "NO_COLOR": "1", **variables}
     done = subprocess.run(
-        [sys.executable, "-m", "hookloop", *arguments],
+        [warm.command(), *arguments],
         cwd=project,
         env=environment,
         check=False,
