@@ -27,6 +27,8 @@ from hookloop.dialects.imix import HookBase
 from hookloop.dialects.mmengine.hooks import Hook as MMEngineHook
 from hookloop.dialects.pointrix import Hook as PointrixHook
 from hookloop.dialects.vissl import ClassyHook
+from hookloop_callbacks.stand_ins.lightning.pytorch import Callback
+from hookloop_callbacks.stand_ins.transformers import TrainerCallback
 
 LIMIT = 3.0  # Microseconds per call.
 REPEATS, CALLS = 30, 2000
@@ -34,6 +36,9 @@ ITERATION = (
     "before_train_iter", "before_forward", "after_forward", "after_loss", "after_backward",
     "before_update", "after_update", "after_train_iter",
 )  # fmt: skip
+
+
+EVENTS = ("after_train_iter", "on_lightning_batch_end", "on_transformers_step_end")
 
 
 class Native(Hook):
@@ -79,12 +84,30 @@ class Pointrix(PointrixHook):
     def after_train_iter(self, trainner: object) -> None: ...
 
 
+class Lightning(Callback):
+    """A callback of Lightning."""
+
+    def on_train_batch_end(
+        self, trainer: object, pl_module: object, outputs: object, batch: object, batch_idx: int
+    ) -> None: ...
+
+
+class Transformers(TrainerCallback):
+    """A callback of Transformers."""
+
+    def on_step_end(
+        self, args: object, state: object, control: object, **kwargs: object
+    ) -> None: ...
+
+
 KINDS: dict[str, Callable[[], object]] = {
     "native": Native,
     "emloop": Emloop,
     "imix": Imix,
+    "lightning": Lightning,
     "mmengine": MMEngine,
     "pointrix": Pointrix,
+    "transformers": Transformers,
     "vissl": Vissl,
 }
 
@@ -127,8 +150,15 @@ def time(run: Run, calls: Sequence[Calls]) -> float:
 
 def one_call(run: Run) -> float:
     """Time the hook alone, without the companion of its dialect."""
-    calls = run.plan.after_train_iter
-    (single,) = (call for call in calls.singly() if not call.hooks[0].name.startswith("dialect:"))
+    # Some dialects call at a point of their own, which their companion fires.
+    points = [point for point in run.plan.points if run.plan.calls(point)]
+    singles = [call for point in points for call in run.plan.calls(point).singly()]
+    busy = [
+        call
+        for call in singles
+        if not call.hooks[0].name.startswith("dialect:") and call.point.name in EVENTS
+    ]
+    (single,) = busy
     return time(run, [single])
 
 

@@ -31,8 +31,8 @@ starts, with the nearest right name. `hookloop points` prints this table.
 
 What is indented fires as often as what encloses it. `before_forward`, `after_forward` and
 `after_loss` fire in every phase, which is in `run.phase`; in training they and `after_backward`
-fire for each microbatch. A validation may also come in the middle of an epoch, when it goes by
-iterations.
+fire for each microbatch. A prediction has no loss, and so no `after_loss`. A validation may also
+come in the middle of an epoch, when it goes by iterations.
 
 A resumed run fires `before_run` and `before_train` again, and `before_epoch` and
 `before_train_epoch` too if it continues in the middle of an epoch: hooks set up there what no

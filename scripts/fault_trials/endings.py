@@ -155,9 +155,10 @@ class DieInValidation(Hook):
     """Kills its process between a save and its validation."""
 
     def before_val(self, run: Run) -> None:
-        """Die once the checkpoint exists."""
+        """Die once the checkpoint is listed, which happens after its file is there."""
         if run.progress.epoch == 2:
-            while not (run.dir / f"iter_{run.progress.iter}.pth").exists():
+            name = f"iter_{run.progress.iter}.pth"
+            while name not in CheckpointStore(run.dir).index.entries:
                 time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGKILL)
 
