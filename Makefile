@@ -1,5 +1,5 @@
 # Each target works from a fresh clone: the virtual environment is made once, and again only when
-# pyproject.toml or constraints.txt change.
+# a pyproject.toml or constraints.txt change.
 PYTHON ?= python3
 VENV ?= .venv
 DOWNSTREAM ?= .venv-downstream
@@ -7,6 +7,8 @@ BENCH ?= .venv-bench
 BIN := $(VENV)/bin
 RUNNABLE := $(VENV)/.runnable
 INSTALLED := $(VENV)/.installed
+# Dialects in packages of their own, which are tested together with hookloop.
+PACKAGES := packages/hookloop-callbacks
 # --no-compile: Python compiles what it imports, which is a small part of what is installed.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 
@@ -15,7 +17,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint co
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check ranks quick format bench faults docs downstream clean
+.PHONY: help install demo test check ranks quick format bench faults docs graft downstream clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -25,8 +27,8 @@ $(RUNNABLE): pyproject.toml constraints.txt
 	$(PIP_INSTALL) --editable '.[examples]'
 	@touch $@
 
-$(INSTALLED): $(RUNNABLE)
-	$(PIP_INSTALL) --editable '.[dev]'
+$(INSTALLED): $(RUNNABLE) $(PACKAGES:=/pyproject.toml)
+	$(PIP_INSTALL) --editable '.[dev]' $(PACKAGES:%=--editable %)
 	@touch $@
 
 install: $(INSTALLED) ## Make the virtual environment with hookloop and its tools
@@ -36,7 +38,7 @@ demo: export OMP_NUM_THREADS ?= 1
 demo: $(RUNNABLE) ## Train a small network on handwritten digits, end with its test accuracy
 	$(BIN)/hookloop train examples/digits/config.yaml
 
-test: check ## What CI runs, from nothing: style, types, layers and every test
+test: check graft ## What CI runs, from nothing: style, types, layers and every test
 
 check: $(INSTALLED) ## Style, types, layers and every test
 	$(BIN)/ruff format --check .
@@ -45,7 +47,7 @@ check: $(INSTALLED) ## Style, types, layers and every test
 	$(BIN)/lint-imports
 	$(BIN)/pytest --numprocesses auto -m "not long"
 
-ranks: $(INSTALLED) ## The long proofs on many ranks, which `make test` makes in a small size
+ranks: $(INSTALLED) ## The long proofs, most on many ranks, which `make test` makes in a small size
 	$(BIN)/pytest --numprocesses auto -m long
 
 quick: $(INSTALLED) ## The everyday tests: all but those that start processes or take seconds
@@ -72,11 +74,22 @@ bench: $(BENCH)/.installed ## Measure what an iteration costs, beside the peers;
 faults: $(INSTALLED) ## Kill, starve and damage a training; RANKS=4 kills ranks, KILLS=100 times
 	$(BIN)/python scripts/faults.py $(if $(RANKS),--ranks $(RANKS)) $(if $(KILLS),--kills $(KILLS))
 
-downstream: ## Compare the dialects with the real packages, in an environment of their own
+# Over .venv, so that torch is installed once. The projects ask for versions of other packages that
+# they do not need here.
+$(DOWNSTREAM)/.installed: $(INSTALLED) $(wildcard tests/downstream/*.txt)
 	test -x $(DOWNSTREAM)/bin/python || $(PYTHON) -m venv $(DOWNSTREAM)
-	$(DOWNSTREAM)/bin/python -m pip install --quiet --constraint constraints.txt \
-		--requirement tests/downstream/requirements.txt --editable .
-	$(DOWNSTREAM)/bin/python -m pytest tests/downstream
+	$(DOWNSTREAM)/bin/python scripts/lie_over.py $(BIN)/python
+	$(DOWNSTREAM)/bin/python -m pip install --quiet --no-compile --constraint constraints.txt \
+		--requirement tests/downstream/requirements.txt
+	$(DOWNSTREAM)/bin/python -m pip install --quiet --no-compile --no-deps \
+		--requirement tests/downstream/projects.txt
+	@touch $@
+
+graft: $(DOWNSTREAM)/.installed ## Train with the real MMEngine on our engine, and compare
+	$(DOWNSTREAM)/bin/python -m pytest -W ignore --numprocesses auto -m "not long" tests/downstream/graft
+
+downstream: $(DOWNSTREAM)/.installed ## Compare all dialects with the real packages
+	$(DOWNSTREAM)/bin/python -m pytest -W ignore --numprocesses auto tests/downstream
 
 clean: ## Remove the virtual environment and every cache
 	rm -rf $(VENV) $(DOWNSTREAM) $(BENCH) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
