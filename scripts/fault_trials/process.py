@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from hookloop import Trainer
-from hookloop.core.run import Interrupted
 from hookloop.errors import CheckpointError, LinkError
+from hookloop.outcome import Interrupted
 
 REJECTED = 2
 """Exit code of a run that could not start."""

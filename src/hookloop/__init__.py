@@ -28,14 +28,15 @@ if TYPE_CHECKING:
         OPTIMIZERS,
         SCHEDULES,
     )
-    from hookloop.core.hook import Hook, Priority, limit
-    from hookloop.core.lr_schedule import Schedule
+    from hookloop.core.hook import Hook, Priority
     from hookloop.core.points import Point
     from hookloop.core.progress import Progress
-    from hookloop.core.run import Interrupted, Outcome, Run
+    from hookloop.core.run import Run
     from hookloop.core.update import Update
     from hookloop.errors import HookloopError
-    from hookloop.every import Every
+    from hookloop.every import Every, limit
+    from hookloop.lr_schedule import Schedule
+    from hookloop.outcome import Interrupted, Outcome
     from hookloop.trainer.batch_search import FoundBatch, find_batch
     from hookloop.trainer.find_lr import find_lr
     from hookloop.trainer.meant_changes import Resume
@@ -92,14 +93,15 @@ _NAMES_BY_MODULE = {
     "hookloop.config.registry": (
         "DATA", "HOOKS", "LOSSES", "METRICS", "MODELS", "OPTIMIZERS", "SCHEDULES",
     ),
-    "hookloop.core.hook": ("Hook", "Priority", "limit"),
-    "hookloop.core.lr_schedule": ("Schedule",),
+    "hookloop.core.hook": ("Hook", "Priority"),
+    "hookloop.lr_schedule": ("Schedule",),
     "hookloop.core.points": ("Point",),
     "hookloop.core.progress": ("Progress",),
-    "hookloop.core.run": ("Interrupted", "Outcome", "Run"),
+    "hookloop.core.run": ("Run",),
+    "hookloop.outcome": ("Interrupted", "Outcome"),
     "hookloop.core.update": ("Update",),
     "hookloop.errors": ("HookloopError",),
-    "hookloop.every": ("Every",),
+    "hookloop.every": ("Every", "limit"),
     "hookloop.trainer.meant_changes": ("Resume",),
     "hookloop.trainer.preparation": (
         "ActivationCheckpointing", "Cast", "ChannelsLast", "Compile",

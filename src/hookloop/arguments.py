@@ -205,3 +205,19 @@ def _describe_excess(
         takes = "no argument"
     named = f" Name the others: {by_name[0]}=..." if by_name else ""
     return f"{owner} takes {takes} by position, not {len(args)}.{named}"
+
+
+# Names with capitals inside a word, which would otherwise be split there; and where words meet.
+_SPELLED = {"ClearML": "Clearml", "MLflow": "Mlflow", "NaN": "Nan", "TensorBoard": "Tensorboard"}
+_WORD_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def snake_case(name: str) -> str:
+    """Turn a class name into the name of its hook, which is also the name of its file.
+
+    >>> snake_case("WriteCSV"), snake_case("StopOnNaN")
+    ('write_csv', 'stop_on_nan')
+    """
+    for spelled, plain in _SPELLED.items():
+        name = name.replace(spelled, plain)
+    return _WORD_BREAK.sub("_", name).lower()

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, cast
+from time import monotonic
+from typing import Literal, Protocol, TypeVar, cast
 
 from hookloop.errors import IntervalError
 
@@ -44,6 +45,8 @@ _UNITS: dict[str, tuple[Unit, float]] = {
 }
 # The number may be missing: `every: epoch` means every epoch.
 _TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)?\s*(?:([kKMB])\s+)?([a-zA-Z]*)\s*")
+Method = TypeVar("Method", bound=Callable[..., None])
+
 _TIMES = {None: 1, "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9}
 
 
@@ -55,6 +58,12 @@ class Counters(Protocol):
 
     iter: int
     epoch: int
+
+
+class HasProgress(Protocol):
+    """A run, as far as its intervals need it."""
+
+    progress: Counters
 
 
 @dataclass(frozen=True)
@@ -149,6 +158,63 @@ class Every:
 
 
 _FORMS = "a number of iterations (50), or '50 iters', '2 epochs', '10 min', '2M tokens'"
+
+
+def limit(interval: Every | int | str) -> Callable[[Method], Method]:
+    """Limit one method of a hook to an interval.
+
+    >>> class Sample:
+    ...     @limit("100 iters")
+    ...     def after_train_iter(self, run): ...
+    >>> str(Sample.after_train_iter.every)
+    '100 iters'
+    """
+    parsed = Every.parse(interval)
+
+    def mark(method: Method) -> Method:
+        setattr(method, "every", parsed)  # noqa: B010 - functions carry no typed attributes
+        return method
+
+    return mark
+
+
+def limited(method: Callable[..., None], interval: Every, ahead: int) -> Callable[..., None]:
+    """Wrap a method of a hook so that it acts only when its interval is due.
+
+    Args:
+        method: It is called with the run and what else the mount point gives.
+        interval: When it acts.
+        ahead: 1 where the counter moves after the mount point, so that what is under way counts.
+    """
+    count = interval.count
+
+    if interval.unit == "seconds":
+        last = monotonic()  # The first call comes after a whole interval, as with counters.
+
+        def when_time_has_passed(run: HasProgress, *args: object) -> None:
+            nonlocal last
+            if (now := monotonic()) - last >= count:
+                last = now
+                method(run, *args)
+
+        return when_time_has_passed
+
+    if interval.unit in COUNTED:
+        return lambda run, *args: method(run, *args) if interval.due(run.progress) else None
+
+    if interval.unit == "epochs":
+
+        def when_epoch_is_due(run: HasProgress, *args: object) -> None:
+            if (run.progress.epoch + ahead) % count == 0:
+                method(run, *args)
+
+        return when_epoch_is_due
+
+    def when_iter_is_due(run: HasProgress, *args: object) -> None:
+        if (run.progress.iter + ahead) % count == 0:
+            method(run, *args)
+
+    return when_iter_is_due
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 from hookloop import hooks
-from hookloop.core.hook import snake_case
+from hookloop.arguments import snake_case
 
 HOME = Path(hooks.__file__).parent
 PACKAGE = "hookloop.hooks."

@@ -22,10 +22,10 @@ from hookloop.cli.sweep_study import Study
 from hookloop.config.build import arguments
 from hookloop.config.load import load
 from hookloop.core.hook import Hook
-from hookloop.core.run import Interrupted, Outcome
 from hookloop.errors import HookloopError
 from hookloop.hooks.report_trial import PRUNED, ReportTrial
 from hookloop.metrics.rule import Rule, is_better
+from hookloop.outcome import Interrupted, Outcome
 from hookloop.runs.layout import RunDir
 from hookloop.runs.reading import parse_json
 from hookloop.runs.records import to_number

@@ -19,7 +19,7 @@ from hookloop.parallel.launched import report_iteration, restarts_so_far
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config
-    from hookloop.core.run import Outcome
+    from hookloop.outcome import Outcome
 
 
 HOOK_FAILED = 3
@@ -85,7 +85,7 @@ def train(
     """
     # Imported only now, so that a file that cannot be read is rejected without waiting for torch.
     from hookloop.config.build import build
-    from hookloop.core.run import Interrupted
+    from hookloop.outcome import Interrupted
     from hookloop.trainer.meant_changes import Resume
 
     if restarts_so_far():  # Also if the run was killed before it had anything to continue.

@@ -20,11 +20,11 @@ from hookloop.config.parts.optimizers import ONLY, OptimizerPart
 from hookloop.config.parts.parameters import select_parameters
 from hookloop.config.parts.part import AUTO, LENGTHS, Part
 from hookloop.config.tree import Config, Key, spell
-from hookloop.core.lr_schedule import Schedule
 from hookloop.core.points import PointTable
 from hookloop.data.randomness import seed_all
 from hookloop.errors import ConfigError, HookError, HookloopError, Problem, caused_by
 from hookloop.every import Every
+from hookloop.lr_schedule import Schedule
 from hookloop.runs.layout import RunDir, default_path
 from hookloop.trainer.data_limits import expected_progress
 from hookloop.trainer.inputs import check_model

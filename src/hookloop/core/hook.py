@@ -7,13 +7,12 @@ costs nothing. This module knows neither torch nor the loop.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Literal, Self
 
 from hookloop import peers
-from hookloop.arguments import check_names, check_values
+from hookloop.arguments import check_names, check_values, snake_case
 from hookloop.errors import HookError, nearest
 from hookloop.every import Every
 
@@ -63,22 +62,6 @@ class Priority(IntEnum):
         if not 0 <= value <= 100:
             raise HookError(f"{value} is not a priority: it must lie between 0 and 100.")
         return int(value)
-
-
-# Names with capitals inside a word, which would otherwise be split there; and where words meet.
-_SPELLED = {"ClearML": "Clearml", "MLflow": "Mlflow", "NaN": "Nan", "TensorBoard": "Tensorboard"}
-_WORD_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-
-
-def snake_case(name: str) -> str:
-    """Turn a class name into the name of its hook, which is also the name of its file.
-
-    >>> snake_case("WriteCSV"), snake_case("StopOnNaN")
-    ('write_csv', 'stop_on_nan')
-    """
-    for spelled, plain in _SPELLED.items():
-        name = name.replace(spelled, plain)
-    return _WORD_BREAK.sub("_", name).lower()
 
 
 class Hook:
@@ -220,27 +203,6 @@ class Hook:
     def on_stop(self, run: Run, reason: str) -> None: ...
     def on_exception(self, run: Run, error: BaseException) -> None: ...
     def after_run(self, run: Run) -> None: ...
-
-
-Method = TypeVar("Method", bound=Callable[..., None])
-
-
-def limit(interval: Every | int | str) -> Callable[[Method], Method]:
-    """Limit one method of a hook to an interval.
-
-    >>> class Sample(Hook):
-    ...     @limit("100 iters")
-    ...     def after_train_iter(self, run): ...
-    >>> str(Sample.after_train_iter.every)
-    '100 iters'
-    """
-    parsed = Every.parse(interval)
-
-    def mark(method: Method) -> Method:
-        setattr(method, "every", parsed)  # noqa: B010 - functions carry no typed attributes
-        return method
-
-    return mark
 
 
 class FunctionHook(Hook):

@@ -14,10 +14,11 @@ from functools import partial
 from typing import Protocol
 
 from hookloop.checkpoint.request import Save
-from hookloop.core.evaluation import Evaluation, Validation
+from hookloop.core.evaluation import Evaluation
 from hookloop.core.meetings import Meetings
 from hookloop.core.plan import fire
-from hookloop.core.run import Run, Wanted
+from hookloop.core.progress import Progress
+from hookloop.core.run import Run
 from hookloop.core.update import Update
 from hookloop.data.group_sizes import GroupSizes
 from hookloop.data.microbatches import replace_batch
@@ -25,9 +26,11 @@ from hookloop.data.randomness import Randomness
 from hookloop.data.source import Source
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError
+from hookloop.every import Every
 from hookloop.metrics.meters import Metric
 from hookloop.metrics.results import Results
 from hookloop.parallel.sharded import Shards
+from hookloop.requests import Wanted
 
 
 class Saver(Protocol):
@@ -47,6 +50,37 @@ class Saver(Protocol):
 
     def close(self, run: Run) -> None:
         """Wait until everything that can be saved is durable."""
+
+
+class Validation(Protocol):
+    """What the loop asks of the part that knows when to validate."""
+
+    every: Every
+    begin: int
+    enabled: bool
+    due: tuple[str, ...]
+
+    def due_at_start(self, progress: Progress) -> bool:
+        """Return whether to validate before the first iteration."""
+
+    @property
+    def due_after_iter(self) -> Callable[[Progress], bool] | None:
+        """What returns whether to validate after an iteration; None if that never happens."""
+
+    def due_after_epoch(self, progress: Progress) -> bool:
+        """Return whether to validate after the epoch that was just completed."""
+
+    def due_at_end(self, progress: Progress) -> bool:
+        """Return whether a run at its limit still lacks the validation of its last state."""
+
+    def is_regular(self, progress: Progress) -> bool:
+        """Return whether the interval asks for a validation after this epoch, last or not."""
+
+    def request(self, run: Run) -> None:
+        """Request the validation whose time has come, of the streams that are ``due``."""
+
+    def note(self, progress: Progress, wanted: Wanted) -> None:
+        """Record that a validation took place now."""
 
 
 class Loop:

@@ -12,12 +12,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from time import monotonic
-from types import CodeType
 from typing import TYPE_CHECKING
 
 from hookloop.core.hook import method_of
-from hookloop.core.run import Requests, both
 from hookloop.errors import HookError
+from hookloop.parallel.requesting import may_request
+from hookloop.requests import Requests, both
 
 if TYPE_CHECKING:
     from hookloop.core.hook import Hook
@@ -31,9 +31,6 @@ PERIOD = 0.5
 
 SHORTEST, LONGEST = 2, 1000
 """Iterations between two meetings, whatever their duration."""
-
-_REQUESTING = frozenset({"stop", "save", "validate", "stop_training", "save_checkpoint"})
-"""How hooks request something: with the methods of a run, or with those of foreign systems."""
 
 
 class Meetings:
@@ -118,34 +115,6 @@ def _add(requests: Requests, wish: Requests, iteration: int) -> None:
     requests.news += wish.news
     requests.calls += wish.calls
     requests.any = requests.any or wish.any
-
-
-# --- hooks that may request something in any iteration ------------------------------------------
-
-
-def may_request(hook: Hook) -> bool:
-    """Return whether the code of a hook names a request, such as stop, save or validate.
-
-    If it does, ranks meet after each iteration, so that what it requests is done in the same
-    iteration as in one process. A request that is well hidden waits for the next meeting. Hooks of
-    hookloop's own say themselves when a request is the same on all ranks.
-    """
-    own = [vars(hook), *(vars(kind) for kind in type(hook).__mro__)]
-    if (foreign := getattr(hook, "foreign", None)) is not None:  # An adapter calls its methods.
-        own += [vars(kind) for kind in type(foreign).__mro__]
-    functions = (value for members in own for value in members.values() if callable(value))
-    return any(
-        _names_request(getattr(function, "__code__", None))
-        for function in functions
-        if not str(getattr(function, "__module__", "")).startswith("hookloop.")
-    )
-
-
-def _names_request(code: CodeType | None) -> bool:
-    if code is None:
-        return False
-    inner = (one for one in code.co_consts if isinstance(one, CodeType))
-    return not _REQUESTING.isdisjoint(code.co_names) or any(map(_names_request, inner))
 
 
 def _acting_in_iterations(plan: Plan) -> Iterator[Hook]:

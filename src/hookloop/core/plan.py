@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from hookloop.core.checks import check_hook, check_names, check_reads_and_writes
@@ -19,7 +17,8 @@ from hookloop.core.hook import Call, Hook, acts_at, interval_at, kind_of, method
 from hookloop.core.points import MountPoints, Point, PointTable
 from hookloop.data.side_randomness import Observers
 from hookloop.errors import HookError
-from hookloop.every import COUNTED, Every
+from hookloop.every import limited
+from hookloop.outcome import Disabled
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -28,18 +27,6 @@ Wrapper = Callable[[Call, Hook, str], Call]
 """Returns a call to make instead, given a call, its hook and its point; to time hooks, say."""
 
 _log = logging.getLogger("hookloop")
-
-
-@dataclass(frozen=True)
-class Disabled:
-    """A hook that failed and is left out for the rest of the run: where, and why."""
-
-    hook: str
-    point: str
-    error: str
-
-    def __str__(self) -> str:
-        return f"{self.hook} failed at {self.point}: {self.error}"
 
 
 class Calls(tuple[tuple[Call, Hook | None], ...]):
@@ -194,40 +181,7 @@ def _call_of(hook: Hook, point: Point) -> Call | None:
     if method is None or interval is None:
         return method
     # Set apart within the interval, so that firings at which it is not due cost one comparison.
-    return _limited(_apart(point, (method, hook)), interval, int(point.ahead))
-
-
-def _limited(method: Call, interval: Every, ahead: int) -> Call:
-    """Wrap a method so that it acts only when its interval is due."""
-    count = interval.count
-
-    if interval.unit == "seconds":
-        last = monotonic()  # The first call comes after a whole interval, as with counters.
-
-        def when_time_has_passed(run: Run, *args: object) -> None:
-            nonlocal last
-            if (now := monotonic()) - last >= count:
-                last = now
-                method(run, *args)
-
-        return when_time_has_passed
-
-    if interval.unit in COUNTED:
-        return lambda run, *args: method(run, *args) if interval.due(run.progress) else None
-
-    if interval.unit == "epochs":
-
-        def when_epoch_is_due(run: Run, *args: object) -> None:
-            if (run.progress.epoch + ahead) % count == 0:
-                method(run, *args)
-
-        return when_epoch_is_due
-
-    def when_iter_is_due(run: Run, *args: object) -> None:
-        if (run.progress.iter + ahead) % count == 0:
-            method(run, *args)
-
-    return when_iter_is_due
+    return limited(_apart(point, (method, hook)), interval, int(point.ahead))
 
 
 # --- random numbers: hooks that only observe draw from a sequence of their own ------------------

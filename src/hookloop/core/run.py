@@ -15,26 +15,26 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from hookloop import peers
 from hookloop.arguments import missing_attribute
 from hookloop.checkpoint.request import Save
-from hookloop.core.plan import Disabled, Plan, fire
+from hookloop.core.plan import Plan, fire
 from hookloop.core.progress import Progress
 from hookloop.data.batch import size_of
 from hookloop.data.cut import Place
 from hookloop.data.side_randomness import SideRandomness
 from hookloop.errors import DataError, ModelError, nearest
+from hookloop.outcome import Outcome
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.world import World
+from hookloop.requests import Requests, Stop, both
 from hookloop.writers.outbox import Outbox
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from hookloop.checkpoint.index import Saved
-    from hookloop.checkpoint.named import BestCheckpoint
     from hookloop.core.hook import Hook
-    from hookloop.core.lr_schedule import Schedule
     from hookloop.data.source import Source
     from hookloop.every import Every
+    from hookloop.lr_schedule import Schedule
     from hookloop.metrics.meters import Metric
     from hookloop.metrics.store import MetricStore
     from hookloop.parallel.ranks import Reduction
@@ -42,86 +42,6 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 Phase = Literal["train", "val", "test", "predict"]
-Wanted = bool | frozenset[str]
-"""Which validation streams to run: all, none, or those with these names."""
-Status = Literal["running", "completed", "stopped", "interrupted", "failed"]
-
-
-@dataclass(frozen=True)
-class Stop:
-    """A request to end the training: why, and by which signal if by one."""
-
-    reason: str
-    signal: int | None = None
-
-
-def both(one: Wanted, other: Wanted) -> Wanted:
-    """Return what two requests for a validation ask for together."""
-    if isinstance(one, frozenset) and isinstance(other, frozenset):
-        return one | other
-    return one is True or other is True or one or other
-
-
-@dataclass(slots=True)
-class Requests:
-    """What hooks requested and the loop has not done yet."""
-
-    stop: Stop | None = None
-    validate: Wanted = False
-    saves: list[Save] = field(default_factory=list)
-    news: list[Saved] = field(default_factory=list)  # Checkpoints that have become durable.
-    calls: deque[Callable[[Run], object]] = field(default_factory=deque)  # To make between iters.
-    any: bool = False  # Whether there is anything, so that the loop reads one attribute per iter.
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended.
-
-    >>> Outcome("interrupted", "SIGTERM", signal=15).exit_code
-    143
-    >>> print(Outcome("completed", disabled=(Disabled("csv", "after_epoch", "OSError: full"),)))
-    completed (without the hook csv, which failed)
-    """
-
-    status: Status
-    reason: str = ""
-    signal: int | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    run_dir: Path | None = None
-    problem: str | None = None
-    """What was not saved, if the last checkpoint could not be."""
-    disabled: tuple[Disabled, ...] = ()
-    """The hooks that failed and were left out; their failure does not count as the run's."""
-    best: BestCheckpoint | None = None
-    """The best checkpoint by the first metric that `SaveCheckpoint` watches, if one is kept."""
-    all_best: tuple[BestCheckpoint, ...] = ()
-    """The best checkpoint of each metric, in the order in which they are given."""
-
-    @property
-    def exit_code(self) -> int:
-        """The exit code of a process that did nothing but this run."""
-        if self.status == "interrupted":
-            return 128 + (self.signal or 2)
-        return 1 if self.status == "failed" or self.problem else 0
-
-    def __str__(self) -> str:
-        names = ", ".join(dict.fromkeys(disabled.hook for disabled in self.disabled))
-        hooks = "hooks" if "," in names else "hook"
-        without = f"without the {hooks} {names}, which failed" if names else ""
-        why = "; ".join(filter(None, (self.reason, without)))
-        return f"{self.status} ({why})" if why else self.status
-
-
-class Interrupted(SystemExit):
-    """Raised when a signal has ended a run in order: a script exits with 128 + its number."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome.exit_code)
-        self.outcome = outcome
-
-    def __str__(self) -> str:
-        return self.outcome.reason
 
 
 @dataclass(slots=True, kw_only=True)
@@ -194,7 +114,7 @@ class Run:
     place: Place | None = None
     output: Any = None
     loss: Tensor | None = None
-    outcome: Outcome = Outcome("running")
+    outcome: Outcome = field(default_factory=lambda: Outcome("running"))
     ranks: Ranks = field(default_factory=lambda: Ranks(World()))
     requests: Requests = field(default_factory=Requests)
     wishes: Requests = field(default_factory=Requests)

@@ -19,31 +19,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
-from torch.optim import optimizer as torch_optimizer
 
 from hookloop.core.plan import fire
 from hookloop.data.batch import is_pair, pair_of
-from hookloop.data.description import describe, note_batch, note_module
-from hookloop.data.microbatches import Microbatches, is_scalar, loss_or_zero, weight_in
-from hookloop.errors import DataError, ModelError
+from hookloop.data.description import note_batch, note_module
+from hookloop.data.microbatches import (
+    Microbatches,
+    check_loss,
+    is_scalar,
+    loss_or_zero,
+    weight_in,
+)
+from hookloop.errors import ModelError
 from hookloop.metrics.weighted import Weight
+from hookloop.optimizer_calls import step_optimizer, zero_optimizer
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
     from hookloop.metrics.series import Series
-
-try:  # A private name of torch's. Without it every call takes the ordinary way.
-    from torch._C._autograd import _profiler_enabled as _is_profiling
-except ImportError:
-
-    def _is_profiling() -> bool:
-        return True
-
 
 Step = Callable[["Run", Any], Any]
 Forward = Callable[["Run"], object]
@@ -238,74 +236,7 @@ def note_error(error: Exception, run: Run, *output: object) -> None:
     note_module(error, run.model)
 
 
-def check_loss(loss: object, loss_name: str) -> None:
-    """Reject, at the first iteration, a loss that cannot be trained on."""
-    if not isinstance(loss, Tensor):
-        raise ModelError(f"The {loss_name} is {type(loss).__name__}: it must be a scalar tensor.")
-    if loss.ndim:
-        raise ModelError(
-            f"The {loss_name} has the shape {tuple(loss.shape)}: it must be a scalar. Reduce it, "
-            "for example with .mean(), or reduction='mean' in the loss."
-        )
-    if not loss.requires_grad:  # torch's own error, in backward, does not name the cause.
-        raise ModelError(
-            f"The {loss_name} depends on no trainable parameter: it was detached, or computed "
-            "from something other than the model's output."
-        )
-
-
-# --- the ways to compute output and loss --------------------------------------------------------
-
-
-def forward_inputs(run: Run) -> object:
-    """Give the model the inputs of a pair (inputs, targets), or of a mapping with both."""
-    batch = run.batch
-    if isinstance(batch, (tuple, list)) and len(batch) == 2:  # `is_pair`, without its call.
-        return run.model(batch[0])
-    if (pair := pair_of(batch)) is not None:
-        return run.model(pair[0])
-    if run.phase == "train":
-        raise DataError(
-            f"loss= needs batches of (inputs, targets), or mappings with 'input' and 'target'; "
-            f"train_data gives {describe(batch)}: change the batches, or write step=."
-        )
-    return run.model(batch)
-
-
-def loss_from(loss: Callable[..., Tensor | None]) -> LossOf:
-    """Compare the output with the targets of a pair, or of a mapping with inputs and targets."""
-
-    def loss_of(run: Run) -> Tensor | None:
-        batch = run.batch
-        is_two = isinstance(batch, (tuple, list)) and len(batch) == 2
-        pair = batch if is_two else pair_of(batch)
-        if pair is None:  # Data without targets.
-            return None
-        value = loss(run.output, pair[1])
-        return value if value is not None else _reject_no_loss("loss=")
-
-    return loss_of
-
-
-def forward_all(run: Run) -> object:
-    """Give the model the whole batch; it returns its loss."""
-    batch = run.batch
-    if isinstance(batch, Mapping):
-        output = run.model(**batch)
-    else:
-        output = run.model(*batch) if isinstance(batch, tuple | list) else run.model(batch)
-    if output is None and run.phase == "train":
-        _reject_no_loss("The model")
-    return output
-
-
-def forward_step(step: Step) -> Forward:
-    """Let the user's step do everything."""
-
-    def forward(run: Run) -> object:
-        return step(run, run.batch)
-
-    return forward
+# --- what is in an output -------------------------------------------------------------------------
 
 
 def loss_in_output(run: Run) -> Tensor | None:
@@ -331,11 +262,6 @@ def loss_in_output(run: Run) -> Tensor | None:
     return found
 
 
-def _reject_no_loss(who: str) -> NoReturn:
-    # Most often a `return` was forgotten. Only a step may skip an update on purpose.
-    raise ModelError(f"{who} returned None: return the loss. Only a step= may skip an update.")
-
-
 def targets_of(run: Run) -> object:
     """Return what metrics compare the output with: targets, or whatever batch a step gets."""
     is_known = run.loss_function is not None or is_pair(run.batch)
@@ -345,53 +271,3 @@ def targets_of(run: Run) -> object:
 def output_of(output: object) -> object:
     """Return what metrics look at: the ``output`` entry of a step's mapping, or all of it."""
     return output["output"] if isinstance(output, Mapping) and "output" in output else output
-
-
-# --- the two calls to an optimizer --------------------------------------------------------------
-#
-# `Optimizer.step` opens a mark for the profiler and looks for hooks of torch's, which takes 10 us
-# where the update of a tiny model takes 14; `zero_grad` has a mark too, for 7 us. With no profiler
-# and no such hook the optimizer's own function is called directly, with the same bits. For a method
-# that somebody replaced, or a torch that differs, the ordinary call is made.
-
-_GLOBAL_HOOKS = [
-    getattr(torch_optimizer, name, {"unknown": None})
-    for name in ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")
-]
-
-
-def zero_optimizer(optimizer: Optimizer) -> None:
-    """Drop the gradients of the last update."""
-    method = optimizer.zero_grad
-    if getattr(method, "__func__", None) is not Optimizer.zero_grad or _is_profiling():
-        method()
-        return
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            parameter.grad = None  # As torch does by default; filling with zeros takes longer.
-
-
-def step_optimizer(optimizer: Optimizer) -> None:
-    """Step an optimizer."""
-    if _is_profiling() or (own := _own_step(optimizer)) is None:
-        optimizer.step()
-        return
-    # A scheduler's wrapper around the step notes here that there was one, and warns otherwise.
-    optimizer._opt_called = True  # type: ignore[attr-defined]
-    own(optimizer)
-
-
-def _own_step(optimizer: Optimizer) -> Callable[[Optimizer], object] | None:
-    """Return the function inside torch's wrapper, unless the wrapper has something to do."""
-    on_instance = vars(optimizer).get("step")
-    if on_instance is not None and not hasattr(on_instance, "_wrapped_by_lr_sched"):
-        return None
-    on_class = type(optimizer).step
-    if not hasattr(on_class, "hooked") or any(_GLOBAL_HOOKS):
-        return None
-    try:
-        if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
-            return None
-    except AttributeError:  # A torch that keeps them elsewhere.
-        return None
-    return cast("Callable[[Optimizer], object] | None", getattr(on_class, "__wrapped__", None))

@@ -168,3 +168,19 @@ def is_scalar(value: object) -> TypeGuard[Tensor | float]:
 
 
 _NUMBERS = (int, float, np.integer, np.floating)
+
+
+def check_loss(loss: object, loss_name: str) -> None:
+    """Reject, at the first iteration, a loss that cannot be trained on."""
+    if not isinstance(loss, Tensor):
+        raise ModelError(f"The {loss_name} is {type(loss).__name__}: it must be a scalar tensor.")
+    if loss.ndim:
+        raise ModelError(
+            f"The {loss_name} has the shape {tuple(loss.shape)}: it must be a scalar. Reduce it, "
+            "for example with .mean(), or reduction='mean' in the loss."
+        )
+    if not loss.requires_grad:  # torch's own error, in backward, does not name the cause.
+        raise ModelError(
+            f"The {loss_name} depends on no trainable parameter: it was detached, or computed "
+            "from something other than the model's output."
+        )

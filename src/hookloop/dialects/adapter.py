@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from hookloop.core.hook import Call, Hook, OnError, Priority, snake_case
+from hookloop.arguments import snake_case
+from hookloop.core.hook import Call, Hook, OnError, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.runs.run_log import forward_logger
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hookloop import peers
-from hookloop.arguments import missing_name
-from hookloop.core.hook import snake_case
+from hookloop.arguments import missing_name, snake_case
 from hookloop.lazy import load_name
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from torch.nn import Parameter
 from torch.optim.lr_scheduler import CyclicLR, LRScheduler, OneCycleLR
 
 from hookloop.core.hook import Hook
-from hookloop.core.lr_schedule import Schedule
 from hookloop.errors import HookError
+from hookloop.lr_schedule import Schedule
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run

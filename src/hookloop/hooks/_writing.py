@@ -11,12 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from hookloop.core.checks import matches
-from hookloop.core.hook import Hook, Priority, limit
-from hookloop.core.plan import Disabled
+from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError
-from hookloop.every import Every
+from hookloop.every import Every, limit
 from hookloop.hooks._intervals import interval_of
 from hookloop.metrics.store import EPOCH_STREAM, stream_of
+from hookloop.outcome import Disabled
 from hookloop.writers.background import Background
 from hookloop.writers.base import Report, Writer, warn_of_failure
 from hookloop.writers.records import Config, Record, Scalars

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from hookloop.core.hook import Hook
-from hookloop.core.plan import Disabled
 from hookloop.errors import HookError
 from hookloop.every import Every
+from hookloop.outcome import Disabled
 from hookloop.parallel.device_readings import GpuReadings, HostReadings
 from hookloop.writers.base import require
 from hookloop.writers.records import Scalars

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook, Priority, limit
-from hookloop.every import Every
+from hookloop.core.hook import Hook, Priority
+from hookloop.every import Every, limit
 from hookloop.hooks._intervals import interval_of
 from hookloop.hooks._wording import (
     drop_train_prefix,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO, cast
 
-from hookloop.core.hook import Hook, Priority, limit
-from hookloop.every import Every
+from hookloop.core.hook import Hook, Priority
+from hookloop.every import Every, limit
 from hookloop.hooks._displays import Display, Lines, choose_display
 from hookloop.hooks._intervals import interval_of
 from hookloop.hooks._wording import (

@@ -13,8 +13,9 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from hookloop.checkpoint.dtensors import is_sharded, local_part
 from hookloop.checkpoint.shape import check_state, is_count
-from hookloop.core.hook import Hook, Priority, limit
+from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError
+from hookloop.every import limit
 from hookloop.hooks._many_tensors import copy_all, norms_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from hookloop.metrics.results import is_left_out
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hookloop.core.lr_schedule import Schedule
     from hookloop.core.run import Run
+    from hookloop.lr_schedule import Schedule
 
 
 class StepSchedules(Hook):

@@ -29,7 +29,8 @@ from hookloop.trainer.state import State, current_metrics, gather
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.run import Requests, Run
+    from hookloop.core.run import Run
+    from hookloop.requests import Requests
 
 
 class CheckpointSaver:

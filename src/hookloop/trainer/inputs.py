@@ -10,7 +10,6 @@ import torch
 from torch.optim import LBFGS, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from hookloop.core.lr_schedule import Schedule
 from hookloop.core.progress import Progress
 from hookloop.core.run import Run
 from hookloop.core.update import Update
@@ -18,6 +17,7 @@ from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.mixed_source import MixedSource
 from hookloop.data.source import Source
 from hookloop.errors import DataError, HookError, ModelError
+from hookloop.lr_schedule import Schedule
 from hookloop.metrics.meters import Accumulating, Metric
 from hookloop.parallel.world import World
 from hookloop.trainer.compilation import Compile, compile_model

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from hookloop.core.plan import Plan
-from hookloop.core.run import Requests
 from hookloop.data.randomness import Randomness
 from hookloop.metrics.store import MetricStore
+from hookloop.requests import Requests
 from hookloop.writers.outbox import Outbox
 
 if TYPE_CHECKING:

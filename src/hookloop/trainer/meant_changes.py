@@ -20,8 +20,8 @@ from hookloop.trainer.compared import Difference
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
-    from hookloop.core.lr_schedule import Schedule
     from hookloop.core.run import Run
+    from hookloop.lr_schedule import Schedule
 
 Group = dict[str, object]
 Built = dict[str, list[Group]]

@@ -13,13 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.core.update import Step, Update, forward_step
+from hookloop.core.update import Step, Update
 from hookloop.data.batch import size_of
 from hookloop.data.description import describe
 from hookloop.data.join import by_name, join, to_cpu
 from hookloop.data.source import Batches, Source
 from hookloop.errors import DataError, nearest
 from hookloop.hooks.accumulate_variables import to_array
+from hookloop.trainer.computing import forward_step
 from hookloop.writers.predictions import check_file, writing
 
 if TYPE_CHECKING:

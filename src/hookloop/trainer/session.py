@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, cast
 from hookloop.checkpoint.gradients import marking_used_gradients, restore_gradients
 from hookloop.core.loop import Loop
 from hookloop.core.plan import fire
-from hookloop.core.run import Interrupted, Outcome, Requests, Run, Status
+from hookloop.core.run import Run
 from hookloop.data.randomness import seed_all
 from hookloop.data.workers import check_main_is_guarded
 from hookloop.hooks.stop_on_signal import restore_signal_handlers
 from hookloop.hooks.write_metrics import record_disabled
+from hookloop.outcome import Interrupted, Outcome, Status
 from hookloop.parallel.failure import PeerFailed
 from hookloop.parallel.settings import Parallel
+from hookloop.requests import Requests
 from hookloop.runs.layout import RunDir
 from hookloop.runs.run_log import RunLog
 from hookloop.secret import redact

@@ -37,9 +37,9 @@ from hookloop.checkpoint.optimizers import numbered_state, optimizer_state
 from hookloop.checkpoint.shape import has_same_form
 from hookloop.checkpoint.shard_reading import load_into
 from hookloop.checkpoint.storage import is_checkpoint_directory
-from hookloop.core.lr_schedule import Schedule
 from hookloop.data.randomness import Randomness
 from hookloop.errors import CheckpointError
+from hookloop.lr_schedule import Schedule
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints
 from hookloop.trainer.checkpoint_schema import check_optimizer, check_shapes, restoring

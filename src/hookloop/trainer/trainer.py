@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.core.hook import FunctionHook, Hook, Priority
 from hookloop.core.loop import Loop
-from hookloop.core.lr_schedule import Schedule
 from hookloop.core.plan import Plan
 from hookloop.core.points import Point, PointTable
-from hookloop.core.run import Outcome, Run
+from hookloop.core.run import Run
 from hookloop.core.update import Step, Update
 from hookloop.data.exactness import SeedSamples
 from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.mixture import Mix
 from hookloop.data.source import Batches
 from hookloop.every import Every
+from hookloop.lr_schedule import Schedule
 from hookloop.metrics.meters import Metric
 from hookloop.metrics.store import MetricStore
+from hookloop.outcome import Outcome
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.settings import Parallel
 from hookloop.parallel.world import World, choose_device

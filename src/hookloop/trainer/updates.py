@@ -9,17 +9,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from hookloop.core.update import (
-    Step,
-    Update,
-    forward_all,
-    forward_inputs,
-    forward_step,
-    loss_from,
-    loss_in_output,
-)
+from hookloop.core.update import Step, Update, loss_in_output
 from hookloop.data.microbatches import is_sum
 from hookloop.errors import ModelError, nearest
+from hookloop.trainer.computing import forward_all, forward_inputs, forward_step, loss_from
 
 Precision = Literal["fp32", "bf16", "fp16"]
 Loss = Callable[..., Tensor]

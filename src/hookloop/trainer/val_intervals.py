@@ -7,18 +7,102 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from hookloop.core.evaluation import Validation
 from hookloop.errors import DataError, IntervalError, nearest
-from hookloop.every import Every
+from hookloop.every import COUNTED, Every
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hookloop.core.progress import Progress
-    from hookloop.core.run import Wanted
+    from hookloop.core.run import Run
     from hookloop.parallel.world import World
+    from hookloop.requests import Wanted
 
 Interval = Every | int | str
+
+
+@dataclass
+class Validation:
+    """The times at which the loop validates.
+
+    A run that reaches its end validates there too, unless it just did.
+
+    Args:
+        every: Interval in iterations, epochs or time.
+        begin: After how much to validate for the first time, in the unit of ``every``.
+        at_start: Whether to validate before the first iteration.
+        enabled: Whether there is anything to validate on.
+
+    Attributes:
+        due: The streams that were found to be due; none of them means all.
+    """
+
+    every: Every
+    begin: int = 0
+    at_start: bool = False
+    enabled: bool = True
+    last_time: float = 0.0
+    due: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.last_time = monotonic()
+
+    def request(self, run: Run) -> None:
+        """Request the validation whose time has come."""
+        # Clocks differ from rank to rank, so only that of the first one counts.
+        is_by_clock = self.every.unit == "seconds"
+        if not is_by_clock or run.world.is_main:
+            run.validate(*self.due, everywhere=not is_by_clock)
+
+    def note(self, progress: Progress, wanted: Wanted = True) -> None:
+        """Record that a validation took place now."""
+        progress.validated_at = progress.iter
+        self.last_time = monotonic()
+
+    def due_at_start(self, progress: Progress) -> bool:
+        """Return whether to validate before the first iteration."""
+        return self.enabled and self.at_start and progress.iter == 0 != progress.validated_at
+
+    @property
+    def due_after_iter(self) -> Callable[[Progress], bool] | None:
+        """What returns whether to validate after an iteration; None if that never happens."""
+        if not self.enabled or self.every.unit == "epochs":
+            return None
+        if self.every.unit in COUNTED:
+            return lambda progress: self.every.due(progress) and self._has_begun(progress)
+        return self._due_by_time if self.every.unit == "seconds" else self._due_by_iter
+
+    def _due_by_time(self, progress: Progress) -> bool:
+        return monotonic() - self.last_time >= self.every.count
+
+    def _due_by_iter(self, progress: Progress) -> bool:
+        return progress.iter % self.every.count == 0 and progress.iter >= self.begin
+
+    def _has_begun(self, progress: Progress) -> bool:
+        return self.every.unit == "seconds" or self.every.done(progress) >= self.begin
+
+    def due_after_epoch(self, progress: Progress) -> bool:
+        """Return whether to validate after the epoch that was just completed."""
+        return self.due_at_end(progress) if progress.is_done else self.is_regular(progress)
+
+    def is_regular(self, progress: Progress) -> bool:
+        """Return whether the interval asks for a validation after this epoch, last or not."""
+        return (
+            self.enabled
+            and self.every.unit == "epochs"
+            and self.every.due(progress)
+            and progress.epoch >= self.begin
+            and progress.validated_at != progress.iter
+        )
+
+    def due_at_end(self, progress: Progress) -> bool:
+        """Return whether a run at its limit still lacks the validation of its last state."""
+        return (
+            self.enabled
+            and progress.is_done
+            and progress.validated_at != progress.iter
+            and self._has_begun(progress)
+        )
 
 
 @dataclass

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.optim import lr_scheduler as schedulers
 
-from hookloop.core.lr_schedule import Schedule
+from hookloop.lr_schedule import Schedule
 
 
 class Stairs(schedulers.LRScheduler):

@@ -4,10 +4,11 @@ import pytest
 from tests.tiny import make_data, make_trainer
 
 from hookloop.core.checks import matches
-from hookloop.core.hook import Hook, limit
+from hookloop.core.hook import Hook
 from hookloop.core.plan import Plan
 from hookloop.core.points import PointTable
 from hookloop.errors import HookError, MetricError
+from hookloop.every import limit
 
 
 def plan(*hooks: Hook, produced: tuple[str, ...] = ()) -> Plan:

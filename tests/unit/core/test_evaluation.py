@@ -1,4 +1,4 @@
-"""Validation and test: what is computed, at which points, and when the loop validates."""
+"""Validation and test: what is computed, at which points, after which iterations."""
 
 import pytest
 import torch
@@ -14,11 +14,8 @@ from tests.tiny import (
 )
 from torch.nn import functional
 
-from hookloop.core.evaluation import Validation
 from hookloop.core.hook import Hook
-from hookloop.core.progress import Progress
 from hookloop.errors import DataError
-from hookloop.every import Every
 
 VAL_ITER = "before_val_iter before_forward after_forward after_loss after_val_iter".split()
 VAL = ["before_val", "before_val_epoch", *VAL_ITER, "after_val_epoch", "after_val"]
@@ -182,71 +179,6 @@ def validated_at(**options: object) -> list[int]:
 )
 def test_validation_times(options, expected, tmp_path):
     assert validated_at(run_dir=tmp_path, **options) == expected
-
-
-# --- when the loop validates, without a loop -----------------------------------------------------
-
-
-def validation(every, **options):
-    return Validation(Every.parse(every), **options)
-
-
-def at(iteration=0, epoch=0, **options):
-    return Progress(iteration, epoch, **options)
-
-
-def test_an_interval_in_iterations_asks_after_an_iteration_and_never_after_an_epoch():
-    due = validation("3 iters", begin=6).due_after_iter
-    assert [n for n in range(1, 13) if due(at(n))] == [6, 9, 12]
-    assert not any(validation("3 iters").due_after_epoch(at(3 * n, n)) for n in range(1, 5))
-
-
-def test_an_interval_in_epochs_asks_after_an_epoch_and_never_after_an_iteration():
-    times = validation("2 epochs", begin=3)
-    assert times.due_after_iter is None
-    assert [n for n in range(1, 9) if times.due_after_epoch(at(5 * n, n))] == [4, 6, 8]
-
-
-def test_an_interval_in_time_begins_again_with_each_validation(monkeypatch):
-    now = 100.0
-    monkeypatch.setattr("hookloop.core.evaluation.monotonic", lambda: now)
-    times, progress = validation("1 minute"), at(5)
-    due = times.due_after_iter
-    assert not due(progress)
-    now = 160.0
-    assert due(progress)
-    times.note(progress)
-    assert not due(progress) and progress.validated_at == 5
-
-
-def test_nothing_is_due_twice_at_one_iteration():
-    times = validation("1 epoch")
-    assert times.due_after_epoch(at(5, 1))
-    assert not times.due_after_epoch(at(5, 1, validated_at=5))
-    assert not times.due_at_end(at(5, 1, max_epochs=1, validated_at=5))
-
-
-@pytest.mark.parametrize(
-    ("every", "begin", "due"),
-    [("3 epochs", 0, True), ("3 epochs", 3, False), ("7 iters", 0, True), ("1 hour", 99, True)],
-)
-def test_a_run_at_its_limit_validates_its_last_state_unless_that_is_too_early(every, begin, due):
-    end = at(10, 2, max_epochs=2)
-    assert validation(every, begin=begin).due_at_end(end) is due
-    assert not validation(every, begin=begin).due_at_end(at(10, 2, max_epochs=3))
-
-
-def test_without_data_nothing_is_ever_due():
-    times = validation("1 iter", at_start=True, enabled=False)
-    assert times.due_after_iter is None
-    assert not times.due_at_start(at()) and not times.due_at_end(at(3, max_iters=3))
-
-
-def test_the_start_is_validated_once_and_not_after_a_resume():
-    times = validation("1 epoch", at_start=True)
-    assert times.due_at_start(at())
-    assert not times.due_at_start(at(validated_at=0)) and not times.due_at_start(at(3))
-    assert not validation("1 epoch").due_at_start(at())
 
 
 # --- the metrics that hooks receive --------------------------------------------------------------

@@ -3,9 +3,7 @@ from tests.integration.many_ranks import make
 from tests.ranks import on_ranks
 
 from hookloop import Hook
-from hookloop.core.hook import FunctionHook
-from hookloop.core.meetings import LONGEST, NEVER, SHORTEST, may_request
-from hookloop.hooks import SaveCheckpoint, StopAfter
+from hookloop.core.meetings import LONGEST, NEVER, SHORTEST
 
 
 class Stopper(Hook):
@@ -20,34 +18,6 @@ class Stopper(Hook):
 class Observer(Hook):
     def after_train_iter(self, run):
         run.metrics.put("train/twice", run.loss * 2)
-
-
-class Inherits(Stopper):
-    pass
-
-
-def test_hooks_whose_code_names_a_request_are_found():
-    assert may_request(Stopper()) and may_request(Inherits())
-    assert not may_request(Observer())
-
-
-def test_functions_are_looked_into():
-    def save_it(run):
-        run.save()
-
-    def inner(run):
-        def later():
-            run.validate()
-
-        later()
-
-    assert may_request(FunctionHook(save_it, "after_train_iter"))
-    assert may_request(FunctionHook(inner, "after_train_iter"))
-    assert not may_request(FunctionHook(lambda run: None, "after_train_iter"))
-
-
-def test_built_in_hooks_say_themselves_what_all_ranks_do():
-    assert not may_request(SaveCheckpoint()) and not may_request(StopAfter(epochs=1))
 
 
 def test_a_process_alone_never_meets():

@@ -1,10 +1,11 @@
 import pytest
 from tests.tiny import make_trainer
 
-from hookloop.core.hook import Hook, Priority, limit
+from hookloop.core.hook import Hook, Priority
 from hookloop.core.plan import Plan, fire
 from hookloop.core.points import PointTable
 from hookloop.errors import HookError
+from hookloop.every import limit
 
 
 def plan(*hooks: Hook, produced: tuple[str, ...] = ()) -> Plan:
@@ -172,7 +173,7 @@ def test_an_interval_in_time_begins_with_the_plan_and_again_with_each_call(
     takes_part, monkeypatch, tmp_path
 ):
     now = 0.0
-    monkeypatch.setattr("hookloop.core.plan.monotonic", lambda: now)
+    monkeypatch.setattr("hookloop.every.monotonic", lambda: now)
     called = []
 
     def pass_time(run):
@@ -192,7 +193,7 @@ def test_an_interval_in_time_begins_with_the_plan_and_again_with_each_call(
 
 def test_an_interval_in_time_survives_hooks_that_come_and_go(tmp_path, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("hookloop.core.plan.monotonic", lambda: now[0])
+    monkeypatch.setattr("hookloop.every.monotonic", lambda: now[0])
     seen = []
 
     class Sometimes(Hook):

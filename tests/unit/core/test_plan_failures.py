@@ -5,8 +5,9 @@ import logging
 import pytest
 from tests.tiny import make_trainer
 
-from hookloop.core.hook import FunctionHook, Hook, limit
+from hookloop.core.hook import FunctionHook, Hook
 from hookloop.errors import HookError
+from hookloop.every import limit
 
 
 def test_a_failing_hook_is_named_and_its_traceback_is_whole(tmp_path):

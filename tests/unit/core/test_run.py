@@ -1,13 +1,11 @@
-"""The run as hooks see it: requests, what it looks up, and how its end is described."""
+"""The run as hooks see it: requests, and what it looks up."""
 
 import pytest
 import torch
 from tests.tiny import make_data, make_model, make_trainer, record
 
-from hookloop import Hook, Interrupted, Outcome
+from hookloop import Hook
 from hookloop.checkpoint.request import Save
-from hookloop.core.plan import Disabled
-from hookloop.core.run import both
 from hookloop.errors import CheckpointError, HookError, ModelError
 from hookloop.hooks import WriteTo
 from hookloop.writers.base import Writer
@@ -119,39 +117,6 @@ def test_a_record_gets_the_iterations_completed_and_goes_to_the_outbox(tmp_path)
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("outcome", "code", "text"),
-    [
-        (Outcome("completed"), 0, "completed"),
-        (Outcome("stopped", "enough"), 0, "stopped (enough)"),
-        (Outcome("failed", "ValueError: no"), 1, "failed (ValueError: no)"),
-        (Outcome("interrupted", "SIGTERM", 15), 143, "interrupted (SIGTERM)"),
-        (Outcome("interrupted", "KeyboardInterrupt"), 130, "interrupted (KeyboardInterrupt)"),
-        (Outcome("completed", problem="disk full"), 1, "completed"),
-        (
-            Outcome(
-                "stopped", "enough", disabled=(Disabled("a", "x", "e"), Disabled("b", "x", "e"))
-            ),
-            0,
-            "stopped (enough; without the hooks a, b, which failed)",
-        ),
-        (
-            Outcome("completed", disabled=(Disabled("a", "x", "e"), Disabled("a", "y", "e"))),
-            0,
-            "completed (without the hook a, which failed)",
-        ),
-    ],
-)
-def test_an_outcome_has_an_exit_code_and_a_line(outcome, code, text):
-    assert (outcome.exit_code, str(outcome)) == (code, text)
-
-
-def test_an_interruption_is_an_exit_with_the_code_of_its_signal():
-    interrupted = Interrupted(Outcome("interrupted", "SIGINT", 2))
-    assert isinstance(interrupted, SystemExit)
-    assert (interrupted.code, str(interrupted)) == (130, "SIGINT")
-
-
 def test_it_tells_what_was_called_and_how_it_is_made_up(tmp_path):
     hook, seen = record(("before_run",), lambda run: run.purpose)
     trainer = make_trainer(
@@ -165,11 +130,3 @@ def test_it_tells_what_was_called_and_how_it_is_made_up(tmp_path):
     assert [purpose for _, purpose in seen] == ["train", "val", "test", "train"]
     assert (trainer.run.accumulate, str(trainer.run.val_every)) == (2, "2 epochs")
     assert make_trainer(run_dir=tmp_path / "two").run.val_every is None
-
-
-def test_requests_for_validations_add_up():
-    small, full = frozenset({"small"}), frozenset({"full"})
-    assert both(False, False) is False
-    assert both(False, small) == both(small, False) == small
-    assert both(small, full) == {"small", "full"}
-    assert both(small, True) is both(True, full) is True

@@ -4,8 +4,9 @@ import torch
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record
 from torch.nn import functional
 
-from hookloop.core.update import Update, forward_inputs, loss_from
+from hookloop.core.update import Update
 from hookloop.testing import assert_resumes_exactly
+from hookloop.trainer.computing import forward_inputs, loss_from
 
 
 def mse(run, batch):

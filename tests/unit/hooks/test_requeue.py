@@ -6,9 +6,9 @@ import signal
 import pytest
 from tests.tiny import make_trainer
 
-from hookloop.core.run import Interrupted
 from hookloop.errors import HookError
 from hookloop.hooks import Requeue, SaveCheckpoint, StopOnSignal
+from hookloop.outcome import Interrupted
 
 JOB = {"SLURM_JOB_ID": "42"}
 TASK = {"SLURM_JOB_ID": "42", "SLURM_ARRAY_JOB_ID": "42", "SLURM_ARRAY_TASK_ID": "3"}

@@ -161,7 +161,7 @@ def test_a_file_that_is_not_of_the_interval_is_not_kept_forever(tmp_path):
 
 def test_by_time_it_saves_when_the_time_has_passed(tmp_path, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("hookloop.core.plan.monotonic", lambda: now[0])
+    monkeypatch.setattr("hookloop.every.monotonic", lambda: now[0])
 
     class Clock(Hook):
         priority = "HIGHEST"

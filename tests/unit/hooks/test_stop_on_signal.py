@@ -8,9 +8,9 @@ import pytest
 from tests.tiny import make_data, make_trainer
 
 from hookloop.core.hook import Hook
-from hookloop.core.run import Interrupted
 from hookloop.errors import HookError
 from hookloop.hooks import SaveCheckpoint, StopOnSignal
+from hookloop.outcome import Interrupted
 from hookloop.parallel.signals import STOP_SIGNALS
 
 

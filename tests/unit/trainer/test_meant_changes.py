@@ -7,9 +7,9 @@ import torch
 from tests.tiny import assert_same_bits, make_model, make_trainer
 from torch.optim import lr_scheduler as schedulers
 
-from hookloop.core.lr_schedule import Schedule
 from hookloop.errors import ArgumentError, CheckpointError
 from hookloop.hooks import SaveCheckpoint, StepSchedules, WriteMetrics
+from hookloop.lr_schedule import Schedule
 from hookloop.trainer.meant_changes import Resume
 
 SCHEDULES = {

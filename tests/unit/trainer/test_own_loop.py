@@ -8,7 +8,6 @@ from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, re
 
 from hookloop import Hook
 from hookloop.core.points import POINTS
-from hookloop.core.run import Interrupted
 from hookloop.errors import HookError, ModelError
 from hookloop.hooks import (
     AverageWeights,
@@ -17,6 +16,7 @@ from hookloop.hooks import (
     StopOnPlateau,
     WriteMetrics,
 )
+from hookloop.outcome import Interrupted
 
 OUTSIDE = [point.name for point in POINTS if not point.within]
 

@@ -13,9 +13,9 @@ from hookloop.checkpoint.optimizers import optimizer_state
 from hookloop.checkpoint.shards import stage
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.hook import Hook
-from hookloop.core.lr_schedule import Schedule
 from hookloop.errors import CheckpointError
 from hookloop.hooks import SaveCheckpoint, StepSchedules
+from hookloop.lr_schedule import Schedule
 
 
 class Count(Hook):

@@ -5,8 +5,9 @@ import torch
 from tests.tiny import make_model, make_trainer
 from torch import nn
 
-from hookloop.core.update import Update, forward_all, forward_inputs, loss_in_output
+from hookloop.core.update import Update, loss_in_output
 from hookloop.errors import ModelError
+from hookloop.trainer.computing import forward_all, forward_inputs
 from hookloop.trainer.updates import autocast, make_scaler, make_updates
 
 CPU = torch.device("cpu")

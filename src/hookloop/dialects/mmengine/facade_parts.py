@@ -20,9 +20,9 @@ from hookloop.hooks import StepSchedules
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.lr_schedule import Schedule
     from hookloop.data.source import Source
     from hookloop.dialects.mmengine.facade import RunnerFacade
+    from hookloop.lr_schedule import Schedule
 
 
 class SchedulerView:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from hookloop.core.evaluation import Evaluation
-from hookloop.core.run import Run, Wanted
+from hookloop.core.run import Run
 from hookloop.dialects.mmengine.runner.update import as_number
 from hookloop.metrics.results import LiveResults, Results
+from hookloop.requests import Wanted
 
 if TYPE_CHECKING:
     from hookloop.dialects.mmengine.graft.training import Training

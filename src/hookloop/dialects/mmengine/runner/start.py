@@ -13,7 +13,7 @@ from hookloop.dialects.mmengine.runner.checkpoint import put_weights, read_check
 from hookloop.every import Every
 
 if TYPE_CHECKING:
-    from hookloop.core.evaluation import Validation
+    from hookloop.core.loop import Validation
     from hookloop.core.run import Run
     from hookloop.dialects.mmengine.runner.runner import Runner
     from hookloop.dialects.mmengine.runner.update import ModelUpdate

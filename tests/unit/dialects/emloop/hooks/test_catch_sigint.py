@@ -6,9 +6,9 @@ import signal
 import pytest
 from tests.unit.dialects.emloop.looking import train
 
-from hookloop.core.run import Interrupted
 from hookloop.dialects.emloop import AbstractHook, hooks
 from hookloop.hooks import StopOnSignal
+from hookloop.outcome import Interrupted
 
 
 class Interrupt(AbstractHook):

@@ -13,8 +13,8 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from hookloop.core import update
-from hookloop.core.update import step_optimizer, zero_optimizer
+from hookloop import optimizer_calls
+from hookloop.optimizer_calls import step_optimizer, zero_optimizer
 
 
 class Stepping(torch.optim.SGD):
@@ -143,7 +143,9 @@ def load_without(monkeypatch):
     """Load a copy of the module as it would be where torch lacks some private names."""
 
     def load(*names):
-        spec = importlib.util.spec_from_file_location("update_of_another_torch", update.__file__)
+        spec = importlib.util.spec_from_file_location(
+            "calls_of_another_torch", optimizer_calls.__file__
+        )
         module = importlib.util.module_from_spec(spec)
         with monkeypatch.context() as missing:
             for name in names:
@@ -219,8 +221,8 @@ def test_a_training_without_them_ends_with_the_same_bits(
     expected = trained()
     assert not marked
     bare = load_without(*PRIVATE)
-    monkeypatch.setattr(update, "_is_profiling", bare._is_profiling)
-    monkeypatch.setattr(update, "_GLOBAL_HOOKS", bare._GLOBAL_HOOKS)
+    monkeypatch.setattr(optimizer_calls, "_is_profiling", bare._is_profiling)
+    monkeypatch.setattr(optimizer_calls, "_GLOBAL_HOOKS", bare._GLOBAL_HOOKS)
     assert_same_bits(trained(), expected)
     updates = {1: 6, 2: 4}[accumulate]  # Three batches per epoch are two groups of two.
     assert Counter(marked) == {"Optimizer.step": updates, "Optimizer.zero_grad": updates}

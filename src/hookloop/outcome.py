@@ -1,0 +1,75 @@
+"""How a run ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from hookloop.checkpoint.named import BestCheckpoint
+
+Status = Literal["running", "completed", "stopped", "interrupted", "failed"]
+
+
+@dataclass(frozen=True)
+class Disabled:
+    """A hook that failed and is left out for the rest of the run: where, and why."""
+
+    hook: str
+    point: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.hook} failed at {self.point}: {self.error}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    >>> Outcome("interrupted", "SIGTERM", signal=15).exit_code
+    143
+    >>> print(Outcome("completed", disabled=(Disabled("csv", "after_epoch", "OSError: full"),)))
+    completed (without the hook csv, which failed)
+    """
+
+    status: Status
+    reason: str = ""
+    signal: int | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    run_dir: Path | None = None
+    problem: str | None = None
+    """What was not saved, if the last checkpoint could not be."""
+    disabled: tuple[Disabled, ...] = ()
+    """The hooks that failed and were left out; their failure does not count as the run's."""
+    best: BestCheckpoint | None = None
+    """The best checkpoint by the first metric that `SaveCheckpoint` watches, if one is kept."""
+    all_best: tuple[BestCheckpoint, ...] = ()
+    """The best checkpoint of each metric, in the order in which they are given."""
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a process that did nothing but this run."""
+        if self.status == "interrupted":
+            return 128 + (self.signal or 2)
+        return 1 if self.status == "failed" or self.problem else 0
+
+    def __str__(self) -> str:
+        names = ", ".join(dict.fromkeys(disabled.hook for disabled in self.disabled))
+        hooks = "hooks" if "," in names else "hook"
+        without = f"without the {hooks} {names}, which failed" if names else ""
+        why = "; ".join(filter(None, (self.reason, without)))
+        return f"{self.status} ({why})" if why else self.status
+
+
+class Interrupted(SystemExit):
+    """Raised when a signal has ended a run in order: a script exits with 128 + its number."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.exit_code)
+        self.outcome = outcome
+
+    def __str__(self) -> str:
+        return self.outcome.reason
