@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from hookloop.errors import HookError
 from hookloop.writers.base import Writer, require
@@ -24,6 +25,9 @@ QUIET = dict.fromkeys(
      "auto_resource_monitoring", "reuse_last_task_id"), False,
 )  # fmt: skip
 CACHE, KEY = "CLEARML_CACHE_DIR", "CLEARML_API_ACCESS_KEY"
+MASTER = ("CLEARML_PROC_MASTER_ID", "TRAINS_PROC_MASTER_ID")
+"""Name the last process with a task, also after its end. A process that inherits the name of
+another gets no task of its own from ClearML: it joins that task, or sends to nowhere."""
 
 
 class ClearML(Writer):
@@ -53,29 +57,39 @@ class ClearML(Writer):
         name: str | None = None,
         **options: object,
     ) -> None:
+        load_clearml("ClearML")
+        self._is_offline = mode == "offline"
+        self._directory = directory / "offline"
+        # The number is what ClearML adds to each iteration; otherwise it would add its last one.
+        continued = {"reuse_last_task_id": run_id, "continue_last_task": 0} if run_id else {}
+        given = {"project_name": project, "task_name": name, **QUIET, **continued}
+        self._environment = {name: os.environ.get(name) for name in (CACHE, *MASTER)}
+        try:
+            self._task = self._open(directory, given | options)
+        except BaseException:
+            self._restore_environment()
+            raise
+        self.run_id: str = self._task.id
+        self._log = self._task.get_logger()
+        self._continued = run_id
+
+    def _open(self, directory: Path, given: Mapping[str, object]) -> Any:  # noqa: ANN401
         kind = load_clearml("ClearML").Task
+        for name in MASTER:
+            os.environ.pop(name, None)
         if (current := kind.current_task()) is not None:
             raise HookError(
                 f"ClearML: the task '{current.name}' is open in this process, which can have only "
                 "one: close it, or leave out this writer."
             )
-        self._is_offline = mode == "offline"
-        self._directory = directory / "offline"
-        self._cache_was = os.environ.get(CACHE)
         if self._is_offline:
             os.environ[CACHE] = str(directory)
         kind.set_offline(self._is_offline)
         if hasattr(kind, "_report_subprocess_enabled"):
             # From a thread, and not from a fork of this process, which has threads of torch's.
             kind._report_subprocess_enabled = False
-        # The number is what ClearML adds to each iteration; otherwise it would add its last one.
-        continued = {"reuse_last_task_id": run_id, "continue_last_task": 0} if run_id else {}
-        given = {"project_name": project, "task_name": name, **QUIET, **continued}
         with keeping_signals(), _silent():
-            self._task = kind.init(**(given | options))
-        self.run_id: str = self._task.id
-        self._log = self._task.get_logger()
-        self._continued = run_id
+            return kind.init(**given)
 
     def write(self, records: Iterable[Record]) -> None:
         """Report each record."""
@@ -122,12 +136,20 @@ class ClearML(Writer):
 
     def close(self) -> None:
         """End the task."""
+        from clearml.backend_interface.metrics import Metrics
+
         with _silent():
             self._task.close()
-        if self._is_offline:
-            os.environ.pop(CACHE)
-            if self._cache_was is not None:
-                os.environ[CACHE] = self._cache_was
+        # It would keep them for the next task; in a fork of this process they would not run.
+        Metrics.close_async_threads()
+        self._restore_environment()
+
+    def _restore_environment(self) -> None:
+        for name, value in self._environment.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def load_clearml(who: str) -> ModuleType:

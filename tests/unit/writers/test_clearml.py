@@ -3,10 +3,11 @@ import os
 import signal
 
 import pytest
+from tests.ranks import on_ranks
 from tests.readback import clearml_points
 
 from hookloop.errors import HookError
-from hookloop.writers.clearml import ClearML, check_server, keeping_signals, read_steps
+from hookloop.writers.clearml import MASTER, ClearML, check_server, keeping_signals, read_steps
 
 
 def write(directory, values, run_id=None):
@@ -47,6 +48,31 @@ def test_a_second_task_is_rejected(tmp_path):
     with pytest.raises(HookError, match="'one' is open in this process"):
         ClearML(tmp_path, "p", mode="offline", name="two")
     writer.close()
+
+
+def test_a_process_started_after_a_task_has_its_own(tmp_path):
+    key, _ = write(tmp_path / "here", [(1, 0.25)])
+    [(other, _)] = on_ranks(write, 1, tmp_path / "there", [(1, 0.5)])
+    assert other != key
+    assert clearml_points(tmp_path / "there", "train/loss") == [(1, 0.5)]
+
+
+@pytest.mark.parametrize("task", ["", "aaaa"])
+def test_a_task_of_the_process_that_started_this_one_is_not_joined(tmp_path, monkeypatch, task):
+    for name in MASTER:
+        monkeypatch.setenv(name, f"1:{task}")
+    key, _ = write(tmp_path, [(1, 0.5)])
+    assert isinstance(key, str) and key != task
+    assert clearml_points(tmp_path, "train/loss") == [(1, 0.5)]
+    assert all(os.environ[name] == f"1:{task}" for name in MASTER)
+
+
+def test_a_task_that_cannot_start_leaves_the_environment_as_it_was(tmp_path, monkeypatch):
+    for name in MASTER:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(TypeError, match="not_an_argument"):
+        ClearML(tmp_path, "p", mode="offline", not_an_argument=1)
+    assert not {"CLEARML_CACHE_DIR", *MASTER} & set(os.environ)
 
 
 def test_a_damaged_file_counts_as_far_as_it_can_be_read(tmp_path):
