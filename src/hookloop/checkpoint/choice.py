@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
-from math import isfinite
+from math import isfinite, isnan
 from pathlib import Path
 from typing import cast
 
 from torch import Tensor
 
 from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.search import load_newest, search_locations
-from hookloop.checkpoint.store import CheckpointStore, load
-from hookloop.errors import CheckpointError, nearest
+from hookloop.checkpoint.named import BEST, LAST, load_best, load_named
+from hookloop.checkpoint.store import CheckpointStore
+from hookloop.errors import CheckpointError
 from hookloop.runs.records import to_json
 from hookloop.version import VERSION
 
-BEST, LAST = "best", "last"
 WEIGHTS = ("averaged", "model", "state_dict")
 """Where the weights are in a file: the averaged ones first, with which the run evaluated."""
 
@@ -36,6 +35,8 @@ class Chosen:
         part: Which weights: ``averaged``, ``model``, or ``file`` if it holds nothing else.
         weights: The tensors by name.
         saved: What the index says about it, if it is listed.
+        iteration: Iterations completed in it.
+        metrics: The metrics of that iteration that are numbers, by their full names.
         others: Other checkpoints that are the best by another metric.
     """
 
@@ -44,6 +45,8 @@ class Chosen:
     part: str
     weights: Mapping[str, object]
     saved: Saved | None = None
+    iteration: int = 0
+    metrics: Mapping[str, float] = field(default_factory=dict)
     others: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -65,27 +68,16 @@ def choose(run_dir: Path, wanted: str | None = None, stores: Sequence[str] = ())
     Raises:
         CheckpointError: If there is no such checkpoint, or it is damaged.
     """
-    if wanted is not None and wanted not in (BEST, LAST):
-        return _file(run_dir, wanted)
-    best = _bests(run_dir, stores) if wanted != LAST else []
-    if best:
-        saved = best[0]
-        content = CheckpointStore(saved.location).read(saved.name)
-        others = tuple(one.name for one in best[1:] if one.iter != saved.iter)
-        path = f"{saved.location}/{saved.name}"
-        return Chosen(path, BEST, *_weights(path, content), saved, others)
-    if wanted == BEST:
-        raise CheckpointError(
-            f"'{run_dir}' keeps no best checkpoint: write 'last', or let SaveCheckpoint(best=...) "
-            "keep one."
-        )
-    newest = load_newest(str(run_dir), stores)
-    if newest is None:
-        raise CheckpointError(f"'{run_dir}' has no checkpoint.")
-    path, content = newest
+    if wanted in (None, BEST) and (loaded := load_best(run_dir, stores)) is not None:
+        path, content, (saved, *rest) = loaded
+        others = tuple(one.name for one in rest if one.iter != saved.iter)
+        return _chosen(path, BEST, content, saved, others)
+    if wanted is not None and wanted.endswith(".safetensors"):
+        return _tensors(run_dir, wanted)
+    path, content = load_named(wanted or LAST, run_dir, stores)
     location, _, name = path.rpartition("/")
-    saved_last = CheckpointStore(location).index.entries.get(name)
-    return Chosen(path, LAST, *_weights(path, content), saved_last)
+    entry = CheckpointStore(location or ".").index.entries.get(name)
+    return _chosen(path, LAST if wanted in (None, LAST) else "file", content, entry)
 
 
 def describe_weights(chosen: Chosen, config: Mapping[str, object]) -> dict[str, object]:
@@ -114,37 +106,35 @@ def hash_of(config: Mapping[str, object]) -> str:
     return sha256(to_json(kept).encode()).hexdigest()
 
 
-def _bests(run_dir: Path, stores: Sequence[str]) -> list[Saved]:
-    """List the best checkpoints, that of the first metric that is not a loss in front."""
-    for location, _ in search_locations(str(run_dir), stores):
-        entries = CheckpointStore(location).index.entries.values()
-        best = [entry for entry in entries if entry.kind == BEST]
-        if best:
-            return sorted(best, key=lambda entry: "loss" in entry.name)
-    return []
+def _chosen(
+    path: str,
+    kind: str,
+    content: Mapping[str, object],
+    saved: Saved | None,
+    others: tuple[str, ...] = (),
+) -> Chosen:
+    progress = content.get("progress")
+    iteration = progress.get("iter", 0) if isinstance(progress, Mapping) else 0
+    # The index has the metrics of the validation too, which came after the save.
+    known = saved.metrics if saved is not None else content.get("metrics")
+    metrics = {
+        str(name): value
+        for name, value in (known.items() if isinstance(known, Mapping) else ())
+        if isinstance(value, int | float) and not isnan(value)
+    }
+    return Chosen(path, kind, *_weights(path, content), saved, int(iteration), metrics, others)
 
 
-def _file(run_dir: Path, wanted: str) -> Chosen:
-    path = wanted
-    # A name alone is that of a checkpoint of the run, before it is that of a file here.
-    if "/" not in wanted and (run_dir / wanted).exists():
-        path = str(run_dir / wanted)
-    elif "/" not in wanted and not Path(wanted).exists():
-        names = [file.name for file in run_dir.glob("*.pth")]
-        raise CheckpointError(
-            f"There is no checkpoint '{wanted}'.{nearest(wanted, [BEST, LAST, *names])}"
-        )
-    if path.endswith(".safetensors"):
-        from safetensors.torch import load_file
+def _tensors(run_dir: Path, wanted: str) -> Chosen:
+    """Read a file of tensors alone, in the run's directory or elsewhere."""
+    from safetensors.torch import load_file
 
-        try:
-            return Chosen(path, "file", "file", load_file(path))
-        except Exception as error:
-            raise CheckpointError(f"'{path}' cannot be loaded: {error}") from error
-    content = load(path)
-    location, _, name = path.rpartition("/")
-    saved = CheckpointStore(location or ".").index.entries.get(name)
-    return Chosen(path, "file", *_weights(path, content), saved)
+    own = run_dir / wanted
+    path = str(own) if "/" not in wanted and own.exists() else wanted
+    try:
+        return Chosen(path, "file", "file", load_file(path))
+    except Exception as error:
+        raise CheckpointError(f"'{path}' cannot be loaded: {error}") from error
 
 
 def _weights(path: str, content: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:

@@ -81,7 +81,8 @@ def load_named(
         newest = load_newest(str(run_dir), stores)
         return newest if newest is not None else _reject(which, run_dir, stores)
     if which == BEST:
-        return _load_best(run_dir, stores, first)
+        loaded = load_best(run_dir, stores, first)
+        return loaded[:2] if loaded is not None else _reject(which, run_dir, stores)
     name = str(which)
     for location in (str(run_dir), *stores):
         if "/" not in name and name in CheckpointStore(location).storage.names():
@@ -101,16 +102,28 @@ def find_best(run_dir: str | Path, stores: Sequence[str] = ()) -> dict[str, Save
     return found
 
 
-def _load_best(run_dir: str | Path, stores: Sequence[str], first: str | None) -> Found:
+def load_best(
+    run_dir: str | Path, stores: Sequence[str] = (), first: str | None = None
+) -> tuple[str, dict[str, object], list[Saved]] | None:
+    """Load the best checkpoint of a run, if it keeps one; the arguments are those of `load_named`.
+
+    Returns:
+        Where it is, what it holds, and the entries of all best checkpoints, its own in front.
+    """
     best = find_best(run_dir, stores)
     if not best:
-        _reject(BEST, run_dir, stores)
+        return None
     metric = first if first in best else next(iter(best))
-    checkpoint = CheckpointStore(best[metric].location).read(best[metric].name)
+    checkpoint = _read(best[metric])
     if len(best) > 1 and first is None and (main := _main_metric(checkpoint, best)) != metric:
         metric = main
-        checkpoint = CheckpointStore(best[metric].location).read(best[metric].name)
-    return f"{best[metric].location}/{best[metric].name}", checkpoint
+        checkpoint = _read(best[metric])
+    saved = best.pop(metric)
+    return f"{saved.location}/{saved.name}", checkpoint, [saved, *best.values()]
+
+
+def _read(saved: Saved) -> dict[str, object]:
+    return CheckpointStore(saved.location).read(saved.name)
 
 
 def _main_metric(checkpoint: Mapping[str, object], best: Mapping[str, Saved]) -> str:
@@ -132,7 +145,7 @@ def _reject(which: str | Path, run_dir: str | Path, stores: Sequence[str]) -> Fo
         if name.endswith(".pth") or is_checkpoint_directory(Path(location) / name)
     ]
     there = f"There are: {', '.join(sorted(names))}." if names else "It has no checkpoint at all."
-    what = f"'{run_dir}' has no checkpoint '{which}'.{nearest(str(which), names)}"
+    what = f"'{run_dir}' has no checkpoint '{which}'.{nearest(str(which), [BEST, LAST, *names])}"
     if which in (BEST, LAST):
         what = f"'{run_dir}' keeps no {which} checkpoint."
     advice = " SaveCheckpoint(best=...) keeps the best." if which == BEST else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,17 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.checkpoint.named import load_named
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.checkpoint.weights import Pretrained
+from hookloop.checkpoint.choice import choose
 from hookloop.config.build import build_model
 from hookloop.config.load import load
+from hookloop.config.run_model import give_weights
 from hookloop.data.batch import size_of, to_device
 from hookloop.data.join import join, to_cpu
 from hookloop.errors import CheckpointError, ConfigError
 from hookloop.parallel.world import World, choose_device
 from hookloop.trainer.predicting import call_model
-from hookloop.trainer.state import restore_model
 from hookloop.trainer.updates import autocast
 
 if TYPE_CHECKING:
@@ -111,7 +108,7 @@ def load_model(
         device: Where to put it.
     """
     run_dir = Path(path) if Path(path).is_dir() else Path(path).parent
-    label, state = load_named(checkpoint, run_dir)
+    chosen = choose(run_dir, str(checkpoint))
     tree: Mapping[str, object] = {}
     try:
         config = load(path, overrides)
@@ -126,31 +123,13 @@ def load_model(
             ) from error
         if model is None:
             raise
-    weights = state.get("averaged", state.get("model"))
-    if isinstance(weights, Mapping):
-        restore_model(model, weights, label)
-    else:
-        Pretrained(label).load_into(model)
-    progress = state.get("progress")
+    give_weights(model, chosen)
     return LoadedModel(
         model,
-        label,
+        chosen.path,
         tree,
-        int(progress.get("iter", 0)) if isinstance(progress, Mapping) else 0,
-        _metrics(label, state),
+        chosen.iteration,
+        chosen.metrics,
         choose_device(device, World()),
-        is_averaged="averaged" in state,
+        is_averaged=chosen.part == "averaged",
     )
-
-
-def _metrics(label: str, state: Mapping[str, object]) -> dict[str, float]:
-    """Return the metrics of a checkpoint, with those of its validation."""
-    place, _, name = label.rpartition("/")
-    saved = CheckpointStore(place or ".").index.entries.get(name)
-    known = saved.metrics if saved is not None else state.get("metrics")
-    numbers = known.items() if isinstance(known, Mapping) else ()
-    return {
-        str(key): value
-        for key, value in numbers
-        if isinstance(value, int | float) and not math.isnan(value)
-    }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.choice import Chosen, choose, describe_weights
+from hookloop.checkpoint.weights import Pretrained
 from hookloop.config.build import Builder, plan_build
 from hookloop.config.dump import effective
 from hookloop.config.load import load
@@ -74,13 +75,28 @@ def load_run_model(run: str | Path, checkpoint: str | None = None) -> RunModel:
     builder = plan_build(config)
     chosen = choose(home, checkpoint, _stores(builder, home))
     model = builder.make_model().cpu()
-    _give_weights(model, chosen)
+    give_weights(model, chosen)
     return RunModel(model.eval(), chosen, config, builder)
 
 
-def stores_of(run: str | Path) -> list[str]:
-    """List where else a run keeps checkpoints; what its config names is imported."""
-    return _stores(plan_build(load(run)), Path(run))
+def give_weights(model: torch.nn.Module, chosen: Chosen) -> None:
+    """Give a model the weights of a checkpoint, all of them.
+
+    Raises:
+        CheckpointError: If they do not fit.
+    """
+    if chosen.part not in ("averaged", "model"):  # Those of another program, in one of many forms.
+        Pretrained(chosen.path).load_into(model)
+        return
+    try:
+        model.load_state_dict(cast("Mapping[str, torch.Tensor]", chosen.weights))
+    except HookloopError:
+        raise
+    except Exception as error:
+        reason = "; ".join(line.strip() for line in str(error).splitlines()[1:4]) or str(error)
+        raise CheckpointError(
+            f"The weights of '{chosen.path}' do not fit the model: {reason}"
+        ) from error
 
 
 def _stores(builder: Builder, home: Path) -> list[str]:
@@ -93,15 +109,3 @@ def _stores(builder: Builder, home: Path) -> list[str]:
         if isinstance(made, type) and issubclass(made, Hook) and made.stores is not Hook.stores:
             found += cast("Hook", builder.make(part)).stores(home)
     return found
-
-
-def _give_weights(model: torch.nn.Module, chosen: Chosen) -> None:
-    try:
-        model.load_state_dict(cast("Mapping[str, torch.Tensor]", chosen.weights))
-    except HookloopError:
-        raise
-    except Exception as error:
-        reason = "; ".join(line.strip() for line in str(error).splitlines()[1:4]) or str(error)
-        raise CheckpointError(
-            f"The weights of '{chosen.path}' do not fit the model of the config: {reason}"
-        ) from error

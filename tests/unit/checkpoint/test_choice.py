@@ -6,7 +6,9 @@ import pytest
 import torch
 from tests.tiny import make_classifier, make_trainer
 
+from hookloop import Hook, Run
 from hookloop.checkpoint.choice import choose, describe_weights, hash_of
+from hookloop.checkpoint.named import find_best, load_named
 from hookloop.errors import CheckpointError
 from hookloop.hooks import AverageWeights, SaveCheckpoint
 
@@ -32,10 +34,43 @@ def test_the_last_is_taken_where_no_best_is_kept(tmp_path: Path) -> None:
 def test_the_best_is_taken_where_one_is_kept(tmp_path: Path) -> None:
     train(tmp_path, best=["loss", "accuracy"])
     chosen = choose(tmp_path)
-    assert chosen.kind == "best" and "best_accuracy" in chosen.path
+    assert chosen.kind == "best" and "best_loss" in chosen.path
     assert choose(tmp_path, "last").kind == "last"
     named = choose(tmp_path, Path(chosen.path).name)
     assert named.kind == "file" and named.saved == chosen.saved
+
+
+class Peak(Hook):
+    """Puts a number that is best after the second epoch, long before the loss."""
+
+    writes = ("val/peak",)
+
+    def after_val_epoch(self, run: Run, metrics: object) -> None:
+        run.metrics.put("val/peak", -abs(run.progress.epoch - 2))
+
+
+@pytest.mark.parametrize("best", [["loss", "peak"], ["peak", "loss"]])
+def test_of_several_bests_the_one_of_the_metric_that_was_named_first_is_taken(
+    tmp_path: Path, best: list[str]
+) -> None:
+    rules = ["less" if metric == "loss" else "greater" for metric in best]
+    train(tmp_path, Peak(), best=best, rule=rules)
+    bests = find_best(tmp_path)
+    assert (bests["loss"].iter, bests["peak"].iter) == (9, 6)
+    chosen = choose(tmp_path)
+    assert chosen.path == load_named("best", tmp_path)[0] == f"{tmp_path}/{bests[best[0]].name}"
+    assert chosen.saved == bests[best[0]] and chosen.iteration == bests[best[0]].iter
+    assert chosen.others == (bests[best[1]].name,)
+
+
+def test_a_best_whose_file_is_gone_is_not_taken(tmp_path: Path) -> None:
+    train(tmp_path, best=["loss", "accuracy"])
+    Path(choose(tmp_path, "best").path).unlink()
+    assert "best_accuracy" in choose(tmp_path, "best").path
+    Path(choose(tmp_path, "best").path).unlink()
+    assert choose(tmp_path).kind == "last"
+    with pytest.raises(CheckpointError, match="keeps no best checkpoint. There are: epoch_2.pth"):
+        choose(tmp_path, "best")
 
 
 def test_averaged_weights_are_those_with_which_the_run_evaluated(tmp_path: Path) -> None:

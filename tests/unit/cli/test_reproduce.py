@@ -67,13 +67,18 @@ def test_what_cannot_be_repeated_is_said(run: Path, invoke: Invoke) -> None:
     written = (run / "config.yaml").read_text()
     (run / "config.yaml").write_text(written.replace("seed: 0\n", "", 1))
     summary = json.loads((run / "summary.json").read_text())
-    change = {"key": "optimizer.lr", "old": 1, "to": 2, "iter": 3}
+    change = {"key": "optimizer.lr", "old": 1, "new": 2, "iter": 3}
     (run / "summary.json").write_text(json.dumps(summary | {"ranks": 2, "changes": [change]}))
     (run / "environment.json").unlink()
     torch.manual_seed(5)
     result = invoke("reproduce", "runs/a", "--no-sources", "--run-dir", "runs/b")
     assert result.exit_code == 1
-    for note in ("had no seed", "trained on 2 ranks", "optimizer.lr was changed", "is not known"):
+    for note in (
+        "had no seed",
+        "trained on 2 ranks",
+        "optimizer.lr was changed from 1 to 2",
+        "is not known",
+    ):
         assert note in result.stdout
     assert "numbers differ" in result.stderr
     assert "first: " in result.stderr
