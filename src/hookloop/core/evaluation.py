@@ -21,7 +21,7 @@ from hookloop.data.cut import Place
 from hookloop.data.source import Source
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError
-from hookloop.every import COUNTED, Every
+from hookloop.every import COUNTED, Every, Unit
 from hookloop.metrics.meters import Meters, Metric
 from hookloop.metrics.results import LiveResults, Results
 
@@ -224,6 +224,11 @@ class Validation:
     def due_at_start(self, progress: Progress) -> bool:
         """Return whether to validate before the first iteration."""
         return self.enabled and self.at_start and progress.iter == 0 != progress.validated_at
+
+    @property
+    def units(self) -> set[Unit]:
+        """The units that have to be counted for it."""
+        return {self.every.unit} if self.enabled else set()
 
     @property
     def due_after_iter(self) -> Callable[[Progress], bool] | None:

@@ -25,6 +25,7 @@ from hookloop.data.randomness import Randomness
 from hookloop.data.source import Source
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError
+from hookloop.every import count_of
 from hookloop.metrics.meters import Metric
 from hookloop.metrics.results import Results
 from hookloop.parallel.sharded import Shards
@@ -198,7 +199,7 @@ class Loop:
         run, plan, progress = self.run, self.run.plan, self.run.progress
         if self._source().is_one_pass and not progress.is_done:
             name = self._source().name
-            run.stop(f"{name} ended after {progress.iter} iterations", everywhere=True)
+            run.stop(f"{name} ended after {count_of(progress.iter, 'iteration')}", everywhere=True)
         if self.validation.due_after_epoch(progress):
             if not self.validation.is_regular(progress):
                 self._keep_randomness()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.core.evaluation import Validation
 from hookloop.errors import DataError, IntervalError, nearest
-from hookloop.every import Every
+from hookloop.every import COUNTED, Every, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +46,11 @@ class StreamValidation(Validation):
             self._times[name] = self.last_time
 
     @property
+    def units(self) -> set[Unit]:
+        """The units of all intervals."""
+        return {every.unit for every in self.intervals.values()}
+
+    @property
     def due_after_iter(self) -> Callable[[Progress], bool] | None:
         """What returns whether a stream is due after an iteration; None if that never happens."""
         by_iter = [every for every in self.intervals.values() if every.unit != "epochs"]
@@ -56,7 +61,11 @@ class StreamValidation(Validation):
             name
             for name, every in self.intervals.items()
             if (every.unit == "seconds" and monotonic() - self._times[name] >= every.count)
-            or (every.unit == "iters" and every.due(progress) and progress.iter >= self.begin)
+            or (
+                every.unit in ("iters", *COUNTED)
+                and every.due(progress)
+                and every.done(progress) >= self.begin
+            )
         )
 
     def due_after_epoch(self, progress: Progress) -> bool:
@@ -78,11 +87,11 @@ class StreamValidation(Validation):
 
     def due_at_end(self, progress: Progress) -> bool:
         """Return whether a run at its limit still lacks a validation of its last state."""
-        done = {"epochs": progress.epoch, "iters": progress.iter, "seconds": self.begin}
         return progress.is_done and self._find(
             name
             for name, every in self.intervals.items()
-            if done[every.unit] >= self.begin and not self._is_done(name, progress)
+            if (every.unit == "seconds" or every.done(progress) >= self.begin)
+            and not self._is_done(name, progress)
         )
 
     def _is_done(self, name: str, progress: Progress) -> bool:
