@@ -12,7 +12,8 @@ from typing import cast
 from torch import Tensor
 
 from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.search import load_newest, search_locations
+from hookloop.checkpoint.named import find_best, load_best
+from hookloop.checkpoint.search import load_newest
 from hookloop.checkpoint.store import CheckpointStore, load
 from hookloop.errors import CheckpointError, nearest
 from hookloop.runs.records import to_json
@@ -67,11 +68,10 @@ def choose(run_dir: Path, wanted: str | None = None, stores: Sequence[str] = ())
     """
     if wanted is not None and wanted not in (BEST, LAST):
         return _file(run_dir, wanted)
-    best = _bests(run_dir, stores) if wanted != LAST else []
+    best = find_best(run_dir, stores) if wanted != LAST else {}
     if best:
-        saved = best[0]
-        content = CheckpointStore(saved.location).read(saved.name)
-        others = tuple(one.name for one in best[1:] if one.iter != saved.iter)
+        saved, content = load_best(best)
+        others = tuple(one.name for one in best.values() if one.iter != saved.iter)
         path = f"{saved.location}/{saved.name}"
         return Chosen(path, BEST, *_weights(path, content), saved, others)
     if wanted == BEST:
@@ -112,16 +112,6 @@ def hash_of(config: Mapping[str, object]) -> str:
     """Return the SHA-256 of a config, without what only one directory has."""
     kept = {name: value for name, value in config.items() if name not in OF_ONE_RUN}
     return sha256(to_json(kept).encode()).hexdigest()
-
-
-def _bests(run_dir: Path, stores: Sequence[str]) -> list[Saved]:
-    """List the best checkpoints, that of the first metric that is not a loss in front."""
-    for location, _ in search_locations(str(run_dir), stores):
-        entries = CheckpointStore(location).index.entries.values()
-        best = [entry for entry in entries if entry.kind == BEST]
-        if best:
-            return sorted(best, key=lambda entry: "loss" in entry.name)
-    return []
 
 
 def _file(run_dir: Path, wanted: str) -> Chosen:

@@ -12,6 +12,7 @@ from hookloop.checkpoint.search import load_newest
 from hookloop.checkpoint.storage import is_checkpoint_directory, is_url
 from hookloop.checkpoint.store import CheckpointStore, load
 from hookloop.errors import CheckpointError, nearest
+from hookloop.runs.layout import RunDir
 
 BEST, LAST = "best", "last"
 Found = tuple[str, dict[str, object]]
@@ -81,7 +82,10 @@ def load_named(
         newest = load_newest(str(run_dir), stores)
         return newest if newest is not None else _reject(which, run_dir, stores)
     if which == BEST:
-        return _load_best(run_dir, stores, first)
+        if not (best := find_best(run_dir, stores)):
+            return _reject(which, run_dir, stores)
+        saved, checkpoint = load_best(best, first)
+        return f"{saved.location}/{saved.name}", checkpoint
     name = str(which)
     for location in (str(run_dir), *stores):
         if "/" not in name and name in CheckpointStore(location).storage.names():
@@ -101,16 +105,21 @@ def find_best(run_dir: str | Path, stores: Sequence[str] = ()) -> dict[str, Save
     return found
 
 
-def _load_best(run_dir: str | Path, stores: Sequence[str], first: str | None) -> Found:
-    best = find_best(run_dir, stores)
-    if not best:
-        _reject(BEST, run_dir, stores)
-    metric = first if first in best else next(iter(best))
+def load_best(
+    best: Mapping[str, Saved], first: str | None = None
+) -> tuple[Saved, dict[str, object]]:
+    """Load the best checkpoint by the metric that the run's hook names first.
+
+    Args:
+        best: That of each metric, at least one.
+        first: The metric, where it is known.
+    """
+    metric = first if first is not None and first in best else next(iter(best))
     checkpoint = CheckpointStore(best[metric].location).read(best[metric].name)
     if len(best) > 1 and first is None and (main := _main_metric(checkpoint, best)) != metric:
         metric = main
         checkpoint = CheckpointStore(best[metric].location).read(best[metric].name)
-    return f"{best[metric].location}/{best[metric].name}", checkpoint
+    return best[metric], checkpoint
 
 
 def _main_metric(checkpoint: Mapping[str, object], best: Mapping[str, Saved]) -> str:
@@ -132,6 +141,9 @@ def _reject(which: str | Path, run_dir: str | Path, stores: Sequence[str]) -> Fo
         if name.endswith(".pth") or is_checkpoint_directory(Path(location) / name)
     ]
     there = f"There are: {', '.join(sorted(names))}." if names else "It has no checkpoint at all."
+    pointer = None if is_url(str(run_dir)) else RunDir(Path(run_dir)).last_pointer
+    if not names and pointer is not None and pointer.location is not None:
+        there = f"Its last one is '{pointer}': if you trust that, give this path."
     what = f"'{run_dir}' has no checkpoint '{which}'.{nearest(str(which), names)}"
     if which in (BEST, LAST):
         what = f"'{run_dir}' keeps no {which} checkpoint."

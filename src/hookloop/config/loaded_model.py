@@ -17,10 +17,12 @@ from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.config.build import build_model
 from hookloop.config.load import load
+from hookloop.config.run_model import stores_of
 from hookloop.data.batch import size_of, to_device
 from hookloop.data.join import join, to_cpu
 from hookloop.errors import CheckpointError, ConfigError
 from hookloop.parallel.world import World, choose_device
+from hookloop.runs.layout import RunDir
 from hookloop.trainer.predicting import call_model
 from hookloop.trainer.state import restore_model
 from hookloop.trainer.updates import autocast
@@ -111,7 +113,7 @@ def load_model(
         device: Where to put it.
     """
     run_dir = Path(path) if Path(path).is_dir() else Path(path).parent
-    label, state = load_named(checkpoint, run_dir)
+    label, state = load_named(checkpoint, run_dir, _stores(run_dir))
     tree: Mapping[str, object] = {}
     try:
         config = load(path, overrides)
@@ -141,6 +143,15 @@ def load_model(
         choose_device(device, World()),
         is_averaged="averaged" in state,
     )
+
+
+def _stores(run_dir: Path) -> list[str]:
+    """List the other stores of a run that keeps its checkpoints elsewhere, as its config says."""
+    home = RunDir(run_dir)
+    pointer = home.last_pointer
+    if pointer is None or pointer.location is None or not home.config_file.is_file():
+        return []
+    return stores_of(run_dir)  # Only then: it imports all that the config names.
 
 
 def _metrics(label: str, state: Mapping[str, object]) -> dict[str, float]:

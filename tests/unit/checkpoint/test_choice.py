@@ -7,6 +7,7 @@ import torch
 from tests.tiny import make_classifier, make_trainer
 
 from hookloop.checkpoint.choice import choose, describe_weights, hash_of
+from hookloop.checkpoint.named import load_named
 from hookloop.errors import CheckpointError
 from hookloop.hooks import AverageWeights, SaveCheckpoint
 
@@ -30,12 +31,34 @@ def test_the_last_is_taken_where_no_best_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_best_is_taken_where_one_is_kept(tmp_path: Path) -> None:
-    train(tmp_path, best=["loss", "accuracy"])
+    train(tmp_path, best=["accuracy", "loss"])
     chosen = choose(tmp_path)
     assert chosen.kind == "best" and "best_accuracy" in chosen.path
     assert choose(tmp_path, "last").kind == "last"
     named = choose(tmp_path, Path(chosen.path).name)
     assert named.kind == "file" and named.saved == chosen.saved
+
+
+@pytest.mark.parametrize("first", ["loss", "accuracy"])
+def test_the_metric_that_was_named_first_decides_as_for_a_test(tmp_path: Path, first: str) -> None:
+    other = "accuracy" if first == "loss" else "loss"
+    train(tmp_path, best=[first, other])
+    assert f"best_{first}" in choose(tmp_path).path
+    assert choose(tmp_path).path == load_named("best", tmp_path)[0]
+
+
+def test_a_best_whose_file_is_gone_is_not_taken(tmp_path: Path) -> None:
+    train(tmp_path, best="loss")
+    Path(choose(tmp_path).path).unlink()
+    assert choose(tmp_path).kind == "last"
+
+
+def test_a_store_that_was_not_given_is_named_and_not_opened(tmp_path: Path) -> None:
+    train(tmp_path / "run", directory=str(tmp_path / "store"), best="loss")
+    with pytest.raises(
+        CheckpointError, match=r"store/run/.* with --checkpoint on the command line"
+    ):
+        choose(tmp_path / "run")
 
 
 def test_averaged_weights_are_those_with_which_the_run_evaluated(tmp_path: Path) -> None:
