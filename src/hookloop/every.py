@@ -157,6 +157,17 @@ class Every:
         return f"{self.count:g} s"
 
 
+def count_of(number: float, noun: str) -> str:
+    """Return a number with its noun, which has an ending unless there is one.
+
+    >>> count_of(1, "epoch"), count_of(3, "epoch"), count_of(1200, "batch")
+    ('1 epoch', '3 epochs', '1,200 batches')
+    """
+    text = f"{number:,}" if isinstance(number, int) else f"{number:g}"
+    ending = "" if number == 1 else "es" if noun.endswith("tch") else "s"
+    return f"{text} {noun}{ending}"
+
+
 _FORMS = "a number of iterations (50), or '50 iters', '2 epochs', '10 min', '2M tokens'"
 
 

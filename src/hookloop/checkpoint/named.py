@@ -12,6 +12,7 @@ from hookloop.checkpoint.search import load_newest
 from hookloop.checkpoint.storage import is_checkpoint_directory, is_url
 from hookloop.checkpoint.store import CheckpointStore, load
 from hookloop.errors import CheckpointError, nearest
+from hookloop.runs.layout import RunDir
 
 BEST, LAST = "best", "last"
 Found = tuple[str, dict[str, object]]
@@ -145,6 +146,9 @@ def _reject(which: str | Path, run_dir: str | Path, stores: Sequence[str]) -> Fo
         if name.endswith(".pth") or is_checkpoint_directory(Path(location) / name)
     ]
     there = f"There are: {', '.join(sorted(names))}." if names else "It has no checkpoint at all."
+    pointer = None if is_url(str(run_dir)) else RunDir(Path(run_dir)).last_pointer
+    if not names and pointer is not None and pointer.location is not None:
+        there = f"Its last one is '{pointer}': if you trust that, give this path."
     what = f"'{run_dir}' has no checkpoint '{which}'.{nearest(str(which), [BEST, LAST, *names])}"
     if which in (BEST, LAST):
         what = f"'{run_dir}' keeps no {which} checkpoint."

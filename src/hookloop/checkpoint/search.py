@@ -76,8 +76,8 @@ def trusted_location(pointer: Pointer, run_dir: str, stores: Sequence[str]) -> s
             return location
     raise CheckpointError(
         f"'{run_dir}/{LAST}' leads to '{pointer}', which is not a store of this run, so it is not "
-        "opened. If you trust it, name it yourself: with resume= in Python, or with hookloop "
-        "resume --checkpoint. Or give that store to SaveCheckpoint(directory=...)."
+        "opened. If you trust it, name it yourself: with resume= or checkpoint= in Python, or with "
+        "--checkpoint on the command line. Or give that store to SaveCheckpoint(directory=...)."
     )
 
 

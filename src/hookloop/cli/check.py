@@ -12,6 +12,7 @@ import click
 from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
+from hookloop.every import count_of
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config
@@ -93,11 +94,11 @@ def _describe(trainer: Trainer) -> str:
     trained = [p.numel() for p in run.model.parameters() if p.requires_grad]
     frozen = f" ({sum(counts) - sum(trained):,} frozen)" if sum(counts) != sum(trained) else ""
     parts = [
-        f"{type(run.model).__name__}: {sum(counts):,} parameters{frozen}",
-        f"{len(run.hooks)} hooks",
+        f"{type(run.model).__name__}: {count_of(sum(counts), 'parameter')}{frozen}",
+        count_of(len(run.hooks), "hook"),
     ]
     if not run.world.is_alone:
         parts.append(f"{run.world.size} ranks")
     if run.progress.total_iters is not None:
-        parts.insert(1, f"{run.progress.total_iters:,} iterations")
+        parts.insert(1, count_of(run.progress.total_iters, "iteration"))
     return ", ".join(parts)

@@ -13,6 +13,7 @@ from hookloop.cli.arguments import CHOICES, run_directory_of
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text
 from hookloop.errors import CheckpointError
+from hookloop.every import count_of
 from hookloop.runs.layout import RunDir
 
 if TYPE_CHECKING:
@@ -152,8 +153,8 @@ def _temporary_directory() -> Iterator[Path]:
         if files:
             names = ", ".join(path.name for path in files[:MOST_NAMED])
             print_text(
-                f"What hooks wrote was not kept: {len(files)} files, such as {names}. To keep the "
-                "evaluation as a run of its own, give --run-dir.",
+                f"What hooks wrote was not kept: {count_of(len(files), 'file')}, such as {names}. "
+                "To keep the evaluation as a run of its own, give --run-dir.",
                 err=True,
             )
 

@@ -14,6 +14,7 @@ from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_without_run
 from hookloop.cli.report import FAILED, print_error, print_text, reporting
 from hookloop.cli.table import show_table
+from hookloop.every import count_of
 
 if TYPE_CHECKING:
     from hookloop.trainer.batch_search import FoundBatch, Trial
@@ -63,7 +64,7 @@ def _advice(found: FoundBatch, key: str | None) -> str:
     size = found.largest
     write = f"{key}={size}" if key else f"batch_size={size} in what train_data builds"
     if found.is_limited:
-        head = f"The largest batch that fits has {size} samples: write {write}"
+        head = f"The largest batch that fits has {count_of(size, 'sample')}: write {write}"
     else:
         head = f"All sizes up to {size} fit, where the search ends: write {write}"
     fastest = next(trial for trial in found.trials if trial.size == found.fastest)

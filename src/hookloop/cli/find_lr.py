@@ -13,6 +13,7 @@ from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_without_run
 from hookloop.cli.report import print_text, reporting
 from hookloop.cli.text_plot import draw_curve
+from hookloop.every import count_of
 
 if TYPE_CHECKING:
     from hookloop.trainer.find_lr import RateSearch
@@ -73,7 +74,7 @@ def _show(search: RateSearch, cycles: list[str], *, as_json: bool) -> None:
         print_text("training loss, smoothed, over the learning rate")
         print_text(draw_curve(search.rates, search.smoothed, mark=search.suggestion))
     count = len(search.rates)
-    print_text(f"{count} iterations; {search.ended}.")
+    print_text(f"{count_of(count, 'iteration')}; {search.ended}.")
     if search.suggestion is None or search.factor is None:
         print_text("No suggestion: the loss did not fall. Try other rates, --from and --to.")
         return

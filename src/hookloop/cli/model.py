@@ -49,14 +49,13 @@ def command(config: Path, overrides: tuple[str, ...], depth: int, as_json: bool)
 
 def _describe(trainer: Trainer) -> ModelTable:
     """Describe the model, with the first batch if there is one."""
-    from hookloop.data.first_batches import first_batches
     from hookloop.data.transfer import make_transfer
     from hookloop.trainer.model_table import describe_model
 
     run = trainer.run
     if run.train_data is None:
         return describe_model(run.model)
-    (batch,) = first_batches(run.train_data.data, 1)
+    batch = run.train_data.first_batch()
     move = make_transfer(run.device)
     run.batch, run.phase = batch if move is None else move(batch), "val"
     updates = trainer._loop.updates  # They know how a batch goes through the model.

@@ -15,6 +15,7 @@ import click
 from hookloop.cli.arguments import aliases
 from hookloop.cli.report import print_error, print_text, reporting
 from hookloop.errors import HookloopError
+from hookloop.every import count_of
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config
@@ -219,7 +220,7 @@ def _use_sources(config: Config, home: Path, new: Path, report: Report) -> None:
 
     folder = new / "source"
     count = unpack(home / SOURCES, folder)
-    report.say(f"sources: {count} files of {home / SOURCES}, unpacked into {folder}.")
+    report.say(f"sources: {count_of(count, 'file')} of {home / SOURCES}, unpacked into {folder}.")
     if any(home.glob("source_iter_*.zip")):
         report.note("it was resumed with sources of its own, which are not used.")
     starts = read_starts(home)

@@ -14,6 +14,7 @@ import click
 
 from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.report import FAILED, print_error, print_text, reporting
+from hookloop.every import count_of
 
 if TYPE_CHECKING:
     from hookloop.config.trial import Trial
@@ -61,12 +62,14 @@ def _show(trial: Trial, config: Path) -> None:
     )
     rows = {
         "training": (
-            f"{trial.iters} iterations, {trial.seconds_per_iter:.3g} s per iteration "
+            f"{count_of(trial.iters, 'iteration')}, {trial.seconds_per_iter:.3g} s per iteration "
             f"(the first {trial.first_iter_seconds:.3g} s)"
         ),
-        "validation": "" if val is None else f"{trial.val_batches} batches, {val:.3g} s per batch",
+        "validation": (
+            "" if val is None else f"{count_of(trial.val_batches, 'batch')}, {val:.3g} s per batch"
+        ),
         "checkpoint": f"{trial.checkpoint_bytes / MIB:,.2f} MiB{_restored(trial)}",
-        "test": f"{test} batches" if test else "",
+        "test": count_of(test, "batch") if test else "",
         "peak memory": f"{memory} MiB" if memory else "unknown",
         "whole training": _estimate(trial),
         "left out": "; ".join(f"{name}: {why}" for name, why in trial.left_out.items()),
@@ -87,12 +90,17 @@ def _estimate(trial: Trial) -> str:
     if trial.hours is None:
         return "unknown: the number of iterations is not known"
     time = f"{trial.hours:.3g} hours" if trial.hours >= 0.1 else f"{trial.hours * 60:.2g} minutes"
-    parts = [f"{trial.total_iters:,} iterations"]
+    parts = [count_of(trial.total_iters or 0, "iteration")]
     if trial.seconds_per_val_batch is not None:
-        known = trial.validations is not None and trial.total_val_batches is not None
-        parts.append(
-            f"{trial.validations:,} validations of {trial.total_val_batches:,} batches"
-            if known
-            else "validations not counted, as their number or length is not known"
-        )
-    return f"about {time} (estimated from {trial.iters} iterations): {', '.join(parts)}"
+        parts.append(_validations(trial))
+    made = count_of(trial.iters, "iteration")
+    return f"about {time} (estimated from {made}): {', '.join(parts)}"
+
+
+def _validations(trial: Trial) -> str:
+    if trial.all_val_batches is None:
+        return "validations not counted, as their number or length is not known"
+    if trial.validations is None:
+        return f"{count_of(trial.all_val_batches, 'batch')} of validation, all streams together"
+    batches = count_of(trial.total_val_batches or 0, "batch")
+    return f"{count_of(trial.validations, 'validation')} of {batches}"

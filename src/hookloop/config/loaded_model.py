@@ -14,11 +14,12 @@ from torch import Tensor
 from hookloop.checkpoint.choice import choose
 from hookloop.config.build import build_model
 from hookloop.config.load import load
-from hookloop.config.run_model import give_weights
+from hookloop.config.run_model import give_weights, stores_of
 from hookloop.data.batch import size_of, to_device
 from hookloop.data.join import join, to_cpu
 from hookloop.errors import CheckpointError, ConfigError
 from hookloop.parallel.world import World, choose_device
+from hookloop.runs.layout import RunDir
 from hookloop.trainer.predicting import call_model
 from hookloop.trainer.updates import autocast
 
@@ -108,7 +109,7 @@ def load_model(
         device: Where to put it.
     """
     run_dir = Path(path) if Path(path).is_dir() else Path(path).parent
-    chosen = choose(run_dir, str(checkpoint))
+    chosen = choose(run_dir, str(checkpoint), _stores(run_dir))
     tree: Mapping[str, object] = {}
     try:
         config = load(path, overrides)
@@ -133,3 +134,12 @@ def load_model(
         choose_device(device, World()),
         is_averaged=chosen.part == "averaged",
     )
+
+
+def _stores(run_dir: Path) -> list[str]:
+    """List the other stores of a run that keeps its checkpoints elsewhere, as its config says."""
+    home = RunDir(run_dir)
+    pointer = home.last_pointer
+    if pointer is None or pointer.location is None or not home.config_file.is_file():
+        return []
+    return stores_of(run_dir)  # Only then: it imports all that the config names.

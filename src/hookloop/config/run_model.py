@@ -99,6 +99,11 @@ def give_weights(model: torch.nn.Module, chosen: Chosen) -> None:
         ) from error
 
 
+def stores_of(run: str | Path) -> list[str]:
+    """List where else a run keeps checkpoints; what its config names is imported."""
+    return _stores(plan_build(load(run)), Path(run))
+
+
 def _stores(builder: Builder, home: Path) -> list[str]:
     changed = builder.blueprint.default_hooks
     parts = [*builder.blueprint.hooks, *(changed.values() if isinstance(changed, dict) else ())]

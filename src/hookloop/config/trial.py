@@ -6,7 +6,7 @@ a test. Hooks that send to a service are left out, and so are those that write o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -32,6 +32,7 @@ from hookloop.parallel.world import World
 from hookloop.trainer.data_limits import PHASES, expected_progress
 from hookloop.trainer.state import gather
 from hookloop.trainer.trainer import Trainer
+from hookloop.trainer.val_intervals import Interval, StreamValidation, make_validation
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config
@@ -63,8 +64,10 @@ class Trial:
         memory: The highest use of memory in MiB: ``rss_peak``, and on a GPU ``device_peak``.
         checkpoint_bytes: The size of a checkpoint.
         total_iters: Iterations of the whole training; None if unknown.
-        validations: Validations of the whole training; None if unknown.
+        validations: Validations of the whole training; None if unknown, or if the streams have
+            intervals of their own.
         total_val_batches: Batches of one of them; None if unknown.
+        all_val_batches: Batches of all of them; None if unknown.
         hours: An estimate of the time of the whole training; None if unknown.
         is_restored: Whether a new trainer that loaded the checkpoint has the same bits.
         differences: Where it has others.
@@ -84,6 +87,7 @@ class Trial:
     total_iters: int | None = None
     validations: int | None = None
     total_val_batches: int | None = None
+    all_val_batches: int | None = None
     hours: float | None = None
     is_restored: bool = False
     differences: list[str] = field(default_factory=list)
@@ -237,8 +241,8 @@ def _measure(trial: Trial, trainer: Trainer, probe: Probe) -> None:
     if trial.total_iters is None:
         return
     seconds = trial.total_iters * trial.seconds_per_iter
-    if trial.validations and trial.total_val_batches and trial.seconds_per_val_batch:
-        seconds += trial.validations * trial.total_val_batches * trial.seconds_per_val_batch
+    if trial.all_val_batches and trial.seconds_per_val_batch:
+        seconds += trial.all_val_batches * trial.seconds_per_val_batch
     trial.hours = seconds / 3600
 
 
@@ -248,16 +252,31 @@ def _expect(trial: Trial, named: Arguments) -> None:
     trial.total_iters = progress.total_iters
     data, limit = named.get("val_data"), cast("Mapping[str, int]", named.get("limit") or {})
     if data is None:
-        trial.validations, trial.total_val_batches = 0, 0
+        trial.validations = trial.total_val_batches = trial.all_val_batches = 0
         return
     streams = open_streams(data, "val_data", limit=limit.get("val"))  # type: ignore[arg-type]
-    lengths = [source.num_batches for source in streams.values()]
+    lengths = {name: source.num_batches for name, source in streams.items()}
     if (overfit := cast("int | None", named.get("overfit"))) is not None:
-        lengths = [overfit for _ in lengths]
-    if None not in lengths:
-        trial.total_val_batches = sum(length for length in lengths if length is not None)
-    every = Every.parse(cast("Every | int | str", named.get("val_every") or "1 epoch"))
-    trial.validations = _count_validations(every, progress)
+        lengths = dict.fromkeys(lengths, overfit)
+    given = cast("Interval | Mapping[str, Interval]", named.get("val_every") or "1 epoch")
+    when = make_validation(given, 0, False, streams, World())
+    intervals = when.intervals if isinstance(when, StreamValidation) else {}
+    counts = {
+        name: _count_validations(intervals.get(name, when.every), progress) for name in lengths
+    }
+    trial.validations = None if intervals else next(iter(counts.values()))
+    trial.total_val_batches = _sum(lengths.values())
+    trial.all_val_batches = _sum(_times(counts[name], lengths[name]) for name in lengths)
+
+
+def _times(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one * other
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """Add numbers; None if one of them is unknown."""
+    known = list(numbers)
+    return None if None in known else sum(number or 0 for number in known)
 
 
 def _count_validations(every: Every, progress: Progress) -> int | None:
@@ -290,5 +309,11 @@ def _restore(second: Trainer, first: Trainer) -> list[Difference]:
 def _compared(checkpoint: Mapping[str, object]) -> dict[str, object]:
     parts = {part: checkpoint.get(part) for part in COMPARED}
     # Data that is built without a seed has another order. The restore has warned of it.
-    data = cast("Mapping[str, object]", parts["data"])
-    return {**parts, "data": {name: value for name, value in data.items() if name != "orders"}}
+    return {**parts, "data": _without_orders(cast("Mapping[str, object]", parts["data"]))}
+
+
+def _without_orders(data: Mapping[str, object]) -> dict[str, object]:
+    kept = {name: value for name, value in data.items() if name != "orders"}
+    if isinstance(streams := kept.get("streams"), Mapping):
+        kept["streams"] = {name: _without_orders(one) for name, one in streams.items()}
+    return kept

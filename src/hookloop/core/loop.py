@@ -26,7 +26,7 @@ from hookloop.data.randomness import Randomness
 from hookloop.data.source import Source
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError
-from hookloop.every import Every
+from hookloop.every import Every, Unit, count_of
 from hookloop.metrics.meters import Metric
 from hookloop.metrics.results import Results
 from hookloop.parallel.sharded import Shards
@@ -59,6 +59,10 @@ class Validation(Protocol):
     begin: int
     enabled: bool
     due: tuple[str, ...]
+
+    @property
+    def units(self) -> set[Unit]:
+        """The units that have to be counted for it."""
 
     def due_at_start(self, progress: Progress) -> bool:
         """Return whether to validate before the first iteration."""
@@ -232,7 +236,7 @@ class Loop:
         run, plan, progress = self.run, self.run.plan, self.run.progress
         if self._source().is_one_pass and not progress.is_done:
             name = self._source().name
-            run.stop(f"{name} ended after {progress.iter} iterations", everywhere=True)
+            run.stop(f"{name} ended after {count_of(progress.iter, 'iteration')}", everywhere=True)
         if self.validation.due_after_epoch(progress):
             if not self.validation.is_regular(progress):
                 self._keep_randomness()

@@ -10,6 +10,7 @@ from typing import cast
 
 from hookloop.data.cut import Cut
 from hookloop.data.exactness import SeedSamples
+from hookloop.data.first_batches import first_batches
 from hookloop.data.indices import PassStart
 from hookloop.data.measures import (
     Measures,
@@ -264,6 +265,10 @@ class Source(ReplacedData):
             total = self.num_batches
             return None if total is None else max(0, total - self.position)
         return batches_after(self.data, self._samples_read() or 0, self.limit)
+
+    def first_batch(self) -> object:
+        """Return the first batch, not shuffled where that is possible, and leave no trace of it."""
+        return first_batches(self.data, 1, self.name)[0]
 
     def read(self) -> Iterator[object]:
         """Read a pass batch by batch, for an evaluation."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import torch
+
 from hookloop.data.exactness import SeedSamples
 from hookloop.data.mixture import way_of
 from hookloop.data.randomness import Randomness
@@ -119,6 +121,16 @@ class TrainStreams(Source):
     def order(self, now: Randomness) -> None:
         for stream in self.streams.values():
             stream.order = now
+
+    def generators(self) -> list[torch.Generator]:
+        """Return the generators that the orders of the streams depend on."""
+        return [generator for stream in self.parts() for generator in stream.generators()]
+
+    def first_batch(self) -> object:
+        """Return what the model would see first, not shuffled, and leave no trace of it."""
+        if self.way in ("zip", "cycle"):
+            return {name: stream.first_batch() for name, stream in self.streams.items()}
+        return next(iter(self.streams.values())).first_batch()
 
     def set_epoch(self, epoch: int) -> None:
         """Do nothing: each stream counts its own passes."""

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TextIO, cast
 
 from hookloop.core.hook import Hook, Priority
-from hookloop.every import Every, limit
+from hookloop.every import Every, count_of, limit
 from hookloop.hooks._displays import Display, Lines, choose_display
 from hookloop.hooks._intervals import interval_of
 from hookloop.hooks._wording import (
@@ -181,8 +181,8 @@ class ShowProgress(Hook):
     def _show_summary(self, run: Run, display: Display) -> None:
         outcome, progress = run.outcome, run.progress
         display.show_line(
-            f"{outcome} after {progress.iter} iterations, {progress.epoch} epochs "
-            f"in {format_duration(self._seconds())}",
+            f"{outcome} after {count_of(progress.iter, 'iteration')}, "
+            f"{count_of(progress.epoch, 'epoch')} in {format_duration(self._seconds())}",
             style="bold yellow" if outcome.disabled else STYLES.get(outcome.status, "bold yellow"),
         )
         if not self.summary:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError
+from hookloop.every import count_of
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -78,19 +79,23 @@ class StopAfter(Hook):
 
     def after_train_iter(self, run: Run) -> None:
         if self.iterations is not None and run.progress.iter >= self.iterations:
-            run.stop(f"{self.iterations} iterations are done", everywhere=True)
+            run.stop(_done(self.iterations, "iteration"), everywhere=True)
         for unit in self.counts:
             limit = getattr(self, unit)
             if (getattr(run.progress, unit) or 0) >= limit:
-                run.stop(f"{limit} {unit} are done", everywhere=True)
+                run.stop(_done(limit, unit.removesuffix("s")), everywhere=True)
         # Clocks differ from rank to rank, so only that of the first one counts.
         minutes = self.minutes if run.world.is_main else None
         if minutes is not None and self._seconds() >= 60 * minutes:
-            run.stop(f"{minutes:g} minutes have passed")
+            run.stop(f"{count_of(minutes, 'minute')} {'has' if minutes == 1 else 'have'} passed")
 
     def after_train_epoch(self, run: Run) -> None:
         if self.epochs is not None and run.progress.epoch >= self.epochs:
-            run.stop(f"{self.epochs} epochs are done", everywhere=True)
+            run.stop(_done(self.epochs, "epoch"), everywhere=True)
 
     def _seconds(self) -> float:
         return self._seconds_before + monotonic() - self._began
+
+
+def _done(count: int, noun: str) -> str:
+    return f"{count_of(count, noun)} {'is' if count == 1 else 'are'} done"

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from hookloop.errors import HookError
+from hookloop.every import count_of
 from hookloop.hooks._intervals import moment_of
 from hookloop.hooks.act_on_plateau import ActOnPlateau, Mode
 
@@ -97,7 +98,8 @@ class StopOnPlateau(ActOnPlateau):
             long, short = self.windows
             reason = f"{self.metric} is worse over {short} validations than over {long}"
         else:
-            reason = f"{self.metric} has not improved on {best} for {self.patience} validations"
+            time = count_of(self.patience, "validation")
+            reason = f"{self.metric} has not improved on {best} for {time}"
         run.stop(reason, everywhere=True)
 
     def _reached(self, value: float) -> bool:

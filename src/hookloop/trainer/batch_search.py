@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
@@ -123,6 +123,12 @@ def _check(run: Run) -> DataLoader[Any]:
     if not run.world.is_alone:
         raise HookloopError("find_batch works in one process: start it without other ranks.")
     loader = run.train_data.data if run.train_data is not None else None
+    if isinstance(loader, Mapping):
+        raise DataError(
+            "find_batch searches with one DataLoader, and train_data has streams: give one of them "
+            "as train_data=, without mix=.",
+            argument="train_data",
+        )
     dataset = getattr(loader, "dataset", None)
     is_mapped = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
     if (

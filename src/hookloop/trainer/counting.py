@@ -90,9 +90,7 @@ def _counting(run: Run, batches: list[object]) -> list[object]:
 def _asked(loop: Loop) -> set[str]:
     """Return the units that an interval is in, or that a hook declares."""
     run = loop.run
-    asked: set[str] = set()
-    if loop.validation.enabled:
-        asked.add(loop.validation.every.unit)
+    asked: set[str] = {*loop.validation.units}
     for hook in run.hooks:
         for unit in hook.counts:
             if unit not in COUNTED:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hookloop.core.update import Update
@@ -33,6 +34,8 @@ FEWEST = 10
 """Iterations before a search may end early, and that a suggestion needs."""
 BEGINS = 0.1
 """The part of the whole fall after which the loss counts as falling."""
+NEAR = 0.5
+"""How far around a rate its slope is measured, in decades."""
 DIVERGED = 3.0
 """How far above its lowest value the loss ends the search, in units of the first loss."""
 
@@ -339,9 +342,23 @@ def _steepest(rates: list[float], losses: list[float]) -> float | None:
     above = np.flatnonzero(values[:lowest] >= level)
     if len(above) == 0 or not values[lowest] < plateau:
         return None
-    slopes = np.gradient(values, np.log10(rates))
+    slopes = _slopes(np.log10(rates), values)
     begin = int(above[-1])
     return rates[begin + int(np.argmin(slopes[begin : lowest + 1]))]
+
+
+def _slopes(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the slope at each point, of the line that fits its surroundings best.
+
+    The difference of two neighbours would follow a single hard batch: the fall after it is steeper
+    than any that the rate brings about.
+    """
+    slopes = np.empty_like(y)
+    for index in range(len(x)):
+        near = np.abs(x - x[index]) <= NEAR
+        near[max(0, index - 2) : index + 3] = True
+        slopes[index] = np.polyfit(x[near], y[near], 1)[0]
+    return slopes
 
 
 def _range_of(values: list[float]) -> tuple[float, float]:

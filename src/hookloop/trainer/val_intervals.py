@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from hookloop.errors import DataError, IntervalError, nearest
-from hookloop.every import COUNTED, Every
+from hookloop.every import COUNTED, Every, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,6 +62,11 @@ class Validation:
     def due_at_start(self, progress: Progress) -> bool:
         """Return whether to validate before the first iteration."""
         return self.enabled and self.at_start and progress.iter == 0 != progress.validated_at
+
+    @property
+    def units(self) -> set[Unit]:
+        """The units that have to be counted for it."""
+        return {self.every.unit} if self.enabled else set()
 
     @property
     def due_after_iter(self) -> Callable[[Progress], bool] | None:
@@ -130,6 +135,11 @@ class StreamValidation(Validation):
             self._times[name] = self.last_time
 
     @property
+    def units(self) -> set[Unit]:
+        """The units of all intervals."""
+        return {every.unit for every in self.intervals.values()}
+
+    @property
     def due_after_iter(self) -> Callable[[Progress], bool] | None:
         """What returns whether a stream is due after an iteration; None if that never happens."""
         by_iter = [every for every in self.intervals.values() if every.unit != "epochs"]
@@ -140,7 +150,11 @@ class StreamValidation(Validation):
             name
             for name, every in self.intervals.items()
             if (every.unit == "seconds" and monotonic() - self._times[name] >= every.count)
-            or (every.unit == "iters" and every.due(progress) and progress.iter >= self.begin)
+            or (
+                every.unit in ("iters", *COUNTED)
+                and every.due(progress)
+                and every.done(progress) >= self.begin
+            )
         )
 
     def due_after_epoch(self, progress: Progress) -> bool:
@@ -162,11 +176,11 @@ class StreamValidation(Validation):
 
     def due_at_end(self, progress: Progress) -> bool:
         """Return whether a run at its limit still lacks a validation of its last state."""
-        done = {"epochs": progress.epoch, "iters": progress.iter, "seconds": self.begin}
         return progress.is_done and self._find(
             name
             for name, every in self.intervals.items()
-            if done[every.unit] >= self.begin and not self._is_done(name, progress)
+            if (every.unit == "seconds" or every.done(progress) >= self.begin)
+            and not self._is_done(name, progress)
         )
 
     def _is_done(self, name: str, progress: Progress) -> bool:

@@ -73,6 +73,14 @@ def test_a_best_whose_file_is_gone_is_not_taken(tmp_path: Path) -> None:
         choose(tmp_path, "best")
 
 
+def test_a_store_that_was_not_given_is_named_and_not_opened(tmp_path: Path) -> None:
+    train(tmp_path / "run", directory=str(tmp_path / "store"), best="loss")
+    with pytest.raises(
+        CheckpointError, match=r"store/run/.* with --checkpoint on the command line"
+    ):
+        choose(tmp_path / "run")
+
+
 def test_averaged_weights_are_those_with_which_the_run_evaluated(tmp_path: Path) -> None:
     model = train(tmp_path, AverageWeights())
     chosen = choose(tmp_path)

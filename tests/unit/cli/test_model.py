@@ -23,6 +23,25 @@ class Net(torch.nn.Module):
         return self.head(self.body(inputs))
 """
 
+TWO_STREAMS = """
+import torch
+from cli_net import Net
+
+model = Net()
+train_data = {
+    "a": [(torch.ones(5, 2), torch.ones(5, 1))],
+    "b": [(torch.ones(2, 2), torch.ones(2, 1))],
+}
+optimizer = dict(type="SGD", lr=0.1)
+max_epochs = 1
+
+
+def step(run, batch):
+    both = list(batch.values()) if isinstance(batch, dict) else [batch]
+    inputs, targets = (torch.cat(parts) for parts in zip(*both))
+    return torch.nn.functional.mse_loss(run.model(inputs), targets)
+"""
+
 
 @pytest.fixture
 def net(project: Path) -> Path:
@@ -44,6 +63,17 @@ def test_modules_shapes_and_what_trains_are_printed(net: Path, invoke: Invoke) -
         "17 parameters, 5 of them train.",
     ]
     assert not (net / "runs").exists()
+
+
+@pytest.mark.parametrize("mix", ["in order", "cycle"])
+def test_several_streams_are_shown_as_the_model_sees_them(
+    net: Path, invoke: Invoke, mix: str
+) -> None:
+    (net / "two_streams.py").write_text(TWO_STREAMS)
+    result = invoke("model", "two_streams.py", f"mix={mix}")
+    assert result.exit_code == 0, result.output
+    sizes = {"in order": "5", "cycle": "7"}  # Of the first stream, or of both, one after the other.
+    assert f"Net                 float32[{sizes[mix]}, 1]" in result.stdout
 
 
 def test_the_depth_is_limited(net: Path, invoke: Invoke) -> None:

@@ -66,6 +66,27 @@ def test_one_line_gives_a_model_that_is_ready_for_use(run_dir):
     assert hookloop.load(run_dir, checkpoint="epoch_2.pth").iteration == 8
 
 
+@pytest.mark.parametrize("which", ["best", "last", "epoch_3.pth"])
+def test_checkpoints_in_the_store_that_the_config_names_are_found(tmp_path, monkeypatch, which):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "loaded_project.py").write_text(MODULE)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    elsewhere = f"default_hooks.checkpoint.directory={tmp_path}/store"
+    build(load(tmp_path / "config.yaml", [elsewhere]), run_dir=tmp_path / "run").train()
+    assert hookloop.load(tmp_path / "run", checkpoint=which).checkpoint.startswith(
+        f"{tmp_path}/store/run/"
+    )
+    sys.modules.pop("loaded_project")
+
+
+def test_a_store_that_no_config_names_is_not_opened(tmp_path):
+    save = SaveCheckpoint(directory=str(tmp_path / "store"), best="val/loss")
+    trainer = tiny_trainer(save, run_dir=tmp_path / "run")
+    trainer.train()
+    with pytest.raises(CheckpointError, match="store/run/.*if you trust that, give this path"):
+        hookloop.load(tmp_path / "run", checkpoint="best", model=trainer.run.model)
+
+
 def test_one_batch_or_many(run_dir):
     loaded = hookloop.load(run_dir, checkpoint="last", device="cpu")
     one = loaded.predict(INPUTS)

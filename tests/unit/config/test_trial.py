@@ -27,6 +27,13 @@ schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 30)
 max_epochs = 3
 """
 
+STREAMS = """
+train_data = {"web": train_data, "books": list(train_data)[:4]}
+mix = {"web": 3, "books": {0: 1, "1 epoch": 3}}
+epoch_iters = 10
+val_every = {"a": "1 epoch", "b": "5 iters"}
+"""
+
 
 def test_a_python_config_is_restored_too(tmp_path: Path):
     file = tmp_path / "trial_config.py"
@@ -57,6 +64,7 @@ def arguments(**options):
         ({"val_every": "10 min"}, (60, None, 10)),
         ({"limit": {"train": 5, "val": 4}}, (30, 6, 4)),
         ({"overfit": 2}, (12, 6, 2)),
+        ({"val_every": "20 samples"}, (60, None, 10)),
         ({"val_data": None}, (60, 0, 0)),
         ({"val_data": map(abs, [1])}, (60, 6, None)),
         ({"train_data": map(abs, [1]), "max_epochs": 1}, (None, 1, 10)),
@@ -72,6 +80,24 @@ def test_the_length_of_the_whole_is_expected(options, expected):
 class Nowhere(Writer):
     def write(self, records):
         raise AssertionError("a trial wrote")
+
+
+def test_streams_have_intervals_and_lengths_of_their_own():
+    data = {"a": [(torch.ones(2, 4), torch.ones(2))] * 10, "b": [(torch.ones(2, 4), torch.ones(2))]}
+    every = {"a": "2 epochs", "b": "10 iters"}
+    trial = Trial()
+    _expect(trial, arguments(val_data=data, val_every=every))
+    assert (trial.validations, trial.total_val_batches, trial.all_val_batches) == (None, 11, 36)
+    _expect(trial, arguments(val_data=data, val_every={**every, "b": "5 min"}))
+    assert trial.all_val_batches is None
+
+
+def test_streams_are_tried(tmp_path: Path):
+    file = tmp_path / "streams_config.py"
+    file.write_text(CONFIG + STREAMS)
+    trial = try_config(lambda: load(file, []), tmp_path / "scratch")
+    assert (trial.iters, trial.val_batches, trial.all_val_batches) == (2, 4, 3 * 10 + 6 * 3)
+    assert trial.is_restored, trial.differences
 
 
 def test_hooks_that_reach_out_are_left_out(tmp_path: Path):

@@ -91,7 +91,7 @@ def test_a_failing_run_restores_the_terminal(tmp_path, monkeypatch):
         shown(tmp_path, file, hooks=[Fail()])
     text = file.getvalue()
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
-    assert "failed (RuntimeError: boom) after 1 iterations" in text
+    assert "failed (RuntimeError: boom) after 1 iteration, " in text
 
 
 def test_a_notebook_gets_one_output_with_updates(tmp_path, monkeypatch):

@@ -26,7 +26,7 @@ def test_it_stops_after_epochs_or_iterations_whichever_comes_first(tmp_path):
     for options, iters, reason in (
         ({"epochs": 2}, 6, "2 epochs are done"),
         ({"iterations": 4}, 4, "4 iterations are done"),
-        ({"epochs": 1, "iterations": 4}, 3, "1 epochs are done"),
+        ({"epochs": 1, "iterations": 4}, 3, "1 epoch is done"),
     ):
         trainer = make_trainer(
             hooks=[StopAfter(**options)], max_epochs=9, run_dir=tmp_path / str(iters)

@@ -12,6 +12,7 @@ from hookloop import find_lr
 from hookloop.errors import DataError, HookError, ModelError
 from hookloop.hooks import SaveCheckpoint, StepSchedules
 from hookloop.testing import RecordCalls, tiny_trainer
+from hookloop.trainer import find_lr as find_lr_module
 
 
 class Random(Dataset):
@@ -20,6 +21,19 @@ class Random(Dataset):
 
     def __getitem__(self, index):
         return torch.full((4,), index / 6) + torch.rand(4) / 10, index % 3
+
+
+def streams():
+    generator = torch.Generator().manual_seed(1)
+    return {
+        "a": DataLoader(Random(), 4, shuffle=True, generator=generator),
+        "b": [(torch.ones(4, 4), torch.arange(4) % 3), (torch.zeros(4, 4), torch.zeros(4).long())],
+    }
+
+
+def step_of_both(run, batch):
+    parts = batch.values() if isinstance(batch, dict) else [batch]
+    return sum(nn.functional.cross_entropy(run.model(x), y) for x, y in parts)
 
 
 def with_norm(**options):
@@ -41,6 +55,11 @@ CASES = {
     "a generator of the loader": lambda: with_norm(
         train_data=DataLoader(Random(), 4, shuffle=True, generator=torch.Generator().manual_seed(1))
     ),
+    "streams by weights": lambda: with_norm(train_data=streams(), mix={"a": 2, "b": 1}),
+    "streams side by side": lambda: with_norm(
+        train_data=streams(), mix="zip", step=step_of_both, loss=None, metrics=None, epoch_iters=3
+    ),
+    "streams in order": lambda: with_norm(train_data=streams(), mix="in order"),
     "half precision": lambda: with_norm(precision="bf16"),
 }
 
@@ -79,6 +98,18 @@ def test_a_good_rate_is_suggested(tmp_path):
     assert not (tmp_path / "run").exists()
     search.save_png(tmp_path / "curve.png")
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_single_hard_batch_is_not_taken_for_a_fall():
+    rates = [10 ** (-7 + 8 * number / 99) for number in range(100)]
+    # The loss falls at about 1e-3. At 3 one batch is hard, and the easy one after it is the lowest.
+    losses = [2 - 1.8 / (1 + (1e-3 / rate) ** 1.2) for rate in rates]
+    losses[92:95] = [0.9, 0.9, 0.05]
+    search = find_lr_module._Curve()
+    for rate, loss in zip(rates, losses, strict=True):
+        assert search.add(rate, loss)
+    smoothed = find_lr_module._smooth(losses, max(losses))
+    assert find_lr_module._steepest(rates, smoothed) == pytest.approx(1e-3, rel=1)
 
 
 def test_a_diverging_search_ends_early():

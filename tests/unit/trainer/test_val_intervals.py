@@ -134,6 +134,15 @@ def test_a_time_is_an_interval_too(tmp_path):
     assert seen == [(1, ["small"]), (2, ["small"]), (3, ["small"]), (4, ["small"]), (4, ["full"])]
 
 
+def test_samples_are_an_interval_of_a_stream_too(tmp_path):
+    every = {"small": "1 epoch", "full": "8 samples"}  # Iterations of 4.
+    seen = validated(tmp_path, every, max_epochs=1)
+    assert [(at, names) for at, names in seen if "full" in names] == [(2, ["full"]), (4, ["full"])]
+    begun = validated(tmp_path / "begun", every, max_epochs=2, val_begin=15)
+    assert [at for at, names in begun if "full" in names] == [4, 6, 8]
+    assert not [at for at, names in begun if "small" in names]
+
+
 def test_a_request_of_a_hook_is_for_all_streams_or_for_some(tmp_path):
     class Request(Hook):
         def after_train_iter(self, run):
