@@ -1,13 +1,15 @@
-"""A ``hookloop`` command that starts at once, for tests that start many.
+"""``hookloop`` and ``python`` that start at once, for tests that start many.
 
 Importing torch takes seconds, in each process again. A server imports it once; for each command it
-forks a process of its own, with the directory, environment and streams of the caller.
+forks a process of its own, with the directory, environment and streams of the caller. Not for tests
+of what is imported, or of how Python itself starts and ends.
 """
 
 import array
 import atexit
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -17,6 +19,7 @@ import threading
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 CLIENT = r"""
 import array, json, os, signal, socket, sys
@@ -24,7 +27,8 @@ import array, json, os, signal, socket, sys
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 server = socket.socket(socket.AF_UNIX)
 server.connect({path!r})
-task = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+name = os.path.basename(sys.argv[0])
+task = json.dumps([[name, *sys.argv[1:]], os.getcwd(), dict(os.environ)]).encode()
 streams = array.array("i", [0, 1, 2])
 server.sendmsg([len(task).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
 server.sendall(task)
@@ -36,7 +40,8 @@ for stream in (0, 1, 2):  # The reader of a pipe sees its end when the command h
     os.close(stream)
 code = int(answers.readline())
 if code < 0:
-    signal.signal(-code, signal.SIG_DFL)
+    if -code != signal.SIGKILL:
+        signal.signal(-code, signal.SIG_DFL)
     os.kill(os.getpid(), -code)
 os._exit(code)
 """
@@ -44,7 +49,7 @@ os._exit(code)
 
 @cache
 def command() -> str:
-    """Start the server, once in each process that tests; return the path of the command."""
+    """Start the server, once in each process that tests; return the path of ``hookloop``."""
     home = Path(tempfile.mkdtemp(prefix="hookloop-warm-"))
     address = home / "socket"
     server = subprocess.Popen(
@@ -56,14 +61,23 @@ def command() -> str:
     atexit.register(server.kill)  # Not in the processes of commands, which the server forks.
     assert server.stdout is not None
     assert server.stdout.readline() == b"ready\n"
-    script = home / "hookloop"
-    script.write_text(f"#!{sys.executable} -IS\n{CLIENT.replace('{path!r}', repr(str(address)))}")
-    script.chmod(0o755)
-    return str(script)
+    for name in ("hookloop", "python"):
+        script = home / name
+        text = CLIENT.replace("{path!r}", repr(str(address)))
+        script.write_text(f"#!{sys.executable} -IS\n{text}")
+        script.chmod(0o755)
+    return str(home / "hookloop")
 
 
-def run(*arguments: str, cwd: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, and return what it printed."""
+def python() -> str:
+    """Return the path of ``python``; with options other than ``-c`` and ``-m`` it is a real one."""
+    return str(Path(command()).with_name("python"))
+
+
+def run(
+    *arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``hookloop`` to its end, and return what it printed."""
     return subprocess.run(
         [command(), *arguments],
         cwd=cwd,
@@ -120,9 +134,16 @@ def _answer(caller: socket.socket) -> int:
     for stream in streams:
         os.close(stream)
     caller.sendall(f"{pid}\n".encode())
+    threading.Thread(target=_end_with, args=(caller, pid), daemon=True).start()
     _, status = os.waitpid(pid, 0)
     caller.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
     os._exit(0)
+
+
+def _end_with(caller: socket.socket, pid: int) -> None:
+    """Kill the command when its caller was killed."""
+    if not caller.recv(1):
+        os.kill(pid, signal.SIGKILL)
 
 
 def _receive(caller: socket.socket) -> tuple[int, list[int]]:
@@ -148,15 +169,47 @@ def _become(
     os.environ.clear()
     os.environ.update(environment)
     places = [place for place in environment.get("PYTHONPATH", "").split(os.pathsep) if place]
+    program, *arguments = arguments
     sys.path[:0] = [directory, *places]
-    sys.argv = ["hookloop", *arguments]
-    code: object = 0
+    code = 0
     try:
-        main()
+        if program == "python":
+            _run_python(arguments)
+        else:
+            sys.argv = ["hookloop", *arguments]
+            main()
     except SystemExit as end:
-        code = end.code
-    _leave(code if isinstance(code, int) else 1)
+        code = _code_of(end)
+    except BaseException as error:  # noqa: BLE001 - as Python ends
+        sys.excepthook(*sys.exc_info())
+        code = -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+    _leave(code)
     return 0
+
+
+def _run_python(arguments: list[str]) -> None:
+    """Run what Python would run with these arguments."""
+    match arguments:
+        case ["-c", code, *_]:
+            sys.argv = ["-c", *arguments[2:]]
+            sys.modules["__main__"] = module = ModuleType("__main__")
+            exec(compile(code, "<string>", "exec"), module.__dict__)
+        case ["-m", name, *rest]:
+            sys.argv = [name, *rest]
+            runpy.run_module(name, run_name="__main__", alter_sys=True)
+        case [path, *_] if not path.startswith("-"):
+            sys.argv = arguments
+            sys.path[0] = os.path.dirname(os.path.abspath(path))
+            runpy.run_path(path, run_name="__main__")
+        case _:
+            os.execve(sys.executable, [sys.executable, *arguments], os.environ)
+
+
+def _code_of(end: SystemExit) -> int:
+    if end.code is None or isinstance(end.code, int):
+        return end.code or 0
+    print(end.code, file=sys.stderr)  # noqa: T201
+    return 1
 
 
 def _leave(code: int) -> None:
@@ -166,6 +219,9 @@ def _leave(code: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
     os._exit(code)
 
 

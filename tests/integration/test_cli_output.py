@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import warm
 
 from hookloop.runs.layout import RunDir
 
@@ -56,9 +57,11 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def shell(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def shell(
+    command: str, cwd: Path, python: str = sys.executable
+) -> subprocess.CompletedProcess[str]:
     """Run a command of a shell in which ``hookloop`` is ours; its code is that of hookloop."""
-    script = f'set -o pipefail; hookloop() {{ "{sys.executable}" -m hookloop "$@"; }}; {command}'
+    script = f'set -o pipefail; hookloop() {{ "{python}" -m hookloop "$@"; }}; {command}'
     environment = {**os.environ, "PYTHONPATH": str(cwd)}
     return subprocess.run(
         ["bash", "-c", script],
@@ -71,7 +74,16 @@ def shell(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("output", ["| head -1", ">&-", ">&- 2>&-", "> /dev/full", ">&- <&-"])
+@pytest.mark.parametrize(
+    "output",
+    [
+        "| head -1",
+        ">&- 2>&-",
+        "> /dev/full",
+        pytest.param(">&-", marks=pytest.mark.long),
+        pytest.param(">&- <&-", marks=pytest.mark.long),
+    ],
+)
 def test_a_training_does_not_depend_on_its_output(project: Path, output: str) -> None:
     if "full" in output and not os.path.exists("/dev/full"):
         pytest.skip("the system has no full disk")
@@ -95,21 +107,22 @@ def test_a_hook_that_failed_is_in_the_last_line_and_if_wanted_in_the_exit_code(
     project: Path,
 ) -> None:
     train = "hookloop train config.yaml hooks.prints=null hooks.tracker=net.Fails"
-    easy = shell(f"{train} --run-dir easy", project)
+    easy = shell(f"{train} --run-dir easy", project, warm.python())
     assert easy.returncode == 0, easy.stderr
     last = easy.stdout.splitlines()[-1]
     assert last.startswith("completed (without the hook tracker, which failed): easy")
     assert "ConnectionError: no \\x1b[31mservice" in easy.stderr
     assert "\x1b" not in easy.stderr + easy.stdout
-    strict = shell(f"{train} --run-dir strict --strict", project)
+    strict = shell(f"{train} --run-dir strict --strict", project, warm.python())
     assert strict.returncode == 3
     assert "completed (without" in strict.stdout.splitlines()[-1]
-    again = shell("hookloop resume strict max_epochs=3 --strict", project)
+    again = shell("hookloop resume strict max_epochs=3 --strict", project, warm.python())
     assert again.returncode == 3
 
 
 def test_evaluating_a_config_leaves_nothing_and_blocks_no_training(project: Path) -> None:
-    done = shell("hookloop validate config.yaml run_dir=mine hooks.csv=WriteCSV", project)
+    command = "hookloop validate config.yaml run_dir=mine hooks.csv=WriteCSV"
+    done = shell(command, project, warm.python())
     assert done.returncode == 0, done.stderr
     assert "val/loss" in done.stdout.splitlines()[-1]
     assert "metrics.csv" in done.stderr and "--run-dir" in done.stderr

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from tests import warm
 
 pytestmark = pytest.mark.slow
 
@@ -114,7 +115,7 @@ def run(site, pytestconfig, tmp_path):
 
     def start(*command, code=0):
         done = subprocess.run(
-            [sys.executable, *command],
+            [warm.python(), *command],
             capture_output=True,
             text=True,
             env=environment,

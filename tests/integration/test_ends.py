@@ -8,6 +8,7 @@ import sys
 import textwrap
 
 import pytest
+from tests import warm
 
 pytestmark = pytest.mark.slow
 
@@ -47,17 +48,20 @@ print("last line", flush=True)
 """
 
 
-def run_script(tmp_path, ending="pass", *, last="pass", persistent=True):
+def run_script(tmp_path, ending="pass", *, last="pass", persistent=True, python=sys.executable):
     """Run a script in a process group of its own; its output ends with its last process."""
     script = SCRIPT.format(ending=ending, last=last, persistent=persistent, run_dir=str(tmp_path))
     return subprocess.run(
-        [sys.executable, "-c", script],
+        [python, "-c", script],
         capture_output=True,
         text=True,
         check=False,
         timeout=LIMIT,
         start_new_session=True,
     )
+
+
+FRESH = {"pass", "raise ValueError('no')", "sys.exit(3)", "os.killpg(0, signal.SIGTERM)"}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,10 @@ def run_script(tmp_path, ending="pass", *, last="pass", persistent=True):
     ],
 )
 def test_a_script_ends(tmp_path, ending, code, status, persistent):
-    done = run_script(tmp_path, ending, persistent=persistent)
+    # How Python itself ends, with its workers, is tried once in each way: by itself, by an
+    # exception and by a signal. The other scripts start at once.
+    python = sys.executable if ending in FRESH and persistent else warm.python()
+    done = run_script(tmp_path, ending, persistent=persistent, python=python)
     assert done.returncode == code, done.stderr
     assert f'"status": "{status}"' in (tmp_path / "summary.json").read_text()
     assert ("last line" in done.stdout) == (ending == "pass")
@@ -89,7 +96,7 @@ def test_a_script_ends(tmp_path, ending, code, status, persistent):
 
 
 def test_a_hook_that_exits_at_the_end_leaves_no_run_that_looks_alive(tmp_path):
-    done = run_script(tmp_path, last="sys.exit(4)")
+    done = run_script(tmp_path, last="sys.exit(4)", python=warm.python())
     assert done.returncode == 4, done.stderr
     assert '"status": "completed"' in (tmp_path / "summary.json").read_text()
 

@@ -1,11 +1,11 @@
 import json
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests import warm
 
 from hookloop.cli.main import cli
 from hookloop.runs.reader import list_runs
@@ -48,7 +48,7 @@ def ask(*arguments):
 @pytest.mark.slow
 def test_another_process_is_asked(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    training = subprocess.Popen([sys.executable, "-c", SCRIPT], stderr=subprocess.PIPE, text=True)
+    training = subprocess.Popen([warm.python(), "-c", SCRIPT], stderr=subprocess.PIPE, text=True)
     try:
         while not Path("one/metrics.jsonl").exists() and training.poll() is None:
             time.sleep(0.05)

@@ -1,12 +1,11 @@
 """``hookloop config``: the effective config, and where its values come from."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from tests import warm
 from tests.unit.cli.conftest import Invoke
 
 
@@ -53,15 +52,6 @@ def test_secrets_stay_references(
 
 @pytest.mark.slow
 def test_all_problems_are_shown(project: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "hookloop",
-        "config",
-        "config.yaml",
-        "optimizer.lrr=1",
-        "modle=x",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = warm.run("config", "config.yaml", "optimizer.lrr=1", "modle=x")
     assert done.returncode == 2 and done.stdout == ""
     assert "Did you mean 'lr'?" in done.stderr and "Did you mean 'model'?" in done.stderr

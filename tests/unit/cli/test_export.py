@@ -1,12 +1,11 @@
 """``hookloop export``: the model of a run for other programs."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from tests import warm
 from tests.unit.cli.conftest import Invoke
 
 from hookloop.config.run_model import load_run_model
@@ -76,8 +75,7 @@ def test_a_mistake_is_explained(
 
 @pytest.mark.slow
 def test_onnx_is_the_default_and_is_run_again(run: Path) -> None:
-    command = [sys.executable, "-m", "hookloop", "export", "runs/one"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = warm.run("export", "runs/one")
     assert done.returncode == 0 and done.stderr == ""
     first, second, third = done.stdout.splitlines()
     assert first.startswith("runs/one/model.onnx: onnx, ")

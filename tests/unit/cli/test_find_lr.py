@@ -1,11 +1,10 @@
 """``hookloop find-lr``: a curve, a suggestion, and nothing on disk."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import warm
 from tests.unit.cli.conftest import Invoke
 
 
@@ -61,8 +60,7 @@ def test_what_cannot_be_searched_is_a_user_error(
 
 @pytest.mark.slow
 def test_the_command_prints_one_object(project: Path) -> None:
-    command = [sys.executable, "-m", "hookloop", "find-lr", "config.yaml", "--iters", "30"]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    done = warm.run("find-lr", "config.yaml", "--iters", "30", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert len(found["rates"]) == len(found["losses"]) == len(found["smoothed"])

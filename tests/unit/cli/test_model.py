@@ -1,11 +1,10 @@
 """``hookloop model``: the modules of a config's model."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import warm
 from tests.unit.cli.conftest import Invoke
 
 NET = """
@@ -97,8 +96,7 @@ def test_a_batch_that_does_not_fit_names_the_module(net: Path, invoke: Invoke) -
 
 @pytest.mark.slow
 def test_the_command_prints_one_object(net: Path) -> None:
-    command = [sys.executable, "-m", "hookloop", "model", "config.yaml", "model=cli_net.Net"]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    done = warm.run("model", "config.yaml", "model=cli_net.Net", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["parameters"], found["trainable"]) == (17, 5)

@@ -1,11 +1,11 @@
 """``hookloop new``: a project that trains and passes its own test."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from tests import warm
 from tests.unit.cli.conftest import Invoke
 
 
@@ -44,7 +44,7 @@ def test_it_trains_and_passes_its_own_test(project: Path, invoke: Invoke) -> Non
     assert invoke("new", "digits").exit_code == 0
     for command in (["hookloop", "train", "config.yaml"], ["pytest", "-q"]):
         done = subprocess.run(
-            [sys.executable, "-m", *command],
+            [warm.python(), "-m", *command],
             cwd="digits",
             capture_output=True,
             text=True,

@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +10,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from tests import warm
 from tests.unit.cli.conftest import Invoke
 
 
@@ -113,8 +113,7 @@ def test_a_repository_of_the_hub_gets_the_files(
         "HF_HOME": str(project / "hf"),
         "HF_HUB_DISABLE_TELEMETRY": "1",
     }
-    command = [sys.executable, "-m", "hookloop", "publish", "runs/one", "--to", "hf://me/net"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    done = warm.run("publish", "runs/one", "--to", "hf://me/net", env=environment)
     assert done.returncode == 0, done.stderr
     assert f"127.0.0.1:{hub.server_port}/me/net has model.safetensors" in done.stdout
     assert set(Hub.received) == {"README.md", "config.yaml", "model.safetensors"}

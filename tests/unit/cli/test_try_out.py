@@ -1,13 +1,11 @@
 """``hookloop try``: what is printed, its exit codes, and that nothing stays."""
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+from tests import warm
 from tests.unit.cli.conftest import Invoke
 
 
@@ -91,11 +89,7 @@ def test_a_hook_that_forgets_its_state_is_found(project: Path, invoke: Invoke) -
 @pytest.mark.slow
 def test_the_command_prints_one_object(project: Path) -> None:
     (project / "cli_loud.py").write_text(LEAKY.replace('return {"count"', 'return {} or {"count"'))
-    command = [sys.executable, "-m", "hookloop", "try", "config.yaml", "--json"]
-    loud = "hooks=[{type: cli_loud.Forgets}]"
-    done = subprocess.run(
-        [*command, loud], capture_output=True, text=True, check=False, env={**os.environ}
-    )
+    done = warm.run("try", "config.yaml", "--json", "hooks=[{type: cli_loud.Forgets}]")
     found = json.loads(done.stdout)
     assert done.returncode == 1
     assert "a print of the project" in done.stderr

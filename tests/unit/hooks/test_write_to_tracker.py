@@ -4,11 +4,10 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from tests import readback
+from tests import readback, warm
 from tests.tiny import make_classifier
 
 from hookloop import Hook
@@ -75,7 +74,7 @@ def train_and_be_killed(directory, kill, resume):
     )
     # The other process must not use a wandb service that this one has started: it would not end.
     environment = {n: v for n, v in os.environ.items() if n != "WANDB_SERVICE"}
-    done = subprocess.run([sys.executable, "-c", script], check=False, timeout=300, env=environment)
+    done = subprocess.run([warm.python(), "-c", script], check=False, timeout=300, env=environment)
     assert done.returncode == -signal.SIGKILL
 
 
