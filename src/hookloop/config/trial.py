@@ -29,6 +29,7 @@ from hookloop.hooks.write_metrics import WriteMetrics
 from hookloop.hooks.write_tensorboard import WriteTensorBoard
 from hookloop.parallel.memory import device_memory, host_memory
 from hookloop.parallel.world import World
+from hookloop.trainer.counting import start_counting
 from hookloop.trainer.data_limits import PHASES, expected_progress
 from hookloop.trainer.state import gather
 from hookloop.trainer.trainer import Trainer
@@ -256,8 +257,10 @@ def _expect(trial: Trial, named: Arguments) -> None:
         lengths = [overfit for _ in lengths]
     if None not in lengths:
         trial.total_val_batches = sum(length for length in lengths if length is not None)
-    every = Every.parse(cast("Every | int | str", named.get("val_every") or "1 epoch"))
-    trial.validations = _count_validations(every, progress)
+    every = named.get("val_every") or "1 epoch"
+    if not isinstance(every, Mapping):  # Otherwise each stream has a number of its own.
+        own = Every.parse(cast("Every | int | str", every))
+        trial.validations = _count_validations(own, progress)
 
 
 def _count_validations(every: Every, progress: Progress) -> int | None:
@@ -281,6 +284,7 @@ def _restore(second: Trainer, first: Trainer) -> list[Difference]:
                 parameter.zero_()
     saved = CheckpointStore(first.run.dir).load(FILE)
     second.check_hooks()
+    start_counting(second._loop, second._count_tokens)  # Otherwise it would take over no count.
     second._planner.use()
     with second._session.running():
         state = Snapshot().take(gather(second.run, second.run.scaler))
