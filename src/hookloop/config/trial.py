@@ -29,6 +29,7 @@ from hookloop.hooks.write_metrics import WriteMetrics
 from hookloop.hooks.write_tensorboard import WriteTensorBoard
 from hookloop.parallel.memory import device_memory, host_memory
 from hookloop.parallel.world import World
+from hookloop.trainer.counting import start_counting
 from hookloop.trainer.data_limits import PHASES, expected_progress
 from hookloop.trainer.state import gather
 from hookloop.trainer.trainer import Trainer
@@ -300,6 +301,7 @@ def _restore(second: Trainer, first: Trainer) -> list[Difference]:
                 parameter.zero_()
     saved = CheckpointStore(first.run.dir).load(FILE)
     second.check_hooks()
+    start_counting(second._loop, second._count_tokens)  # Otherwise it would take over no count.
     second._planner.use()
     with second._session.running():
         state = Snapshot().take(gather(second.run, second.run.scaler))

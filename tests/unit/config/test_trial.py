@@ -131,6 +131,20 @@ def test_a_training_that_a_hook_ends_at_once_is_tried_as_far_as_it_goes(tmp_path
     assert trial.is_restored, trial.differences
 
 
+def test_counts_of_samples_and_tokens_are_restored(tmp_path: Path):
+    file = tmp_path / "trial_counts.py"
+    more = """\
+count_tokens = lambda batch: batch[0].numel()
+val_every = {"a": "100 samples", "b": "1k tokens"}
+from hookloop.hooks import SaveCheckpoint, StopAfter
+hooks = [SaveCheckpoint(every="50 tokens").named("by_tokens"), StopAfter(samples=100)]
+"""
+    file.write_text(CONFIG + more)
+    trial = try_config(lambda: load(file, []), tmp_path / "scratch")
+    assert trial.is_restored, trial.differences
+    assert trial.validations is None
+
+
 def test_it_needs_one_process(tmp_path: Path, monkeypatch):
     for name, value in {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}.items():
         monkeypatch.setenv(name, value)
