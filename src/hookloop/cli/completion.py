@@ -10,6 +10,7 @@ from click.shell_completion import (
     get_completion_class,
 )
 
+from hookloop.cli.output import set_result
 from hookloop.cli.report import reporting
 
 SHELLS = ("bash", "zsh", "fish")
@@ -45,5 +46,7 @@ def command(shell: str) -> int:
     add_completion_class(Bash)
     made: type[ShellComplete] | None = get_completion_class(shell)
     if made is not None:  # It is one of SHELLS.
-        click.echo(made(cli, {}, "hookloop", VARIABLE).source())
+        script = made(cli, {}, "hookloop", VARIABLE).source()
+        set_result({"shell": shell, "script": script})
+        click.echo(script)
     return 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 from hookloop.errors import HookloopError
 from hookloop.runs.files import write_text
@@ -44,6 +45,7 @@ def command(directory: Path, name: str | None) -> int:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_text(target, Template(text).substitute(name=called, version=VERSION))
         made.append(path)
+    set_result({"directory": str(directory), "files": sorted(made)})
     print_text(
         f"{directory} has {', '.join(sorted(made))}.\n"
         f"  cd {directory} && hookloop train config.yaml\n  pytest"
