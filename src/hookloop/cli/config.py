@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 
 if TYPE_CHECKING:
@@ -17,10 +18,9 @@ if TYPE_CHECKING:
 
 @click.command("config", short_help="Print the effective config, and where its values are from.")
 @config_and_overrides
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.option("--sources", is_flag=True, help="Add the file and line of each value.")
 @reporting
-def command(config: Path, overrides: tuple[str, ...], as_json: bool, sources: bool) -> int:
+def command(config: Path, overrides: tuple[str, ...], sources: bool) -> int:
     """Print CONFIG as a training would use it: with its bases, overrides and references in place.
 
     Secrets and values from the environment stay references. A config with problems is rejected, as
@@ -28,7 +28,6 @@ def command(config: Path, overrides: tuple[str, ...], as_json: bool, sources: bo
     """
     from hookloop.config.load import load
     from hookloop.runs import plain_yaml
-    from hookloop.runs.records import to_json
 
     loaded = load(config, overrides)
     from hookloop.config.blueprint import draw
@@ -37,10 +36,9 @@ def command(config: Path, overrides: tuple[str, ...], as_json: bool, sources: bo
 
     draw(loaded)
     tree = as_read(loaded)
-    if as_json:
-        places = {spell(key): _place(loaded, key) for key, _ in leaves(tree)}
-        print_text(to_json({"config": tree, "sources": places} if sources else tree, indent=2))
-    elif sources:
+    places = {spell(key): _place(loaded, key) for key, _ in leaves(tree)}
+    set_result({"config": tree, "sources": places} if sources else tree, as_it_is=not sources)
+    if sources:
         print_text("\n".join(_lines(loaded, tree)))
     else:
         print_text(plain_yaml.dump(tree).rstrip("\n"))

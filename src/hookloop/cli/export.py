@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from hookloop.cli.completing import run_argument
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 from hookloop.errors import HookloopError, nearest
 from hookloop.runs.shown import show_size
@@ -42,7 +43,6 @@ FORMATS = ("onnx", "torch.export", "safetensors", "torchscript")
     help="Trace with random inputs of this shape instead of a batch of the run's data. Once for "
     "each input of the model.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @reporting
 def command(
     run: Path,
@@ -50,7 +50,6 @@ def command(
     checkpoint: str | None,
     output: Path | None,
     shapes: tuple[str, ...],
-    as_json: bool,
 ) -> int:
     """Write the model of RUN, the directory of a run, for other programs.
 
@@ -60,7 +59,6 @@ def command(
     from hookloop.checkpoint.export import SUFFIXES, write_model
     from hookloop.checkpoint.export_check import compare
     from hookloop.config.run_model import load_run_model
-    from hookloop.runs.records import to_json
 
     path = output if output is not None else run / f"model{SUFFIXES[kind]}"
     if not path.parent.is_dir():
@@ -81,7 +79,8 @@ def command(
         "difference": difference,
         "metadata": made.metadata(),
     }
-    print_text(to_json(result, indent=2) if as_json else _describe(result, made))
+    set_result(result)
+    print_text(_describe(result, made))
     return 0
 
 

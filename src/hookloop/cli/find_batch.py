@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +11,7 @@ import click
 
 from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_without_run
+from hookloop.cli.output import set_result
 from hookloop.cli.report import FAILED, print_error, print_text, reporting
 from hookloop.cli.table import show_table
 from hookloop.every import count_of
@@ -30,9 +30,8 @@ COLUMNS = ("batch size", "fits", "s/iter", "samples/s", "peak memory")
     metavar="N",
     help="The largest size to try; 4096 by default, or the size of the data set.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @reporting
-def command(config: Path, overrides: tuple[str, ...], most: int | None, as_json: bool) -> int:
+def command(config: Path, overrides: tuple[str, ...], most: int | None) -> int:
     """Find the largest batch size of CONFIG's train_data that fits into memory.
 
     Sizes are doubled until one does not fit, and then the gap is halved. Each is tried with a few
@@ -47,12 +46,10 @@ def command(config: Path, overrides: tuple[str, ...], most: int | None, as_json:
         found = find_batch(trainer, most=most)
     key = _find_key(loaded.tree.get("train_data"), "train_data")
     is_cpu = trainer.run.device.type == "cpu"
-    if as_json:
-        click.echo(json.dumps(_plain(found, key)))
-    else:
-        show_table(COLUMNS, [_cells(trial, is_cpu=is_cpu) for trial in found.trials], wide=())
-        if found.largest:
-            print_text(_advice(found, key))
+    set_result(_plain(found, key))
+    show_table(COLUMNS, [_cells(trial, is_cpu=is_cpu) for trial in found.trials], wide=())
+    if found.largest:
+        print_text(_advice(found, key))
     if not found.largest:
         print_error("not even a batch of one sample fits into memory.")
         return FAILED

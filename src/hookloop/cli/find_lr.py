@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import click
 
 from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_without_run
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 from hookloop.cli.text_plot import draw_curve
 from hookloop.every import count_of
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 @click.option("--to", "last", type=float, default=10.0, help="The last rate. Default 10.")
 @click.option("--iters", type=click.IntRange(min=1), default=100, help="Iterations. Default 100.")
 @click.option("--png", type=click.Path(path_type=Path), help="Draw the curve into this file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @reporting
 def command(
     config: Path,
@@ -35,7 +34,6 @@ def command(
     last: float,
     iters: int,
     png: Path | None,
-    as_json: bool,
 ) -> int:
     """Train CONFIG with a learning rate that rises in each iteration, and suggest one.
 
@@ -55,7 +53,7 @@ def command(
         search = find_lr(trainer, first=first, last=last, iters=iters)
     if png is not None:
         search.save_png(png)
-    _show(search, _names_of_cycles(trainer), as_json=as_json)
+    _show(search, _names_of_cycles(trainer))
     return 0
 
 
@@ -65,11 +63,9 @@ def _names_of_cycles(trainer: Trainer) -> list[str]:
     return [kind for kind in kinds if kind in ("OneCycleLR", "CyclicLR")]
 
 
-def _show(search: RateSearch, cycles: list[str], *, as_json: bool) -> None:
-    if as_json:
-        names = ("suggestion", "overrides", "factor", "ended", "rates", "losses", "smoothed")
-        print_text(json.dumps({name: getattr(search, name) for name in names}))
-        return
+def _show(search: RateSearch, cycles: list[str]) -> None:
+    names = ("suggestion", "overrides", "factor", "ended", "rates", "losses", "smoothed")
+    set_result({name: getattr(search, name) for name in names})
     if search.rates:
         print_text("training loss, smoothed, over the learning rate")
         print_text(draw_curve(search.rates, search.smoothed, mark=search.suggestion))

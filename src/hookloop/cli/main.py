@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import cast
+from typing import NoReturn, cast
 
 import click
 
-from hookloop.cli.output import add_output_options
+from hookloop.cli.output import JSON, Output, add_output_options
 from hookloop.cli.streams import keep_streams, report_lost_output
 from hookloop.lazy import load_name
 from hookloop.parallel.launched import join_launcher
@@ -123,10 +123,18 @@ def main() -> None:
     try:
         # In standalone mode, click would end an interrupted command with 1.
         cli.main(standalone_mode=False, prog_name="hookloop")
-    except click.ClickException as error:
+    except click.ClickException as error:  # In what was written: no command has begun.
         error.show()
-        sys.exit(error.exit_code)
+        _end(error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(130)  # As a shell reports a process that SIGINT ended: 128 + 2.
+        _end("interrupted", 130)  # As a shell reports a process that SIGINT ended: 128 + 2.
     finally:
         report_lost_output()
+
+
+def _end(reason: str, code: int) -> NoReturn:
+    """Exit where no command can report why; as JSON, too, if that was wanted."""
+    output = Output(as_json=JSON in sys.argv)
+    output.fail(reason)
+    output.finish(code)
+    sys.exit(code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +11,7 @@ import click
 
 from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_without_run
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 
 if TYPE_CHECKING:
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 @click.command("model", short_help="Show the modules of a model, with shapes and parameters.")
 @config_and_overrides
 @click.option("--depth", type=click.IntRange(min=0), default=3, help="How deep to look. Default 3.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with all modules.")
 @reporting
-def command(config: Path, overrides: tuple[str, ...], depth: int, as_json: bool) -> int:
+def command(config: Path, overrides: tuple[str, ...], depth: int) -> int:
     """Show the modules of CONFIG's model: outputs for one batch, parameters, and what trains.
 
     The first batch of the training data is read, if there is any. Nothing is trained or written.
@@ -34,11 +33,9 @@ def command(config: Path, overrides: tuple[str, ...], depth: int, as_json: bool)
     loaded = load(config, overrides)
     with TemporaryDirectory(prefix="hookloop-model-") as scratch:
         table = _describe(build_without_run(loaded, scratch))
-    if as_json:
-        share = table.trainable / table.parameters if table.parameters else None
-        numbers = {"parameters": table.parameters, "trainable": table.trainable, "trains": share}
-        print_text(json.dumps({**numbers, "modules": [asdict(row) for row in table.rows]}))
-        return 0
+    share = table.trainable / table.parameters if table.parameters else None
+    numbers = {"parameters": table.parameters, "trainable": table.trainable, "trains": share}
+    set_result({**numbers, "modules": [asdict(row) for row in table.rows]})
     print_text(str(table.to_depth(depth)))
     hidden = len(table.rows) - len(table.to_depth(depth).rows)
     more = f"  {hidden} modules are deeper: --depth {max(row.depth for row in table.rows)}."

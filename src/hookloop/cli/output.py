@@ -35,11 +35,13 @@ class Output:
         as_json: Whether the result is printed as JSON.
         is_quiet: Whether only warnings and errors are shown.
         result: What is printed as JSON.
+        is_final: Whether it is printed as it is, without the exit code.
     """
 
     as_json: bool = False
     is_quiet: bool = False
     result: object = None
+    is_final: bool = False
 
     @property
     def flags(self) -> list[str]:
@@ -49,7 +51,7 @@ class Output:
     @contextmanager
     def printing(self) -> Iterator[None]:
         """Send what is printed to where it belongs."""
-        if self.is_quiet and not _prints_own_json():
+        if self.is_quiet:
             with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
                 yield
         elif self.as_json:
@@ -60,21 +62,16 @@ class Output:
 
     def fail(self, message: str, **more: object) -> None:
         """Add to the result why the command failed."""
-        known = self.result if isinstance(self.result, Mapping) else {}
+        known = self.result if isinstance(self.result, Mapping) and not self.is_final else {}
+        self.is_final = False
         self.result = {**known, "error": message, **more}
-
-    def finish_failed(self, error: click.ClickException | click.Abort) -> None:
-        """Print a mistake in the use of a command as JSON, if that is wanted."""
-        message = error.format_message() if isinstance(error, click.ClickException) else "aborted"
-        self.fail(message)
-        self.finish(error.exit_code if isinstance(error, click.ClickException) else 1)
 
     def finish(self, code: int) -> None:
         """Print the result, if it is wanted as JSON."""
         if not self.as_json:
             return
         result = self.result if self.result is not None else {}
-        if isinstance(result, Mapping):
+        if isinstance(result, Mapping) and not self.is_final:
             result = {**result, "exit_code": code}
         place = os.environ.get(RESULT)
         if os.environ.get("RANK", "0") != "0":  # The first rank reports for all.
@@ -110,13 +107,19 @@ def current_output() -> Output:
     return found
 
 
-def set_result(result: object) -> None:
-    """Set what ``--json`` prints: mappings, lists, text and numbers."""
-    current_output().result = result
+def set_result(result: object, *, as_it_is: bool = False) -> None:
+    """Set what ``--json`` prints: mappings, lists, text and numbers.
+
+    Args:
+        result: A mapping gets the exit code.
+        as_it_is: Whether it is a document of its own, to which nothing is added.
+    """
+    output = current_output()
+    output.result, output.is_final = result, as_it_is
 
 
 def add_output_options(command: click.Command) -> click.Command:
-    """Add ``--json`` and ``--quiet`` to a command; an option that it has itself is left alone."""
+    """Add ``--json`` and ``--quiet`` to a command, once."""
     taken = {name for parameter in command.params for name in parameter.opts}
     if JSON not in taken:
         command.params.append(_option(JSON, "as_json", "Print the result as JSON, and only that."))
@@ -137,11 +140,3 @@ def _option(name: str, attribute: str, text: str) -> click.Option:
         callback=keep,
         help=text,
     )
-
-
-def _prints_own_json() -> bool:
-    """Return whether the command has a ``--json`` of its own, which was given."""
-    context = click.get_current_context(silent=True)
-    parameters = context.command.params if context is not None else []
-    own = [one.name for one in parameters if JSON in one.opts and one.expose_value]
-    return context is not None and any(bool(context.params.get(name or "")) for name in own)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import click
 
 from hookloop.cli.arguments import aliases, checkpoint_option
 from hookloop.cli.evaluate import Opened, opened
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 from hookloop.errors import DataError
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     show_default=True,
     help="Samples per batch, if DATA is a file.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @reporting
 def command(
     config: Path,
@@ -44,7 +43,6 @@ def command(
     checkpoint: Path | str | None,
     to: Path | None,
     batch_size: int,
-    as_json: bool,
 ) -> int:
     """Write the outputs of the model of RUN, a run directory or a config, for DATA.
 
@@ -58,14 +56,10 @@ def command(
         prediction.trainer.predict(inputs, to=to, checkpoint=prediction.checkpoint)
     if not prediction.trainer.run.world.is_main:
         return 0
-    if as_json:
-        found = {"predictions": str(to), "data": data, "checkpoint": prediction.label}
-        best = prediction.trainer.run.outcome.best if prediction.checkpoint else None
-        if best is not None:
-            found["checkpoint"] = best.path
-        print_text(json.dumps(found))
-    else:
-        print_text(f"{to}  by {prediction.label}")
+    best = prediction.trainer.run.outcome.best if prediction.checkpoint else None
+    used = prediction.label if best is None else best.path
+    set_result({"predictions": str(to), "data": data, "checkpoint": used})
+    print_text(f"{to}  by {prediction.label}")
     return 0
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from hookloop.cli.completing import run_argument
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 from hookloop.runs.layout import RunDir
 from hookloop.runs.shown import show_size
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 @click.option("--private", is_flag=True, help="Create the repository as a private one.")
 @click.option("--overwrite", is_flag=True, help="Replace files of the same names.")
 @click.option("--dry-run", is_flag=True, help="Only list what would be published.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @reporting
 def command(  # noqa: PLR0913 - one for each option
     *,
@@ -55,7 +55,6 @@ def command(  # noqa: PLR0913 - one for each option
     private: bool,
     overwrite: bool,
     dry_run: bool,
-    as_json: bool,
 ) -> int:
     """Publish the model of RUN, the directory of a run: weights, config.yaml, README.md.
 
@@ -64,7 +63,6 @@ def command(  # noqa: PLR0913 - one for each option
     """
     from hookloop.checkpoint.choice import choose
     from hookloop.checkpoint.publish_run import check_target, collect, write
-    from hookloop.runs.records import to_json
 
     target = to or str(run / "published")
     config = _read_config(run)
@@ -82,7 +80,8 @@ def command(  # noqa: PLR0913 - one for each option
         "weights": chosen.part,
         "metadata": made.about,
     }
-    print_text(to_json(result, indent=2) if as_json else _describe(made, chosen, place, dry_run))
+    set_result(result)
+    print_text(_describe(made, chosen, place, dry_run))
     return 0
 
 

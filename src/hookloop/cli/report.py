@@ -43,10 +43,11 @@ def reporting(function: Callable[P, int]) -> Callable[..., None]:
             # The log of a training takes over what was reported before.
             with closing(RunLog()), output.printing():
                 code = report_end(function(*args, **kwargs))
-        # `main` shows these, as it does those of the group itself.
-        except (click.ClickException, click.Abort) as error:
-            output.finish_failed(error)
-            raise
+        # An Abort and a KeyboardInterrupt are reported by `main`.
+        except click.ClickException as error:
+            error.show()
+            code = error.exit_code
+            output.fail(error.format_message())
         except HookloopError as error:
             code = USER_ERROR
             _fail(output, error)

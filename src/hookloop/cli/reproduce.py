@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from hookloop.cli.arguments import aliases
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_error, print_text, reporting
 from hookloop.errors import HookloopError
 from hookloop.every import count_of
@@ -38,7 +38,6 @@ SOURCES = "source.zip"
     help="Use the sources that RUN kept (the default, if it did), or those that are here.",
 )
 @click.option("--trust", is_flag=True, help="Run the sources that RUN kept without a question.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @reporting
 def command(
     run: Path,
@@ -46,7 +45,6 @@ def command(
     iters: int | None,
     sources: bool | None,
     trust: bool,
-    as_json: bool,
 ) -> int:
     """Train RUN again from its start, with its config and seed, and compare the numbers.
 
@@ -55,7 +53,7 @@ def command(
     is asked first unless --trust is given. The numbers of both runs are compared at equal
     iterations. The exit code is 0 if they are the same bits, and 1 if not.
     """
-    report = Report(str(run), speaks=not as_json)
+    report = Report(str(run))
     home = _check_run(run)
     uses_sources = (home / SOURCES).is_file() if sources is None else sources
     if uses_sources:
@@ -76,29 +74,22 @@ def command(
 
 @dataclass
 class Report:
-    """What is found, told at once or as JSON at the end.
+    """What is found, told at once.
 
     Attributes:
         run: The run that is trained again.
-        speaks: Whether to print as it goes.
         environment: What differs between the two environments; None if the first is not known.
         notes: Why the numbers may differ.
     """
 
     run: str
-    speaks: bool
     environment: list[str] | None = None
     notes: list[str] = field(default_factory=list)
-
-    def say(self, text: str) -> None:
-        """Print a line, unless JSON is wanted."""
-        if self.speaks:
-            print_text(text)
 
     def note(self, text: str) -> None:
         """Tell of something that may make the numbers differ."""
         self.notes.append(text)
-        self.say(f"note: {text}")
+        print_text(f"note: {text}")
 
     def tell_of(self, config: Config, home: Path) -> None:
         """Show how this environment differs, and what cannot be repeated."""
@@ -109,9 +100,9 @@ class Report:
         if starts:
             self.environment = compare(starts[0], describe_here(config, home))
             same = "environment: as far as it is known, the same."
-            self.say("environment:" if self.environment else same)
+            print_text("environment:" if self.environment else same)
             for line in self.environment:
-                self.say(f"  {line}")
+                print_text(f"  {line}")
         else:
             self.note("its environment is not known: it has no environment.json.")
         if config.tree.get("seed") is None:
@@ -131,9 +122,8 @@ class Report:
 
     def conclude(self, outcome: str, new: Path, compared: Comparison) -> int:
         """Show whether the numbers are the same; return the exit code."""
-        if not self.speaks:
-            shown = [asdict(one) for one in compared.differences[:20]]
-            result = {
+        set_result(
+            {
                 "run": self.run,
                 "run_dir": str(new),
                 "outcome": outcome,
@@ -143,11 +133,11 @@ class Report:
                 "last_iter": compared.last_iter,
                 "equal": compared.is_equal,
                 "different": len(compared.differences),
-                "differences": shown,
+                "differences": [asdict(one) for one in compared.differences[:20]],
             }
-            click.echo(json.dumps(result, indent=2))
-        elif compared.is_equal:
-            self.say(
+        )
+        if compared.is_equal:
+            print_text(
                 f"equal: all {compared.numbers} numbers up to iteration {compared.last_iter} are "
                 f"the same bits. The new run is {new}."
             )
@@ -220,7 +210,7 @@ def _use_sources(config: Config, home: Path, new: Path, report: Report) -> None:
 
     folder = new / "source"
     count = unpack(home / SOURCES, folder)
-    report.say(f"sources: {count_of(count, 'file')} of {home / SOURCES}, unpacked into {folder}.")
+    print_text(f"sources: {count_of(count, 'file')} of {home / SOURCES}, unpacked into {folder}.")
     if any(home.glob("source_iter_*.zip")):
         report.note("it was resumed with sources of its own, which are not used.")
     starts = read_starts(home)
@@ -257,11 +247,8 @@ def _build(config: Config, new: Path, report: Report) -> Trainer:
     defaults = named["default_hooks"]
     if isinstance(defaults, Mapping):
         named["default_hooks"] = {name: one for name, one in defaults.items() if is_kept(one)}
-    if not report.speaks and defaults is not False:
-        kept = cast("dict[str, object]", named["default_hooks"] or {})
-        named["default_hooks"] = {**kept, "console": None}
     if left_out:
-        report.say(f"left out, as all writers and outside stores are: {', '.join(left_out)}.")
+        print_text(f"left out, as all writers and outside stores are: {', '.join(left_out)}.")
     return Trainer(**named)  # type: ignore[arg-type]
 
 

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from hookloop.cli.output import set_result
 from hookloop.cli.report import reporting
 
 
@@ -24,5 +25,7 @@ def command() -> int:
     """  # noqa: D301 - click keeps the lines after \b as they are
     from hookloop.config.json_schema import make_schema
 
-    click.echo(json.dumps(make_schema(), indent=1))
+    schema = make_schema()
+    set_result(schema, as_it_is=True)
+    click.echo(json.dumps(schema, indent=1))
     return 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hookloop.cli.arguments import ALIASES, config_and_overrides
+from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 from hookloop.cli.table import show_table
 from hookloop.errors import HookloopError
@@ -93,7 +94,6 @@ class Search:
 @click.option("--folds", metavar="KEY=COUNT", help="Cross-validate: KEY is 0, 1, ... in a trial.")
 @click.option("--dir", "folder", type=click.Path(path_type=Path), help="Directory of the sweep.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choices.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @reporting
 def command(
     *,
@@ -101,7 +101,6 @@ def command(
     overrides: tuple[str, ...],
     folds: str | None,
     folder: Path | None,
-    as_json: bool,
     **search: object,
 ) -> int:
     """Train CONFIG with many settings, each trial as a run of its own, and find the best.
@@ -114,7 +113,6 @@ def command(
     """
     from hookloop.cli.sweep_space import parse_folds, split
     from hookloop.runs.layout import default_path
-    from hookloop.runs.records import to_json
 
     space, fixed = split(overrides)
     over = parse_folds(folds) if folds is not None else None
@@ -130,14 +128,11 @@ def command(
         space=space,
         folds=over,
         search=Search(**search),  # type: ignore[arg-type]
-        quiet=as_json,
     )
     sweep.reject_problems()
     study, signal = sweep.run()
-    if as_json:
-        print_text(to_json({"dir": str(sweep.home), **study.write_summary(sweep.about)}))
-    else:
-        _show(study, sweep.search.metric)
+    set_result({"dir": str(sweep.home), **study.write_summary(sweep.about)})
+    _show(study, sweep.search.metric)
     if signal is not None:
         print_text("The same command continues the sweep.", err=True)
         return INTERRUPTED + signal
@@ -154,7 +149,6 @@ class Sweep:
     space: Space
     folds: Folds | None
     search: Search
-    quiet: bool
 
     def __post_init__(self) -> None:
         from hookloop.cli.sweep_space import describe
@@ -205,7 +199,7 @@ class Sweep:
 
             def report(trial: Trial) -> None:
                 study.write_summary(self.about)
-                print_text(_line(trial, self.search.metric), err=self.quiet)
+                print_text(_line(trial, self.search.metric))
 
             jobs = Jobs(study, self._task(), self.search.jobs, report)
             jobs.run(self.count)
@@ -230,7 +224,6 @@ class Sweep:
         """Reject a directory in which another sweep has begun."""
         from hookloop.cli.sweep_study import SUMMARY
         from hookloop.runs.reading import read_json
-        from hookloop.runs.records import to_json
 
         file = self.home / SUMMARY
         if not file.exists():
@@ -239,6 +232,8 @@ class Sweep:
             before = read_json(file)
         except (OSError, ValueError) as error:
             raise HookloopError(f"'{file}' cannot be read: {error}") from error
+        from hookloop.runs.records import to_json
+
         mine = json.loads(to_json(self.about))
         known = before if isinstance(before, dict) else {}
         compared = ("overrides", "space", "metric", "mode")

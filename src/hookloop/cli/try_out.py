@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from contextlib import nullcontext, redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.output import set_result
 from hookloop.cli.report import FAILED, print_error, print_text, reporting
 from hookloop.every import count_of
 
@@ -24,9 +22,8 @@ MIB = 2**20
 
 @click.command("try", short_help="Try every part of a training once, and estimate its cost.")
 @config_and_overrides
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @reporting
-def command(config: Path, overrides: tuple[str, ...], as_json: bool) -> int:
+def command(config: Path, overrides: tuple[str, ...]) -> int:
     """Train CONFIG for two iterations, validate, save, restore and test, and leave nothing behind.
 
     All hooks act except those that send to a service or write outside of the run, which are
@@ -38,16 +35,10 @@ def command(config: Path, overrides: tuple[str, ...], as_json: bool) -> int:
     load(config, overrides)  # A bad file is rejected without waiting for torch.
     from hookloop.config.trial import try_config
 
-    # Prints of the project must not get between the lines of a JSON object.
-    with (
-        TemporaryDirectory(prefix="hookloop-try-") as scratch,
-        redirect_stdout(sys.stderr) if as_json else nullcontext(),
-    ):
+    with TemporaryDirectory(prefix="hookloop-try-") as scratch:
         trial = try_config(lambda: load(config, overrides), Path(scratch))
-    if as_json:
-        print_text(json.dumps(asdict(trial)))
-    else:
-        _show(trial, config)
+    set_result(asdict(trial))
+    _show(trial, config)
     if not trial.is_restored:
         print_error("a new trainer that loaded the checkpoint is not the same as the saved one.")
         for difference in trial.differences:

@@ -58,7 +58,7 @@ def test_the_table_and_the_suggestion(tmp_path):
 def test_json_is_read_back_and_names_the_override(tmp_path):
     result = find(tmp_path, "find_b", "--json", "--most", "16", data=PART)
     assert result.exit_code == 0, result.output
-    found = json.loads(result.output)
+    found = json.loads(result.stdout)
     assert found["override"] == "train_data.batch_size=16"
     assert (found["largest"], found["most"], found["limited_by_memory"]) == (16, 16, False)
     assert [trial["size"] for trial in found["trials"]] == [2, 4, 8, 16]

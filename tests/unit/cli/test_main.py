@@ -60,42 +60,40 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
             ["--alias", "--change", "--checkpoint", "--config", "--strict", "--traceback", *RANKS]
         ),
         "run": ["--alias", "--graft", "--traceback"],
-        "find-batch": ["--alias", "--json", "--most", "--traceback"],
+        "find-batch": ["--alias", "--most", "--traceback"],
         "validate": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
         "test": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
-        "predict": ["--alias", "--batch-size", "--checkpoint", "--json", "--to", "--traceback"],
+        "predict": ["--alias", "--batch-size", "--checkpoint", "--to", "--traceback"],
         "check": ["--alias", "--ranks", "--traceback"],
-        "try": ["--alias", "--json", "--traceback"],
-        "find-lr": ["--alias", "--from", "--iters", "--json", "--png", "--to", "--traceback"],
-        "model": ["--alias", "--depth", "--json", "--traceback"],
+        "try": ["--alias", "--traceback"],
+        "find-lr": ["--alias", "--from", "--iters", "--png", "--to", "--traceback"],
+        "model": ["--alias", "--depth", "--traceback"],
         "verify-resume": sorted(
             ["--alias", "--iters", "--kills", "--ranks", "--resume-ranks", "--traceback"]
         ),
         "verify-hooks": ["--alias", "--iters", "--traceback"],
         "sweep": sorted(
             [
-                *("--alias", "--dir", "--folds", "--jobs", "--json", "--metric", "--mode"),
+                *("--alias", "--dir", "--folds", "--jobs", "--metric", "--mode"),
                 *("--pruner", "--sampler", "--seed", "--traceback", "--trials"),
             ]
         ),
         "reproduce": sorted(
-            ["--alias", "--iters", "--json", "--run-dir", "--sources", "--traceback", "--trust"]
+            ["--alias", "--iters", "--run-dir", "--sources", "--traceback", "--trust"]
         ),
         "plan": ["--alias", "--traceback"],
         "points": ["--traceback"],
         "join": ["--part", "--traceback"],
         "hooks": ["--traceback"],
-        "export": sorted(
-            ["--checkpoint", "--format", "--input-shape", "--json", "--output", "--traceback"]
-        ),
+        "export": sorted(["--checkpoint", "--format", "--input-shape", "--output", "--traceback"]),
         "publish": sorted(
             [
                 *("--to", "--checkpoint", "--format", "--card", "--private", "--overwrite"),
-                *("--dry-run", "--json", "--traceback"),
+                *("--dry-run", "--traceback"),
             ]
         ),
         "new": ["--name", "--traceback"],
-        "config": ["--alias", "--json", "--sources", "--traceback"],
+        "config": ["--alias", "--sources", "--traceback"],
         "schema": ["--traceback"],
         "completion": ["--traceback"],
         "runs": ["--columns", "--csv", "--filter", "--reverse", "--sort", "--traceback"],

@@ -1,10 +1,12 @@
 import json
 import os
+import subprocess
 import sys
 
 import click
 import pytest
 from click.testing import CliRunner
+from tests import warm
 
 from hookloop.cli.main import VERBS, cli
 from hookloop.cli.output import RESULT, Output, add_output_options, current_output, set_result
@@ -78,19 +80,57 @@ def test_a_command_without_a_result_prints_its_exit_code():
     assert json.loads(done.stdout) == {"exit_code": 0}
 
 
-def test_an_option_of_the_command_itself_is_left_alone():
+def test_the_options_are_added_once():
     @click.command()
-    @click.option("--json", "as_json", is_flag=True)
     @reporting
-    def own(as_json):
-        click.echo('{"own": true}' if as_json else "text")
+    def document():
+        set_result({"own": True}, as_it_is=True)
+        click.echo("text")
         return 0
 
-    command = add_output_options(add_output_options(own))
+    command = add_output_options(add_output_options(document))
     assert len([one for one in command.params if "--json" in one.opts]) == 1
-    assert CliRunner().invoke(command, ["--json"]).stdout == '{"own": true}\n'
-    assert CliRunner().invoke(command, ["--json", "--quiet"]).stdout == '{"own": true}\n'
+    assert json.loads(CliRunner().invoke(command, ["--json"]).stdout) == {"own": True}
+    assert json.loads(CliRunner().invoke(command, ["--json", "--quiet"]).stdout) == {"own": True}
     assert CliRunner().invoke(command, ["--quiet"]).stdout == ""
+
+
+BAD_CONFIG = ("find-lr", "find-batch", "try", "model", "config", "check", "plan", "train", "sweep")
+BAD_RUN = ("predict", "export", "publish", "reproduce", "tag", "rm", "diff", "ask", "test")
+
+
+@pytest.mark.parametrize("verb", [*BAD_CONFIG, *BAD_RUN])
+def test_a_failed_command_prints_its_error_as_json(verb, tmp_path):
+    more = {
+        "predict": ["x"],
+        "tag": ["x"],
+        "diff": ["b"],
+        "ask": ["save"],
+        "sweep": ["a=[1,2]", "--trials", "2"],
+    }
+    what = "nowhere.yaml" if verb in BAD_CONFIG else "nowhere"
+    command = [warm.command(), verb, what, *more.get(verb, []), "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["exit_code"]) == (2, 2) and "nowhere" in found["error"]
+
+
+def test_a_command_that_was_not_understood_says_so_as_json():
+    command = [warm.command(), "train", "a.yaml", "--json", "--fast"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "--fast" in json.loads(done.stdout)["error"] and "--fast" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["schema"], ["completion", "bash"], ["new", "project"]])
+def test_what_is_made_is_the_result(arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = json.loads(CliRunner().invoke(cli, [*arguments, "--json"]).stdout)
+    expected = {
+        "schema": lambda: found["properties"]["model"] and "exit_code" not in found,
+        "completion": lambda: "_hookloop_completion" in found["script"],
+        "new": lambda: "config.yaml" in found["files"] and found["directory"] == "project",
+    }
+    assert expected[arguments[0]]()
 
 
 @pytest.mark.parametrize("verb", VERBS)
