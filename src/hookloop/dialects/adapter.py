@@ -162,6 +162,8 @@ class Adapter(Hook):
         if point == "before_run":
             self._at_start.append(call)
             return
+        if point in ("after_run", "on_exception"):
+            call = self._after_any_start(call, skips=point == "after_run")
         # An instance attribute, not a method: the plan calls it directly, one frame less per call.
         earlier = self.__dict__.get(point)
         setattr(self, point, call if earlier is None else _chain(earlier, call))
@@ -170,6 +172,20 @@ class Adapter(Hook):
         self.bind_facade(run)
         for call in self._at_start:
             call(run)
+
+    def _after_any_start(self, call: Call, *, skips: bool) -> Call:
+        """Guard a call that comes even if an earlier hook failed before this one was started."""
+
+        def guarded(run: Run, *args: object) -> None:
+            if self.facade is None:
+                if not skips:
+                    self.bind_facade(run)
+                    call(run, *args)
+                    self.facade = cast("Facade", None)  # Not begun: its end stays left out.
+                return
+            call(run, *args)
+
+        return guarded
 
     def bind_facade(self, run: Run) -> None:
         """Get the facade that the hooks of this dialect share in a run."""

@@ -4,9 +4,11 @@ import logging
 
 import pytest
 import torch
+from mmengine.optim import OptimWrapper
 from mmengine.registry import LOOPS
 from mmengine.runner import (
     BaseLoop,
+    CheckpointLoader,
     EpochBasedTrainLoop,
     FlexibleRunner,
     IterBasedTrainLoop,
@@ -110,3 +112,25 @@ def test_a_flexible_runner_trains_on_the_engine(tmp_path):
         assert (directory / "run.log").is_file() == bool(name)
         assert (directory / "epoch_2.pth").is_file()
     assert losses[0] == losses[1]
+
+
+def test_an_optimizer_of_another_model_trains_nothing_as_in_mmengine(tmp_path, caplog):
+    def train(home):
+        other = OptimWrapper(torch.optim.SGD(toy.Net().parameters(), lr=0.1))
+        runner = toy.make_runner(tmp_path / home, optim_wrapper=other)
+        runner.train()
+        return runner.iter, dict(runner.model.named_parameters())
+
+    expected = train("real")
+    with dialects.graft("mmengine"), caplog.at_level(logging.WARNING, logger="hookloop"):
+        found = train("graft")
+    assert found[0] == expected[0] > 0
+    assert "The optimizer 'default' holds no trainable parameter of the model." in caplog.text
+
+
+def test_the_log_names_the_backend_that_loads_a_file(tmp_path):
+    path = str(tmp_path / "weights.pth")
+    torch.save({"state_dict": {}}, path)
+    with dialects.graft("mmengine"):
+        assert CheckpointLoader._get_checkpoint_loader(path).__name__ == "load_from_local"
+        assert CheckpointLoader.load_checkpoint(path) == {"state_dict": {}}

@@ -277,3 +277,38 @@ def test_a_facade_lists_its_hooks_and_names_the_loggers_to_forward(tmp_path):
     make_trainer(hooks=[*adapters, Hook()], run_dir=tmp_path).train()
     assert first.task.adapters == adapters
     assert Logging.logger_names() == ("foreign.system",)
+
+
+class Ending(Base):
+    def __init__(self):
+        self.seen = []
+
+    def on_run_end(self, task):
+        self.seen.append("end")
+
+    def on_failure(self, task):
+        self.seen.append(task.steps)
+
+
+class Failing(Hook):
+    priority = "HIGHEST"
+
+    def before_run(self, run):
+        raise ValueError("no start")
+
+
+def test_a_hook_that_was_never_started_is_not_ended_and_hears_of_the_failure():
+    hook = Ending()
+    mounts = (
+        Mount("after_run", "on_run_end", bind_step),
+        Mount(
+            "on_exception",
+            "on_failure",
+            lambda method, adapter: lambda run, error: method(adapter.facade),
+        ),
+    )
+    adapted = Adapter(hook, mounts, facade=View, base=Base)
+    with pytest.raises(ValueError, match="no start") as caught:
+        make_trainer(hooks=[Failing(), adapted]).train()
+    assert hook.seen == [0]
+    assert not any("while ending" in note for note in caught.value.__notes__)

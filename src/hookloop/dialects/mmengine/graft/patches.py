@@ -20,7 +20,7 @@ from hookloop.dialects.mmengine.graft.checkpoints import (
     write_file,
 )
 from hookloop.dialects.mmengine.graft.iterator import LateIterator
-from hookloop.dialects.mmengine.graft.training import Training
+from hookloop.dialects.mmengine.graft.training import Training, optimizers_of
 from hookloop.dialects.mmengine.graft.without_gpus import allow_processes
 
 _log = logging.getLogger("hookloop")
@@ -55,9 +55,10 @@ def make_graft() -> Graft:
     for name in ("_save_checkpoint_with_step", "_save_best_checkpoint"):
         graft.replace(CheckpointHook, name, _everywhere(getattr(CheckpointHook, name)))
     # The loader keeps the functions themselves, by the beginning of the paths.
-    graft.replace(checkpoint, "load_from_local", load_file)
+    load = _named_as(checkpoint.load_from_local, load_file)
+    graft.replace(checkpoint, "load_from_local", load)
     schemes = CheckpointLoader._schemes
-    graft.replace(CheckpointLoader, "_schemes", {**schemes, "": load_file})
+    graft.replace(CheckpointLoader, "_schemes", {**schemes, "": load})
     _replace_writing(graft)
     allow_processes(graft)
     return graft
@@ -70,6 +71,9 @@ def _replaced_run(kind: Any, *, is_iter_based: bool) -> Callable[[Any], object]:
     def run(loop: Any) -> object:  # noqa: ANN401 - a loop of mmengine
         if _is_finished(loop) or why_not(loop) is not None:
             return original(loop)
+        if (reason := _trains_nothing(loop.runner)) is not None:
+            _log.warning("%s %s", reason, _LOST)
+            return original(loop)
         return Training(loop, is_iter_based=is_iter_based).train()
 
     return run
@@ -78,6 +82,16 @@ def _replaced_run(kind: Any, *, is_iter_based: bool) -> Callable[[Any], object]:
 def _is_finished(loop: Any) -> bool:  # noqa: ANN401 - a loop of mmengine
     """Return whether there is nothing to train: MMEngine only calls the hooks then."""
     return bool(loop.iter >= loop.max_iters or loop.stop_training)
+
+
+def _trains_nothing(runner: Any) -> str | None:  # noqa: ANN401 - a runner of mmengine
+    """Return which optimizer holds nothing of the model: MMEngine does not look at that."""
+    trainable = {id(one) for one in runner.model.parameters() if one.requires_grad}
+    for name, optimizer in optimizers_of(runner.optim_wrapper).items():
+        held = {id(one) for group in optimizer.param_groups for one in group["params"]}
+        if not held & trainable:
+            return f"The optimizer '{name}' holds no trainable parameter of the model."
+    return None
 
 
 def why_not(loop: Any) -> str | None:  # noqa: ANN401 - a loop of mmengine
@@ -110,6 +124,16 @@ def _reporting(build: Callable[..., Any]) -> Callable[..., Any]:
         return built
 
     return build_train_loop
+
+
+def _named_as(original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep the name: MMEngine logs by which backend it loads, and takes that from the function."""
+
+    @wraps(original)
+    def function(*args: object, **kwargs: object) -> Any:  # noqa: ANN401 - what ours returns
+        return ours(*args, **kwargs)
+
+    return function
 
 
 def _instead(original: Callable[..., None], ours: Callable[..., None]) -> Callable[..., None]:

@@ -112,7 +112,7 @@ class Training:
 
     def _make_trainer(self) -> Trainer:
         runner, loop = self.runner, self.loop
-        optimizers = _optimizers(runner.optim_wrapper)
+        optimizers = optimizers_of(runner.optim_wrapper)
         unit = "iters" if self.is_iter_based else "epochs"
         limits = {"max_epochs": loop.max_epochs}
         if self.is_iter_based:  # One long epoch: the end of the data is not an event.
@@ -292,7 +292,8 @@ class Training:
         return meta_of(self.runner, {"epoch": self.loop.epoch, "iter": self.loop.iter})
 
 
-def _optimizers(wrapper: Any) -> dict[str, torch.optim.Optimizer]:  # noqa: ANN401 - of mmengine
+def optimizers_of(wrapper: Any) -> dict[str, torch.optim.Optimizer]:  # noqa: ANN401 - of mmengine
+    """Return the optimizers in a wrapper by name."""
     from mmengine.optim import OptimWrapperDict
 
     if isinstance(wrapper, OptimWrapperDict):
