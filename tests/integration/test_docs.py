@@ -6,7 +6,8 @@
 - ``console`` blocks run the lines that begin with ``$``, ``shell`` blocks run as scripts.
 - A block that begins with the name of a file, ``# train.py``, is that file, for the commands below it.
 - In the folders of ``COMPARED``, what stands below a ``$`` line is what the command prints, and a
-  ``text`` block right below a ``python`` block is what that prints (tests/printed.py).
+  ``text`` block right below a ``python`` block, or below a few words, is what that prints
+  (tests/printed.py).
 - ``toml`` and ``json`` blocks are read, ``text`` is output or a drawing. A block of no language is
   an error: nobody could tell whether it should run.
 
@@ -75,7 +76,8 @@ def blocks_of(page):
     for match in FENCE.finditer(text):
         line = text.count("\n", 0, match.start()) + 2
         block = Block(match[2].strip(), textwrap.dedent(match[3]), line)
-        if found and block.language == "text" and not text[end : match.start()].strip():
+        between = text[end : match.start()].split()  # Nothing, or a few words: "Both print".
+        if found and block.language == "text" and len(between) < 5:
             found[-1].below = block.text
         found.append(block)
         end = match.end()
