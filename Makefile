@@ -59,6 +59,7 @@ format: $(INSTALLED) ## Format the code and fix what ruff can fix
 
 docs: $(INSTALLED) ## Write the generated pages of docs/ again
 	$(BIN)/python scripts/make_docs.py
+	$(BIN)/python scripts/loop_picture.py
 
 # torch is pinned on the line itself, so that no peer can bring another.
 $(BENCH)/.installed: bench/requirements.txt pyproject.toml

@@ -247,10 +247,14 @@ def test_every_point_is_documented():
         assert point.doc
 
 
-def test_the_index_links_every_page():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
-    assert pages - {"index.md"} <= set(re.findall(r"\]\(([^)#]+)", index))
+def test_an_index_links_every_page():
+    """The index of its folder, and that of the docs for folders without one."""
+    pages = set((ROOT / "docs").rglob("*.md"))
+    linked = {ROOT / "docs" / "index.md"}
+    for index in (page for page in pages if page.name == "index.md"):
+        links = re.findall(r"\]\(([^)#]+)", index.read_text(encoding="utf-8"))
+        linked |= {(index.parent / link).resolve() for link in links}
+    assert pages <= linked
 
 
 def documents():

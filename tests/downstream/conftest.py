@@ -1,3 +1,4 @@
-"""The script is for ``hookloop run``; without aliases or mmengine it cannot be imported."""
+"""Scripts for ``hookloop run`` and for the real packages; without these they cannot be imported."""
 
 collect_ignore = ["tutorial.py"]
+collect_ignore_glob = ["migration/*"]

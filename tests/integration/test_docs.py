@@ -4,6 +4,10 @@
   doctests.
 - ``yaml`` blocks train as configs; what one does not say is taken from tests/docs_project.
 - ``console`` blocks run the lines that begin with ``$``, ``shell`` blocks run as scripts.
+- A block that begins with the name of a file, ``# train.py``, is that file, for the commands below it.
+- In the folders of ``COMPARED``, what stands below a ``$`` line is what the command prints, and a
+  ``text`` block right below a ``python`` block, or below a few words, is what that prints
+  (tests/printed.py).
 - ``toml`` and ``json`` blocks are read, ``text`` is output or a drawing. A block of no language is
   an error: nobody could tell whether it should run.
 
@@ -27,6 +31,7 @@ import pytest
 import torch
 import yaml
 from tests import warm
+from tests.printed import assert_printed, file_of, run_console, write_file
 
 import hookloop
 import hookloop.hooks
@@ -39,6 +44,8 @@ pytestmark = pytest.mark.slow  # Every page trains.
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROJECT = ROOT / "tests" / "docs_project"
+TUTORIAL = ROOT / "docs" / "tutorial"  # One project from page to page: test_tutorial.py walks it.
+COMPARED = [ROOT / "docs" / name for name in ("how-to", "concepts", "migration")]
 LANGUAGES = {"python", "yaml", "console", "shell", "toml", "json", "text"}
 MAX_NOT_RUN = 12  # A page that cannot be tried may be wrong. Two of these run in `make graft`.
 
@@ -51,18 +58,30 @@ class Block:
     language: str
     text: str
     line: int
+    below: str = ""
+    """The text of a block of output right below this one."""
 
     @property
     def runs(self):
         return NOT_RUN.match(self.text) is None
 
+    @property
+    def is_file(self):
+        return file_of(self.text) is not None
+
 
 def blocks_of(page):
     text = page.read_text(encoding="utf-8")
-    return [
-        Block(match[2].strip(), textwrap.dedent(match[3]), text.count("\n", 0, match.start()) + 2)
-        for match in FENCE.finditer(text)
-    ]
+    found, end = [], 0
+    for match in FENCE.finditer(text):
+        line = text.count("\n", 0, match.start()) + 2
+        block = Block(match[2].strip(), textwrap.dedent(match[3]), line)
+        between = text[end : match.start()].split()  # Nothing, or a few words: "Both print".
+        if found and block.language == "text" and len(between) < 5:
+            found[-1].below = block.text
+        found.append(block)
+        end = match.end()
+    return found
 
 
 def with_blocks(*languages):
@@ -70,12 +89,18 @@ def with_blocks(*languages):
     return [
         pytest.param(page, id=str(page.relative_to(ROOT)))
         for page in PAGES
-        if any(block.language in languages and block.runs for block in blocks_of(page))
+        if TUTORIAL not in page.parents and blocks(page, *languages)
     ]
 
 
 def blocks(page, *languages):
-    return [block for block in blocks_of(page) if block.language in languages and block.runs]
+    """The blocks to run in these languages; files run by the commands that name them."""
+    found = [block for block in blocks_of(page) if block.language in languages]
+    return [block for block in found if block.runs and not block.is_file]
+
+
+def is_compared(page):
+    return not set(COMPARED).isdisjoint(page.parents)
 
 
 @pytest.fixture
@@ -116,7 +141,7 @@ def test_few_blocks_are_left_out():
 
 
 @pytest.mark.parametrize("page", with_blocks("python"))
-def test_the_python_of_a_page_runs_from_top_to_bottom(page, project):
+def test_the_python_of_a_page_runs_from_top_to_bottom(page, project, capsys):
     names = {"__name__": "page", "torch": torch}
     names |= {name: getattr(hookloop.hooks, name) for name in hookloop.hooks.__all__}
     for block in blocks(page, "python"):
@@ -125,7 +150,10 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, project):
             run_session(block, names, place)
         else:
             code = "\n" * (block.line - 1) + block.text  # So that a traceback has the right line.
+            capsys.readouterr()
             exec(compile(code, place, "exec"), names)
+            if block.below and is_compared(page):
+                assert_printed(block.below, capsys.readouterr().out, f"{place}:{block.line}")
 
 
 def run_session(block, names, place):
@@ -171,6 +199,9 @@ def test_the_commands_of_a_page_succeed(page, project):
     # First the `hookloop` that starts at once, then Python and torchrun of this environment.
     here = f"{Path(warm.command()).parent}{os.pathsep}{Path(sys.executable).parent}"
     environment = os.environ | {"PATH": f"{here}{os.pathsep}{os.environ['PATH']}"}
+    if is_compared(page):
+        run_and_compare(page, project)
+        return
     run = "runs/2026-01-31_09-30-00"  # The run that pages speak of.
     scripts = []
     for block in blocks(page, "console", "shell"):
@@ -185,6 +216,25 @@ def test_the_commands_of_a_page_succeed(page, project):
             timeout=900, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"{script}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+
+
+def run_and_compare(page, directory):
+    for block in blocks_of(page):
+        if block.is_file:
+            write_file(block.text, directory)
+        elif block.language == "console" and block.runs:
+            run_console(block.text, directory, f"{page.relative_to(ROOT)}:{block.line}")
+
+
+def test_a_file_of_a_page_is_used_by_a_command_below_it():
+    for page in PAGES:
+        found = blocks_of(page)
+        last = max((b.line for b in found if b.language == "console" and b.runs), default=0)
+        for block in found:
+            where = f"{page.relative_to(ROOT)}:{block.line}"
+            if block.text.startswith("# before_"):  # tests/downstream/test_migration.py runs these.
+                continue
+            assert not block.is_file or block.line < last, f"{where}: no command follows"
 
 
 # --- what the README promises besides ------------------------------------------------------------
