@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 DOWNSTREAM ?= .venv-downstream
 BENCH ?= .venv-bench
+SITE ?= .venv-docs
 BIN := $(VENV)/bin
 RUNNABLE := $(VENV)/.runnable
 INSTALLED := $(VENV)/.installed
@@ -17,10 +18,10 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint co
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check ranks quick format bench faults docs graft downstream clean
+.PHONY: help install demo test check ranks quick format bench faults pages docs docs-serve graft downstream clean
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
 $(RUNNABLE): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -38,7 +39,7 @@ demo: export OMP_NUM_THREADS ?= 1
 demo: $(RUNNABLE) ## Train a small network on handwritten digits, end with its test accuracy
 	$(BIN)/hookloop train examples/digits/config.yaml
 
-test: check graft ## What CI runs, from nothing: style, types, layers and every test
+test: check graft docs ## What CI runs, from nothing: style, types, layers, every test, the site
 
 check: $(INSTALLED) ## Style, types, layers and every test
 	$(BIN)/ruff format --check .
@@ -57,9 +58,21 @@ format: $(INSTALLED) ## Format the code and fix what ruff can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(INSTALLED) ## Write the generated pages of docs/ again
+pages: $(INSTALLED) ## Write the generated pages of docs/ again
 	$(BIN)/python scripts/make_docs.py
 	$(BIN)/python scripts/loop_picture.py
+
+# Of its own: the generator reads the sources and imports nothing of them.
+$(SITE)/.installed: docs/requirements.txt
+	test -x $(SITE)/bin/python || $(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --no-compile --requirement docs/requirements.txt
+	@touch $@
+
+docs: $(SITE)/.installed ## Build the site, with warnings and broken links as errors
+	$(SITE)/bin/python scripts/make_site.py
+
+docs-serve: $(SITE)/.installed ## Show the site on a local port, and again when a page changes
+	$(SITE)/bin/python scripts/make_site.py --serve
 
 # torch is pinned on the line itself, so that no peer can bring another.
 $(BENCH)/.installed: bench/requirements.txt pyproject.toml
@@ -93,5 +106,5 @@ downstream: $(DOWNSTREAM)/.installed ## Compare all dialects with the real packa
 	$(DOWNSTREAM)/bin/python -m pytest -W ignore --numprocesses auto tests/downstream
 
 clean: ## Remove the virtual environment and every cache
-	rm -rf $(VENV) $(DOWNSTREAM) $(BENCH) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(DOWNSTREAM) $(BENCH) $(SITE) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

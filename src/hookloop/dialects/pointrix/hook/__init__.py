@@ -9,7 +9,8 @@ from hookloop.dialects.lazy import lazy_names
 from hookloop.dialects.pointrix.catalogue import CATALOGUE
 from hookloop.dialects.pointrix.hook.base_hook import HOOK_REGISTRY, Hook
 
-__all__ = ["HOOK_REGISTRY", "Hook", "parse_hooks", *CATALOGUE]
+__all__ = ["HOOK_REGISTRY", "Hook", "parse_hooks"]
+__all__.extend(CATALOGUE)
 
 
 def parse_hooks(cfg: Mapping[str, Mapping[str, Any]] | None, *_: object) -> list[Any]:

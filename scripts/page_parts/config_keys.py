@@ -1,0 +1,101 @@
+"""The page of config keys: types from the schema, defaults and meanings from the Trainer."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+
+from hookloop import Trainer
+from hookloop.config.schema import ABOUT, BUILT, LEAST, SETTINGS
+from page_parts.docstrings import meanings
+
+PAGE = """\
+# Config keys
+
+Every key that a config may have. [Config files](../config.md) explains them, with examples, and
+`hookloop schema` prints them as a JSON Schema for editors. Any other key is rejected, with the
+nearest right one.
+
+## What is built
+
+The value describes an object: a mapping with `type`, a name alone, or a list or a mapping of them.
+They are built in this order.
+
+| key | type in Python | default | |
+|---|---|---|---|
+{built}
+
+## Settings
+
+The Trainer gets the value as it is.
+
+| key | type | default | |
+|---|---|---|---|
+{settings}
+
+## About the config itself
+
+The Trainer does not see these.
+
+| key | type | |
+|---|---|---|
+{about}
+"""
+
+ABOUT_KEYS = {
+    "name": "Added to the name of the run's directory: `runs/2026-01-31_09-30-00_<name>`.",
+    "imports": "Modules to import first, so that what they register can be named.",
+    "custom_imports": "The same, as MMEngine writes it: `{imports: [...]}`.",
+    "import_path": "Directories to find modules in, relative to the file with this key; by "
+    "default its own.",
+    "custom_hooks": "Hooks that are appended to those of `hooks`, as MMEngine writes it.",
+    "vars": "Values of your own, to refer to: `${vars.width}`.",
+    "tags": "Words to find the run by.",
+    "notes": "A text on the run.",
+}
+
+
+def page() -> str:
+    """Write the page of all keys."""
+    if set(ABOUT_KEYS) != set(ABOUT):
+        raise SystemExit(f"config_keys.py: describe {sorted(set(ABOUT) ^ set(ABOUT_KEYS))}.")
+    return PAGE.format(
+        built="\n".join(_row(key, None) for key in BUILT),
+        settings="\n".join(_row(key, kind) for key, kind in SETTINGS.items()),
+        about="\n".join(f"| `{key}` | {_type(ABOUT[key])} | {ABOUT_KEYS[key]} |" for key in ABOUT),
+    )
+
+
+def _row(key: str, kind: object | None) -> str:
+    parameter = inspect.signature(Trainer).parameters[key]
+    default = parameter.default
+    shown = "required" if default is inspect.Parameter.empty else f"`{_in_yaml(default)}`"
+    said = meanings(Trainer)[key]
+    least = f" At least {LEAST[key]}." if key in LEAST else ""
+    written = _type(parameter.annotation if kind is None else kind)
+    return f"| `{key}` | {written} | {shown} | {said}{least} |"
+
+
+def _in_yaml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return {None: "null", (): "[]"}.get(value, str(value))  # type: ignore[call-overload, no-any-return]
+
+
+def _type(kind: object) -> str:
+    text = kind if isinstance(kind, str) else _named(kind)
+    return f"`{text}`".replace("|", "\\|")
+
+
+def _named(kind: object) -> str:
+    """Write a type as a user would."""
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
+        return " | ".join(_named(part) for part in typing.get_args(kind))
+    if typing.get_origin(kind) is typing.Literal:
+        return " | ".join(repr(value) for value in typing.get_args(kind))
+    if kind is type(None):
+        return "None"
+    if typing.get_origin(kind) is not None:
+        return str(kind)
+    return kind.__name__ if isinstance(kind, type) else str(kind)

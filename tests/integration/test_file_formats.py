@@ -1,0 +1,117 @@
+"""docs/reference/files.md describes every field that a real run writes, and no other."""
+
+import json
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+import torch
+from tests.tiny import make_classifier
+
+from hookloop import Hook, Resume, hooks
+from hookloop.runs import RunDir
+from hookloop.runs.tags import add_tags
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "files.md"
+NOT_HERE = {"starts[].torch.hip", "starts[].torch.cudnn"}  # Other builds of torch have them.
+FILES = ("summary.json", "checkpoints.json", "environment.json", "trackers.json", "tags.json")
+
+
+class FailLater(Hook):
+    on_error = "disable"
+
+    def after_train_iter(self, run):
+        raise ValueError("this hook is broken")
+
+
+def train(directory, *, rate, **options):
+    trainer = make_classifier(
+        config={"optimizer": {"lr": rate}},
+        run_dir=directory,
+        max_epochs=2 if "resume" in options else 1,
+        default_hooks={"console": None, "checkpoint": hooks.SaveCheckpoint(best="val/loss")},
+        hooks=[FailLater(), hooks.WriteTrackio()],
+        **options,
+    )
+    for group in trainer.run.optimizer.param_groups:
+        group["lr"] = rate
+    trainer.train()
+    return trainer
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run that was trained, resumed with another rate, tested and tagged."""
+    home = tmp_path_factory.mktemp("formats")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRACKIO_DIR", str(home / "trackio"))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        train(home / "run", rate=0.1)
+        changed = Resume(home / "run", change=["optimizer.lr"])
+        train(home / "run", rate=0.01, resume=changed).test()
+    add_tags(RunDir(home / "run"), ["baseline"])
+    return home / "run"
+
+
+def described(heading):
+    section = (
+        PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    )
+    return re.findall(r"^\| `([^`]+)` \|", section, flags=re.MULTILINE)
+
+
+def paths(value, prefix=""):
+    """Every key of nested mappings and lists, as the page writes it."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from [(path := f"{prefix}.{key}".lstrip(".")), *paths(inner, path)]
+    if isinstance(value, list):
+        for inner in value:
+            yield from paths(inner, f"{prefix}[]")
+
+
+def matches(path, pattern):
+    """Whether a pattern of the page stands for this path; a metric's name may have a dot."""
+    return fnmatchcase(path.replace("[]", "()"), pattern.replace("[]", "()"))
+
+
+def compare(written, patterns, exempt=()):
+    unknown = {path for path in written if not any(matches(path, one) for one in patterns)}
+    assert not unknown, "not described"
+    unused = {one for one in patterns if not any(matches(path, one) for path in written)}
+    assert unused <= set(exempt), "described, and not written"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_page_describes_every_field(run, name):
+    written = set(paths(json.loads((run / name).read_text(encoding="utf-8"))))
+    if name == "summary.json":  # They have a section of their own.
+        written = {path for path in written if not path.startswith("changes[]")}
+    compare(written, described(name), NOT_HERE)
+
+
+def test_the_page_describes_the_lines_of_the_metrics(run):
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    compare(
+        {path for line in lines for path in paths(json.loads(line))}, described("metrics.jsonl")
+    )
+    assert {json.loads(line)["phase"] for line in lines} == {"train", "val", "test"}
+
+
+def test_the_page_describes_changes(run):
+    (change,) = RunDir(run).read_summary()["changes"]
+    assert set(change) == set(described("changes"))
+    assert change["how"] == "resumed"
+
+
+def test_the_page_describes_the_parts_of_a_checkpoint(run):
+    checkpoint = torch.load(run / "epoch_2.pth", weights_only=True)
+    assert set(checkpoint) == set(described("Checkpoints"))
+
+
+def test_the_page_names_every_file(run):
+    named = set(re.findall(r"`([\w.]+)`", PAGE.read_text(encoding="utf-8").partition("\n## ")[0]))
+    files = {path.name for path in run.iterdir() if path.is_file()}
+    unnamed = {name for name in files if name not in named and not name.endswith(".pth")}
+    assert unnamed <= {".lock"}
