@@ -61,11 +61,11 @@ def command(
         return _export(roots, page, to)
     from hookloop.board.serve import listen, serve
 
-    listening = listen(host, port)
-    access = _access(host, listening, token)
-    if not roots[0].is_dir():
-        print_text(f"There is no '{roots[0]}' yet: its runs are shown as soon as they are there.")
-    serve(roots, page, listening, access, lambda: _tell(access, opens=opens))
+    with listen(host, port) as listening:
+        access = _access(host, listening, token)
+        if not roots[0].is_dir():
+            print_text(f"There is no '{roots[0]}' yet: its runs are shown as soon as they appear.")
+        serve(roots, page, listening, access, lambda: _tell(access, opens=opens))
     return 0
 
 

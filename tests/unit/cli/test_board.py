@@ -37,7 +37,7 @@ def test_runs_are_exported(tmp_path, page):
     done = run(tmp_path / "runs", "--export", tmp_path / "x.html")
     assert done.exit_code == 0 and "1 run," in done.output
     done = run(tmp_path / "runs", "--export", tmp_path / "x.html", "--json")
-    assert json.loads(done.output)["runs"] == 1
+    assert json.loads(done.stdout)["runs"] == 1
     assert "board-data" in (tmp_path / "x.html").read_text()
 
 
