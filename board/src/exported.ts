@@ -18,10 +18,17 @@ export function lookUp(data: ExportedData, path: string): unknown {
   const [place = "", query = ""] = path.split("?", 2);
   if (place === "/api/curves") return joinCurves(data, new URLSearchParams(query));
   for (const key of [path, decodeURIComponent(path), place]) {
-    if (Object.hasOwn(data.answers, key)) return data.answers[key];
+    if (Object.hasOwn(data.answers, key)) return checked(data.answers[key]);
   }
   if (place === "/api/sweeps") return { sweeps: [] };
   throw new Error("This is not in the exported file. Open the board with “hookloop board” to see it.");
+}
+
+// What the server could not answer when it wrote the file is there with its reason.
+function checked(answer: unknown): unknown {
+  const { error } = (answer ?? {}) as { error?: unknown };
+  if (typeof error === "string") throw new Error(error);
+  return answer;
 }
 
 function joinCurves(data: ExportedData, query: URLSearchParams): Curves {
@@ -47,7 +54,7 @@ function storedCurves(data: ExportedData, run: string, metric: string, axis: str
   const plain = `/api/curves?run=${run}&metric=${metric}&axis=${axis}`;
   const keys = [plain, `/api/curves?run=${run}&metric=${encodeURIComponent(metric)}&axis=${axis}`];
   const key = keys.find((name) => Object.hasOwn(data.answers, name));
-  return key === undefined ? undefined : (data.answers[key] as Curves);
+  return key === undefined ? undefined : (checked(data.answers[key]) as Curves);
 }
 
 /** Return the part of a curve in a range. */

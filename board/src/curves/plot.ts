@@ -113,11 +113,10 @@ export function plotOptions(
   };
 }
 
-function hoverPoint(plot: uPlot, index: number): HTMLElement | false {
+function hoverPoint(plot: uPlot, index: number): HTMLElement {
   const series = plot.series[index]!;
-  if (series.class !== "main") return false;
   const dot = document.createElement("div");
-  dot.className = "u-cursor-pt";
+  dot.className = series.class === "main" ? "u-cursor-pt" : "u-cursor-pt unseen-point";
   return dot;
 }
 

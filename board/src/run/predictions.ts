@@ -2,7 +2,7 @@
 
 import type { Predictions } from "../answers";
 import { get, query, runPath } from "../api";
-import { choice, fill, h } from "../dom";
+import { choice, h } from "../dom";
 import { number, plural } from "../format";
 import { oneLine } from "../text";
 import { empty, load } from "../view";
