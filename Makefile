@@ -10,6 +10,8 @@ RUNNABLE := $(VENV)/.runnable
 INSTALLED := $(VENV)/.installed
 # Dialects in packages of their own, which are tested together with hookloop.
 PACKAGES := packages/hookloop-callbacks
+PAGE := src/hookloop/board/page/index.html
+PAGE_SOURCES := $(filter-out board/node_modules,$(wildcard board/*)) $(shell find board/src board/tests -type f 2>/dev/null)
 # --no-compile: Python compiles what it imports, which is a small part of what is installed.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 
@@ -18,14 +20,14 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint co
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check ranks quick format bench faults pages docs docs-serve graft downstream clean
+.PHONY: help install demo test check ranks quick format board screenshots bench faults pages docs docs-serve graft downstream clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
 $(RUNNABLE): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) --editable '.[examples]'
+	$(PIP_INSTALL) --editable '.[board,examples]'
 	@touch $@
 
 $(INSTALLED): $(RUNNABLE) $(PACKAGES:=/pyproject.toml)
@@ -38,15 +40,32 @@ install: $(INSTALLED) ## Make the virtual environment with hookloop and its tool
 demo: export OMP_NUM_THREADS ?= 1
 demo: $(RUNNABLE) ## Train a small network on handwritten digits, end with its test accuracy
 	$(BIN)/hookloop train examples/digits/config.yaml
+	@echo "Look at the run in a browser:  $(BIN)/hookloop board runs --open"
 
 test: check graft docs ## What CI runs, from nothing: style, types, layers, every test, the site
 
-check: $(INSTALLED) ## Style, types, layers and every test
+check: $(INSTALLED) board ## Style, types, layers and every test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest --numprocesses auto -m "not long"
+
+# Without Node, the tests of the board say that they are left out, and fail where CI=true.
+board: ## Build the page of the board, if its sources are newer, and test its parts
+ifneq ($(shell command -v npm),)
+	@$(MAKE) --no-print-directory $(PAGE)
+else
+	@echo "Node is missing, so the page of the board is not built: install Node 20 or newer, with npm."
+	@test "$(CI)" != true
+endif
+
+$(PAGE): $(PAGE_SOURCES)
+	cd board && npm ci --no-audit --no-fund && npm run build && npm test
+	@touch $@
+
+screenshots: $(INSTALLED) board ## Take the pictures of docs/board.md again, in Chromium
+	HOOKLOOP_SCREENSHOTS=docs/images/board $(BIN)/pytest -q tests/board/test_views.py
 
 ranks: $(INSTALLED) ## The long proofs, most on many ranks, which `make test` makes in a small size
 	$(BIN)/pytest --numprocesses auto -m long
@@ -81,9 +100,10 @@ $(BENCH)/.installed: bench/requirements.txt pyproject.toml
 		--requirement bench/requirements.txt --editable .
 	@touch $@
 
-bench: $(BENCH)/.installed ## Measure what an iteration costs, beside the peers; QUICK=1 takes minutes
+bench: $(BENCH)/.installed $(INSTALLED) board ## Measure what an iteration costs, beside the peers; QUICK=1 takes minutes
 	$(BENCH)/bin/python -m bench.run $(if $(QUICK),--quick,--picture docs/images/bench.png)
 	$(if $(QUICK),,$(BENCH)/bin/python bench/saves.py)
+	$(BIN)/python bench/board.py
 
 faults: $(INSTALLED) ## Kill, starve and damage a training; RANKS=4 kills ranks, KILLS=100 times
 	$(BIN)/python scripts/faults.py $(if $(RANKS),--ranks $(RANKS)) $(if $(KILLS),--kills $(KILLS))
@@ -106,5 +126,5 @@ downstream: $(DOWNSTREAM)/.installed ## Compare all dialects with the real packa
 	$(DOWNSTREAM)/bin/python -m pytest -W ignore --numprocesses auto tests/downstream
 
 clean: ## Remove the virtual environment and every cache
-	rm -rf $(VENV) $(DOWNSTREAM) $(BENCH) $(SITE) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) $(DOWNSTREAM) $(BENCH) $(SITE) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist board/node_modules src/hookloop/board/page
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,8 +16,8 @@ from hookloop.version import VERSION
 VERBS = (
     "new", "train", "resume", "run", "try", "validate", "test", "predict", "ask", "check", "config",
     "schema", "model", "find-lr", "find-batch", "verify-resume", "verify-hooks", "reproduce",
-    "sweep", "plan", "points", "hooks", "runs", "diff", "tag", "note", "rm", "export", "publish",
-    "join", "completion",
+    "sweep", "plan", "points", "hooks", "runs", "board", "diff", "tag", "note", "rm", "export",
+    "publish", "join", "completion",
 )  # fmt: skip
 
 COMMANDS = {
@@ -38,6 +38,7 @@ COMMANDS = {
     "sweep": "tune search hpo optimize folds",
     "plan": "timetable schedule order",
     "runs": "list ls status experiments",
+    "board": "dashboard ui serve web view tensorboard",
     "diff": "compare difference",
     "tag": "label mark",
     "note": "comment annotate describe",

@@ -222,10 +222,10 @@ class Sweep:
 
     def _check_is_same(self) -> None:
         """Reject a directory in which another sweep has begun."""
-        from hookloop.cli.sweep_study import SUMMARY
+        from hookloop.runs.reader import SWEEP
         from hookloop.runs.reading import read_json
 
-        file = self.home / SUMMARY
+        file = self.home / SWEEP
         if not file.exists():
             return
         try:

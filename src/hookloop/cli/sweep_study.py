@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from hookloop.cli.sweep_space import Range, Scalar, Space, grid
 from hookloop.metrics.rule import Rule
 from hookloop.runs.files import write_text
+from hookloop.runs.reader import SWEEP
 from hookloop.runs.records import to_json
 from hookloop.writers.base import require
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     import optuna
 
 JOURNAL = "study.journal"
-SUMMARY = "sweep.json"
 NAME = "sweep"
 DEVIATION = "deviation"
 PROBLEM = "problem"
@@ -156,7 +156,7 @@ class Study:
                 for one in self.trials()
             ],
         }
-        write_text(self.folder / SUMMARY, to_json(summary, indent=2))
+        write_text(self.folder / SWEEP, to_json(summary, indent=2))
         return summary
 
 

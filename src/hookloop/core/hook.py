@@ -147,6 +147,10 @@ class Hook:
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Restore what `state_dict` returned."""
 
+    def describe(self, run: Run) -> Mapping[str, object]:
+        """Return what it is at, in a few plain values, for people to look at."""
+        return {}
+
     def check_in(self, run: Run) -> None:
         """Reject a run in which the hook cannot work: other hooks, or data that it needs."""
 

@@ -142,6 +142,11 @@ class Plan(MountPoints):
         self._wrappers.append(wrapper)
         self._compile()
 
+    def unwrap(self, wrapper: Wrapper) -> None:
+        """Take back a `wrap`."""
+        self._wrappers.remove(wrapper)
+        self._compile()
+
     def add(self, *hooks: Hook) -> None:
         """Add hooks during a run; they act from the next firing on."""
         for hook in hooks:

@@ -75,6 +75,11 @@ class ActOnPlateau(WatchMetric):
     def state_dict(self) -> dict[str, object]:
         return {"best": self.best, "waited": self._waited, "values": list(self._values)}
 
+    def describe(self, run: Run) -> Mapping[str, object]:
+        return {"metric": self.metric, "best": self.best} | (
+            {"waited": f"{self._waited} of {self.patience}"} if self.windows is None else {}
+        )
+
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         check_state(
             state, {"best": Maybe(is_number), "waited": is_count, "values": Each(is_number)}

@@ -129,6 +129,9 @@ class AverageWeights(StateOfRanks):
         self._loaded_buffers = cast("Sequence[Tensor]", state.get("buffers", ()))
         self._weights = None
 
+    def describe(self, run: Run) -> Mapping[str, object]:
+        return {"updates": self._updates}
+
     def own_state(self) -> dict[str, object]:
         # The weights are equal on all ranks. Batch norm's statistics are those of a rank's data.
         return {"buffers": [] if self._weights is None else self._weights.second_buffers()}

@@ -76,6 +76,10 @@ class RecordHookTimes(Hook):
                 path = path.with_stem(f"{path.stem}_{self._phase}")
             write_text(path, self.table())
 
+    def costs(self) -> dict[tuple[str, str], tuple[int, float]]:
+        """Return calls and seconds so far, by hook and mount point."""
+        return {key: (int(calls), seconds) for key, (calls, seconds) in self._spent.items()}
+
     def table(self) -> str:
         """Return the measured times as a table, the longest first."""
         rows = sorted(self._spent.items(), key=lambda row: -row[1][1])

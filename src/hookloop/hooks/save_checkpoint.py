@@ -146,6 +146,10 @@ class SaveCheckpoint(Hook):
         self._best.scores = dict(cast("Mapping[str, float]", state["best"]))
         self._best.metrics = list(cast("list[str]", state["auto"]))
 
+    def describe(self, run: Run) -> Mapping[str, object]:
+        saved = {"last_save": f"iteration {self._saved_at}"} if self._saved_at >= 0 else {}
+        return {**saved, **{f"best {name}": one for name, one in self._best.scores.items()}}
+
     def stores(self, run_dir: Path) -> Sequence[str]:
         return () if self.directory is None else (_store(self.directory, run_dir),)
 

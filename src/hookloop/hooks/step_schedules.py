@@ -32,6 +32,17 @@ class StepSchedules(Hook):
     def __init__(self) -> None:
         self._by_metric: list[Schedule] = []  # Empty, so a validation without training steps none.
 
+    def describe(self, run: Run) -> Mapping[str, object]:
+        rates = {
+            name: [group["lr"] for group in one.param_groups]
+            for name, one in run.optimizers.items()
+        }
+        shown = {
+            name: several[0] if len(set(several)) == 1 else several
+            for name, several in rates.items()
+        }
+        return {"lr" if name == "default" else f"lr {name}": one for name, one in shown.items()}
+
     def before_train(self, run: Run) -> None:
         # Looked up once, so that an iteration only steps.
         self._by_iter = [

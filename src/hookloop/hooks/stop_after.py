@@ -68,6 +68,14 @@ class StopAfter(Hook):
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         self._seconds_before = cast("float", state["seconds"])
 
+    def describe(self, run: Run) -> Mapping[str, object]:
+        done = run.progress
+        counted = {"samples": done.samples, "tokens": done.tokens}
+        at = {"epochs": done.epoch, "iterations": done.iter, **counted}
+        shown = {name: f"{at[name]} of {getattr(self, name)}" for name in at if getattr(self, name)}
+        minutes = {"minutes": f"{self._seconds() / 60:.1f} of {self.minutes:g}"}
+        return shown | (minutes if self.minutes is not None else {})
+
     def before_train(self, run: Run) -> None:
         self._began = monotonic()
         # A run that ended here and is resumed with the same limits is already over.

@@ -10,8 +10,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.shape import Maybe, check_state, is_count, is_text
+from hookloop.data.measures import batch_size_of
 from hookloop.every import Every
+from hookloop.hooks._timetable import Timetable
 from hookloop.hooks._writing import Writing
+from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.metrics.best import BestValues
 from hookloop.runs.layout import RunDir
 from hookloop.runs.reader import trained_seconds
@@ -29,8 +32,10 @@ _log = logging.getLogger("hookloop")
 class WriteMetrics(Writing):
     """Write ``metrics.jsonl``, a line per interval, epoch and evaluation, and ``summary.json``.
 
-    Images, text and tables that hooks emit become files under ``images``, ``texts`` and
-    ``tables``. A resumed run drops the lines of the iterations that it repeats.
+    Images, text, tables and histograms that hooks emit become files under ``images``, ``texts``,
+    ``tables`` and ``histograms``, listed in ``media.jsonl``. ``hooks.json`` has the timetable: who
+    acts where, what each call cost in a few iterations, and what the hooks are at. A resumed run
+    drops the lines of the iterations that it repeats.
 
     Args:
         every: Interval in training, in iterations or time; numbers are means since the last line,
@@ -55,6 +60,7 @@ class WriteMetrics(Writing):
         self._earlier_seconds = 0.0
         self._began = monotonic()
         self._is_failing = False
+        self._timetable = Timetable()
 
     def open(self, run: Run) -> Writer:
         self._file = JsonLines(RunDir(run.dir).metrics_file)
@@ -92,7 +98,12 @@ class WriteMetrics(Writing):
         self._trained = True
         self._drop_repeated_lines(run)
         self._summarize(run)
+        self._timetable.begin(run)
         super().before_train(run)
+
+    def after_train_epoch(self, run: Run) -> None:
+        super().after_train_epoch(run)
+        self._timetable.update(run)
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         super().after_val_epoch(run, metrics)
@@ -100,6 +111,7 @@ class WriteMetrics(Writing):
         self._best.update(metrics, iter=run.progress.iter, epoch=run.progress.epoch)
         if self._trained:
             self._update_summary(run)
+            self._timetable.update(run)
 
     def after_test_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         super().after_test_epoch(run, metrics)
@@ -107,6 +119,9 @@ class WriteMetrics(Writing):
 
     def after_run(self, run: Run) -> None:
         super().after_run(run)
+        if self._trained:
+            self._timetable.stop(run)
+            self._timetable.write(run)
         self._summarize(run)
 
     def _drop_repeated_lines(self, run: Run) -> None:
@@ -178,7 +193,7 @@ def record_disabled(run: Run, *, trains: bool) -> None:
 
 def _outcome(run: Run) -> dict[str, object]:
     """Return the status of a run, in the form of the summary."""
-    outcome = run.outcome
+    outcome, done = run.outcome, run.progress
     return {
         "status": outcome.status,
         "reason": outcome.reason,
@@ -186,11 +201,29 @@ def _outcome(run: Run) -> dict[str, object]:
         "problem": outcome.problem,
         "disabled": [asdict(hook) for hook in run.plan.disabled],
         "ended": _now() if outcome.status != "running" else None,
-        "iter": run.progress.iter,
-        "epoch": run.progress.epoch,
+        "iter": done.iter,
+        "epoch": done.epoch,
+        "total_iters": done.total_iters,
+        "total_epochs": done.max_epochs,
+        "samples": done.samples,
+        "tokens": done.tokens,
+        "batch_size": _batch_size(run),
+        "main_metric": _main_metric(run),
         "ranks": run.world.size,
         "changes": run.changes,
     }
+
+
+def _batch_size(run: Run) -> int | None:
+    """Return the samples of an iteration, where the loader has a batch size."""
+    size = batch_size_of(run.train_data.data) if run.train_data is not None else None
+    return size * run.accumulate if isinstance(size, int) else None
+
+
+def _main_metric(run: Run) -> str | None:
+    """Return the metric by which the best checkpoint is chosen."""
+    hooks = [hook for hook in run.hooks if isinstance(hook, SaveCheckpoint)]
+    return next((f"val/{name}" for hook in hooks for name in hook.best_metrics), None)
 
 
 def _now() -> str:

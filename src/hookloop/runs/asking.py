@@ -13,7 +13,7 @@ import os
 import re
 import socket
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -92,7 +92,12 @@ def is_finite(value: object) -> bool:
 
 
 def ask(
-    directory: Path, do: Deed, settings: Mapping[str, float] | None = None, *, wait: float = 60.0
+    directory: Path,
+    do: Deed,
+    settings: Mapping[str, float] | None = None,
+    *,
+    wait: float = 60.0,
+    gives_up: Callable[[], bool] = lambda: False,
 ) -> dict[str, object]:
     """Ask the run in a directory, and return its answer.
 
@@ -104,6 +109,7 @@ def ask(
         do: What to do.
         settings: For ``set``, the new values by key.
         wait: How many seconds to wait for the answer.
+        gives_up: Asked now and then, whether to stop waiting.
 
     Raises:
         HookloopError: If no process trains there.
@@ -118,7 +124,7 @@ def ask(
     file = make_folder(run.path / ASK, run.path) / f"{request.id}.json"
     write_bytes(file, to_json(content).encode(), durable=False)
     try:
-        return {"id": request.id, "do": do, **_wait_for_answer(run, request.id, wait)}
+        return {"id": request.id, "do": do, **_wait_for_answer(run, request.id, wait, gives_up)}
     finally:  # Also after Ctrl-C: what nobody waits for any more should not be done later.
         file.unlink(missing_ok=True)
 
@@ -138,7 +144,9 @@ def reject_not_running(run: RunDir) -> None:
         )
 
 
-def _wait_for_answer(run: RunDir, number: str, wait: float) -> dict[str, object]:
+def _wait_for_answer(
+    run: RunDir, number: str, wait: float, gives_up: Callable[[], bool]
+) -> dict[str, object]:
     answer, asked = run.path / ANSWERS / f"{number}.json", run.path / ASK / f"{number}.json"
     end, look = monotonic() + wait, monotonic() + _LOOK_AT_RUN
     while True:
@@ -149,7 +157,7 @@ def _wait_for_answer(run: RunDir, number: str, wait: float) -> dict[str, object]
             if not isinstance(found, dict):
                 raise HookloopError(f"'{answer}' is not an answer.")
             return {"answered": True, **found}
-        if monotonic() > end:
+        if monotonic() > end or gives_up():
             break
         if monotonic() > look:
             reject_not_running(run)

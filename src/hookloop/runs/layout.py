@@ -114,6 +114,16 @@ class RunDir:
         return self.path / ("run.log" if rank == 0 else f"run_rank{rank}.log")
 
     @property
+    def hooks_file(self) -> Path:
+        """The timetable of the run: who acts where, what that cost, and what hooks are at."""
+        return self.path / "hooks.json"
+
+    @property
+    def media_file(self) -> Path:
+        """The index of pictures, texts, tables and histograms, one JSON object per line."""
+        return self.path / "media.jsonl"
+
+    @property
     def last_checkpoint_file(self) -> Path:
         """The text file that names the newest checkpoint."""
         return self.path / "last_checkpoint"

@@ -28,6 +28,9 @@ LONGEST = 1e10
 
 UNREADABLE = "unreadable"
 
+SWEEP = "sweep.json"
+"""The file of a directory that holds the trials of a sweep."""
+
 
 @dataclass(frozen=True)
 class Best:
@@ -36,6 +39,7 @@ class Best:
     metric: str
     value: float
     epoch: int
+    iter: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class RunSummary:
 def list_runs(directory: str | Path) -> list[RunSummary]:
     """Summarize every run in a directory and below it, the oldest first."""
     root = Path(directory)
-    runs = [_summarize_safely(path, problem, root) for path, problem in _find(root)]
+    runs = [summarize_safely(path, problem, root) for path, problem in find_runs(root)]
     oldest = datetime.min.replace(tzinfo=UTC)
     return sorted(runs, key=lambda run: (run.started or oldest, run.name))
 
@@ -102,7 +106,7 @@ def summarize(run: RunDir, root: Path | None = None) -> RunSummary:
         epochs=_count(summary, last, "epoch"),
         iters=_count(summary, last, "iter"),
         best=_best(summary.get("best")),
-        started=_time(summary.get("started")),
+        started=read_time(summary.get("started")),
         seconds=_seconds(summary, last, is_running=status == "running"),
         disabled=_disabled(summary.get("disabled")),
         ranks=max(1, int(_number(summary.get("ranks")) or 1)),
@@ -119,7 +123,7 @@ def trained_seconds(run: RunDir) -> float:
         return 0.0
 
 
-def _find(root: Path) -> Iterator[tuple[Path, str | None]]:
+def find_runs(root: Path) -> Iterator[tuple[Path, str | None]]:
     """Yield the directories of runs, each with None or with the reason why it cannot be read.
 
     A run has no other run inside it, so its own directories are not searched.
@@ -137,14 +141,20 @@ def _find(root: Path) -> Iterator[tuple[Path, str | None]]:
             yield directory, error.strerror or str(error)
             continue
         run = RunDir(directory)
-        if inside.keys() & {run.summary_file.name, run.metrics_file.name, LOCK}:
+        # A sweep is locked while it works, and its trials are runs.
+        if SWEEP not in inside and inside.keys() & {
+            run.summary_file.name,
+            run.metrics_file.name,
+            LOCK,
+        }:
             yield directory, None
             continue
         visible = [name for name, is_dir in inside.items() if is_dir and not name.startswith(".")]
         waiting += [directory / name for name in visible]
 
 
-def _summarize_safely(path: Path, problem: str | None, root: Path) -> RunSummary:
+def summarize_safely(path: Path, problem: str | None, root: Path) -> RunSummary:
+    """Return the summary of what `find_runs` found; whatever is wrong with it is in its reason."""
     if problem is None:
         try:
             return summarize(RunDir(path), root)
@@ -239,7 +249,8 @@ def _bests(value: object) -> dict[str, Best]:
     for name, entry in entries:
         number = _number(entry.get("value")) if isinstance(entry, Mapping) else None
         if number is not None:
-            found[str(name)] = Best(str(name), number, int(_number(entry.get("epoch")) or 0))
+            epoch, iteration = (int(_number(entry.get(key)) or 0) for key in ("epoch", "iter"))
+            found[str(name)] = Best(str(name), number, epoch, iteration)
     return found
 
 
@@ -268,9 +279,9 @@ def _seconds(
 def _time_taken(
     summary: Mapping[str, object], last: Mapping[str, object], *, is_running: bool
 ) -> float | None:
-    before, written = _number(summary.get("seconds")), _time(summary.get("written"))
-    started, ended = _time(summary.get("started")), _time(summary.get("ended"))
-    now = datetime.now(UTC) if is_running else _time(last.get("time"))
+    before, written = _number(summary.get("seconds")), read_time(summary.get("written"))
+    started, ended = read_time(summary.get("started")), read_time(summary.get("ended"))
+    now = datetime.now(UTC) if is_running else read_time(last.get("time"))
     if before is None or written is None:  # An older version wrote neither.
         ended = ended or now
         return (ended - started).total_seconds() if started and ended else None
@@ -286,7 +297,8 @@ def _number(value: object) -> float | None:
     return float(value) if abs(value) < 1e18 and math.isfinite(value) else None
 
 
-def _time(value: object) -> datetime | None:
+def read_time(value: object) -> datetime | None:
+    """Return a time that a file holds as text or in seconds since 1970; None for anything else."""
     try:
         if isinstance(value, str):
             read = datetime.fromisoformat(value)

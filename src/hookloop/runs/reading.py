@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -17,21 +18,35 @@ TAIL = 65_536
 """How many bytes at the end of a file of records are searched for the last one."""
 
 
+# Without O_NONBLOCK, opening a pipe would wait for a writer. Windows has none of the flags but one.
+FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+
+
 @contextmanager
 def opened_to_read(path: Path) -> Iterator[BinaryIO]:
-    """Open a file; a pipe, socket or device is rejected, because it might block forever.
+    """Open a file; a link is rejected, and a pipe, socket or device, which might block forever.
 
     Raises:
         OSError: If it cannot be opened, or is not a file.
     """
-    # Without O_NONBLOCK, opening a pipe would wait for a writer.
-    flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    number = os.open(path, os.O_RDONLY | flags)
+    try:
+        number = os.open(path, os.O_RDONLY | FLAGS)
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # A link could lead to any file of the reader.
+            raise OSError(
+                error.errno, f"'{path.name}' is a symbolic link, which is not followed"
+            ) from error
+        raise
+    with file_of(number, path.name) as file:
+        yield file
+
+
+def file_of(number: int, name: str) -> BinaryIO:
+    """Return the file of an open descriptor; what is not a plain file is closed and rejected."""
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
-        raise OSError(f"'{path.name}' is not a file")
-    with os.fdopen(number, "rb") as file:
-        yield file
+        raise OSError(f"'{name}' is not a file")
+    return os.fdopen(number, "rb")
 
 
 def read_json(path: Path, most: int = MOST) -> object:

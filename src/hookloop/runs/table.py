@@ -115,15 +115,17 @@ COLUMNS: dict[str, Callable[[RunRow], object]] = {
 
 def read_rows(directory: str | Path) -> list[RunRow]:
     """Return the runs in a directory and below it, with their config and tags, oldest first."""
-    return [_row(run) for run in list_runs(directory)]
+    return [row_of(run) for run in list_runs(directory)]
 
 
-def _row(run: RunSummary) -> RunRow:
+def row_of(run: RunSummary, config: Mapping[str, object] | None = None) -> RunRow:
+    """Return a run with its config, unless that is given, and its labels."""
     home = RunDir(run.path)
-    try:
-        config = read_config(home)
-    except (OSError, ValueError):  # A damaged config does not hide the run.
-        config = {}
+    if config is None:
+        try:
+            config = read_config(home)
+        except (OSError, ValueError):  # A damaged config does not hide the run.
+            config = {}
     return RunRow(run, config, read_labels(home).with_config(config))
 
 

@@ -77,6 +77,11 @@ def set_note(run: RunDir, text: str) -> Labels:
     return _write(run, Labels(read_labels(run).tags, text))
 
 
+def set_labels(run: RunDir, tags: Iterable[str], note: str) -> Labels:
+    """Replace the tags and the note of a run."""
+    return _write(run, Labels(tuple(dict.fromkeys(map(check_tag, tags))), note))
+
+
 def check_tag(tag: str) -> str:
     """Return a tag, if it is one: a word, so that it can be listed and filtered by."""
     if not tag or len(tag) > LONGEST or not tag.isprintable() or any(c in tag for c in ", =<>!"):

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from hookloop.cli.sweep_space import split
-from hookloop.cli.sweep_study import JOURNAL, SUMMARY, Study
+from hookloop.cli.sweep_study import JOURNAL, Study
+from hookloop.runs.reader import SWEEP
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 
@@ -58,7 +59,7 @@ def test_the_summary_is_read_without_optuna(tmp_path: Path) -> None:
     study = Study(tmp_path, SPACE, rule="less")
     study.complete(study.ask().number, [float("inf")])
     study.write_summary({"metric": "val/loss"})
-    summary = json.loads((tmp_path / SUMMARY).read_text())
+    summary = json.loads((tmp_path / SWEEP).read_text())
     assert summary["metric"] == "val/loss"
     assert summary["trials"][0]["run"] == "trial_0000"
     assert sorted(summary["trials"][0]["params"]) == ["layers", "lr", "width"]

@@ -1,0 +1,48 @@
+/** The axes that curves can be drawn over. */
+
+import { exported } from "../api";
+import { duration, moment, number } from "../format";
+
+export type Axis = "iter" | "epoch" | "samples" | "time" | "relative";
+
+export const AXES: [Axis, string][] = [
+  ["iter", "iteration"],
+  ["epoch", "epoch"],
+  ["samples", "samples"],
+  ["time", "time"],
+  ["relative", "time since the start"],
+];
+
+/** Return the axes that there are: an exported page has three. */
+export function axes(): [Axis, string][] {
+  return exported ? AXES.filter(([axis]) => axis === "iter" || axis === "epoch" || axis === "time") : AXES;
+}
+
+/** Read an axis from an address. */
+export function readAxis(text: string | null): Axis {
+  return axes().find(([axis]) => axis === text)?.[0] ?? "iter";
+}
+
+/** Return a place on an axis in words: iteration 1,204. */
+export function placeText(axis: Axis, x: number): string {
+  switch (axis) {
+    case "iter":
+      return `iteration ${number(x)}`;
+    case "epoch":
+      return `epoch ${number(x)}`;
+    case "samples":
+      return `${number(x)} samples`;
+    case "time":
+      return moment(new Date(x * 1000).toISOString());
+    case "relative":
+      return duration(x);
+  }
+}
+
+/** Return the short text of a tick. */
+export function tickText(axis: Axis, x: number): string {
+  if (axis === "relative") return duration(x);
+  return compact.format(x);
+}
+
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 });

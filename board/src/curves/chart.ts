@@ -1,0 +1,188 @@
+/** One small chart: one metric of several runs. */
+
+import uPlot from "uplot";
+import type { Curve, Mark } from "../answers";
+import { fill, h } from "../dom";
+import { number, plural } from "../format";
+import { swatch } from "../runs/parts";
+import { oneLine } from "../text";
+import { placeText } from "./axes";
+import { markAt } from "./marks";
+import { type PlotEvents, plotOptions, prepare, type Prepared, type Settings } from "./plot";
+import { nearestPoint } from "./series";
+
+export interface ChartEvents extends Omit<PlotEvents, "cursor"> {
+  nameOf: (run: string) => string;
+  picture: (chart: Chart) => void;
+}
+
+const HEIGHT = 220;
+
+/** A chart with its legend; the cursor of all charts moves together. */
+export class Chart {
+  readonly element: HTMLElement;
+  curves: Curve[] = [];
+  marks: Mark[] = [];
+  plot: uPlot | null = null;
+  private readonly place = h("div", { class: "plot" });
+  private readonly legend = h("ul", { class: "legend" });
+  private readonly notes = h("p", { class: "chart-notes", role: "note" });
+  private readonly at = h("span", { class: "dim at" });
+  private values: HTMLElement[] = [];
+  private prepared: Prepared | null = null;
+  private structure = "";
+  private readonly watch = new ResizeObserver(() => this.resize());
+
+  constructor(
+    readonly metric: string,
+    private readonly settings: Settings,
+    private readonly events: ChartEvents,
+  ) {
+    const save = h("button", { type: "button", class: "quiet small", title: "Save this chart as a picture", onclick: () => events.picture(this) }, "PNG");
+    this.element = h(
+      "figure",
+      { class: "curve", "data-testid": "curve", "data-metric": metric, "data-points": 0 },
+      h("figcaption", {}, h("span", { class: "metric", title: metric }, oneLine(metric, 120)), this.at, save),
+      this.place,
+      this.notes,
+      this.legend,
+    );
+    this.place.tabIndex = 0;
+    this.place.setAttribute("role", "img");
+    this.place.addEventListener("keydown", (event) => this.key(event));
+    this.watch.observe(this.place);
+  }
+
+  /** Show curves; where only points were added, the plot takes them without being built again. */
+  show(curves: Curve[], marks: Mark[]): void {
+    this.curves = curves;
+    this.marks = marks;
+    this.draw();
+  }
+
+  /** Draw again, after a change of settings or colours. */
+  draw(anew = false): void {
+    const { settings, curves } = this;
+    this.prepared = prepare(curves, settings);
+    const looks = this.prepared.series.map((each) => [each.stroke, each.width]);
+    const structure = JSON.stringify([curves.map((curve) => curve.run), looks, settings.axis, settings.log, this.prepared.bands.length]);
+    if (!this.plot || anew || structure !== this.structure) this.build();
+    else this.plot.setData(this.prepared.data);
+    this.structure = structure;
+    const total = curves.reduce((sum, curve) => sum + curve.total, 0);
+    this.element.dataset["points"] = String(total);
+    this.place.setAttribute("aria-label", `${this.metric}: ${plural(curves.length, "curve")}, ${plural(total, "point")}. ${this.summary()}`);
+    this.showNotes();
+  }
+
+  /** Show a message instead of curves. */
+  tell(text: string): void {
+    this.notes.textContent = text;
+    this.notes.hidden = false;
+  }
+
+  /** Follow the common range while it is being moved. */
+  follow(): void {
+    const { range } = this.settings;
+    if (range) this.plot?.setScale("x", { min: range[0], max: range[1] });
+  }
+
+  close(): void {
+    this.watch.disconnect();
+    this.plot?.destroy();
+    this.plot = null;
+  }
+
+  private build(): void {
+    this.plot?.destroy();
+    const width = Math.max(120, this.place.clientWidth);
+    const options = plotOptions({ width, height: HEIGHT }, this.prepared!, this.settings, () => this.marks, () => this.curves, {
+      ...this.events,
+      cursor: (plot) => this.showValues(plot),
+    });
+    this.plot = new uPlot(options, this.prepared!.data, this.place);
+    this.values = this.curves.map(() => h("span", { class: "value" }));
+    fill(
+      this.legend,
+      this.curves.map((curve, index) => {
+        const name = this.events.nameOf(curve.run);
+        return h("li", {}, swatch(curve.run), h("span", { class: "run-name", title: name }, oneLine(name, 120)), this.values[index]!);
+      }),
+    );
+    this.showValues(this.plot);
+  }
+
+  private resize(): void {
+    const width = this.place.clientWidth;
+    if (this.plot && width > 0 && Math.abs(width - this.plot.width) > 1) this.plot.setSize({ width, height: HEIGHT });
+  }
+
+  private showValues(plot: uPlot): void {
+    const left = plot.cursor.left ?? -1;
+    const x = left >= 0 ? plot.posToVal(left, "x") : null;
+    this.at.textContent = x === null ? "" : placeText(this.settings.axis, plot.data[0][plot.cursor.idx ?? 0] ?? x);
+    this.curves.forEach((curve, index) => {
+      const place = x === null ? lastPoint(curve) : nearestPoint(curve.x, x);
+      this.values[index]?.replaceChildren(this.valueText(curve, index, place));
+    });
+    const mark = markAt(plot, this.marks);
+    if (mark) this.tell(`${this.events.nameOf(mark.run)}: ${mark.text}`);
+    else if (this.notes.dataset["mark"]) this.showNotes();
+    this.notes.dataset["mark"] = mark ? "1" : "";
+  }
+
+  private valueText(curve: Curve, index: number, place: number): string {
+    if (place < 0) return "–";
+    const value = this.prepared?.shown[index]?.[place];
+    const text = value === null || value === undefined ? "not finite" : number(value);
+    const [low, high] = [curve.min?.[place], curve.max?.[place]];
+    const band = low !== undefined && high !== undefined && low !== high ? ` (${number(low)} to ${number(high)})` : "";
+    const raw = this.settings.weight > 0 && !band ? ` (${number(curve.y[place])})` : "";
+    return text + band + raw;
+  }
+
+  private showNotes(): void {
+    const odd = this.curves.flatMap((curve) => curve.nonfinite ?? []);
+    const hidden = this.prepared?.hidden ?? 0;
+    const texts = [
+      odd.length > 0 && `${plural(odd.length, "value")} not finite, first ${odd[0]![1]} at ${placeText(this.settings.axis, odd[0]![0])} (×).`,
+      hidden > 0 && `${plural(hidden, "value")} at or below zero not shown on the log scale.`,
+      this.curves.every((curve) => curve.x.length === 0) && "No values in this range.",
+    ];
+    this.notes.textContent = texts.filter(Boolean).join(" ");
+    this.notes.hidden = this.notes.textContent === "";
+  }
+
+  private summary(): string {
+    return this.curves.map((curve) => `${this.events.nameOf(curve.run)} last ${number(curve.y.at(-1))}`).slice(0, 8).join("; ");
+  }
+
+  private key(event: KeyboardEvent): void {
+    const plot = this.plot;
+    const { min, max } = plot?.scales["x"] ?? {};
+    if (!plot || min === undefined || max === undefined || event.ctrlKey || event.metaKey) return;
+    const width = max - min;
+    const way = event.key === "ArrowLeft" ? -1 : 1;
+    if (event.key.startsWith("Arrow") && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
+      if (event.shiftKey) this.events.pan(min + way * width * 0.2, max + way * width * 0.2, true);
+      else this.step(plot, way);
+    } else if (event.key === "+" || event.key === "=") this.events.zoom(min + width * 0.2, max - width * 0.2);
+    else if (event.key === "-") this.events.zoom(min - width * 0.3, max + width * 0.3);
+    else if (event.key === "0" || event.key === "Escape") this.events.reset();
+    else return;
+    event.preventDefault();
+  }
+
+  private step(plot: uPlot, way: number): void {
+    const xs = plot.data[0];
+    const now = plot.cursor.idx ?? (way > 0 ? -1 : xs.length);
+    const x = xs[Math.max(0, Math.min(xs.length - 1, now + way))];
+    if (x !== undefined) plot.setCursor({ left: plot.valToPos(x, "x"), top: plot.over.clientHeight / 2 });
+  }
+}
+
+function lastPoint(curve: Curve): number {
+  let place = curve.y.length - 1;
+  while (place > 0 && curve.y[place] === null) place -= 1;
+  return place;
+}

@@ -1,0 +1,80 @@
+/** Marks on charts: resumes, intended changes, and values that are not finite. */
+
+import type uPlot from "uplot";
+import type { Curve, Mark } from "../answers";
+import { look } from "../colours";
+
+const NEAR = 6;
+
+/** Draw the marks of a chart, each in the colour of its run. */
+export function drawMarks(plot: uPlot, marks: Mark[]): void {
+  const { ctx, bbox } = plot;
+  const dot = devicePixelRatio;
+  ctx.save();
+  ctx.lineWidth = dot;
+  for (const mark of marks) {
+    const x = plot.valToPos(mark.x, "x", true);
+    if (!(x >= bbox.left && x <= bbox.left + bbox.width)) continue;
+    ctx.strokeStyle = ctx.fillStyle = look(mark.run).colour;
+    ctx.setLineDash([4 * dot, 4 * dot]);
+    ctx.globalAlpha = 0.7;
+    line(ctx, x, bbox.top, bbox.top + bbox.height);
+    ctx.globalAlpha = 1;
+    flag(ctx, x, bbox.top, mark.kind === "change", dot);
+  }
+  ctx.restore();
+}
+
+function line(ctx: CanvasRenderingContext2D, x: number, top: number, bottom: number): void {
+  ctx.beginPath();
+  ctx.moveTo(x, top);
+  ctx.lineTo(x, bottom);
+  ctx.stroke();
+}
+
+// A resume is a triangle, a change a diamond: shapes, so that colour is not needed to tell them apart.
+function flag(ctx: CanvasRenderingContext2D, x: number, top: number, change: boolean, dot: number): void {
+  const size = 5 * dot;
+  ctx.beginPath();
+  ctx.moveTo(x - size, top);
+  ctx.lineTo(x + size, top);
+  ctx.lineTo(x, top + size * 1.4);
+  if (change) ctx.lineTo(x - size, top);
+  ctx.closePath();
+  if (change) {
+    ctx.moveTo(x - size, top);
+    ctx.lineTo(x, top - size * 1.4);
+    ctx.lineTo(x + size, top);
+  }
+  ctx.fill();
+}
+
+/** Draw a small cross at the bottom for each value that is not finite. */
+export function drawNonFinite(plot: uPlot, curves: Curve[]): void {
+  const { ctx, bbox } = plot;
+  const size = 3.5 * devicePixelRatio;
+  const y = bbox.top + bbox.height - 2 * size;
+  ctx.save();
+  ctx.lineWidth = 1.5 * devicePixelRatio;
+  for (const curve of curves) {
+    ctx.strokeStyle = look(curve.run).colour;
+    for (const [at] of curve.nonfinite ?? []) {
+      const x = plot.valToPos(at, "x", true);
+      if (!(x >= bbox.left && x <= bbox.left + bbox.width)) continue;
+      ctx.beginPath();
+      ctx.moveTo(x - size, y - size);
+      ctx.lineTo(x + size, y + size);
+      ctx.moveTo(x + size, y - size);
+      ctx.lineTo(x - size, y + size);
+      ctx.stroke();
+    }
+  }
+  ctx.restore();
+}
+
+/** Return the mark under the cursor. */
+export function markAt(plot: uPlot, marks: Mark[]): Mark | undefined {
+  const left = plot.cursor.left ?? -1;
+  if (left < 0) return undefined;
+  return marks.find((mark) => Math.abs(plot.valToPos(mark.x, "x") - left) <= NEAR);
+}

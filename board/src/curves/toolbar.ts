@@ -1,0 +1,65 @@
+/** The controls above the charts. */
+
+import { checkbox, choice, h } from "../dom";
+import { axes, type Axis } from "./axes";
+import type { Settings } from "./plot";
+import { weightAt } from "./smoothing";
+
+export interface ToolbarOptions {
+  smoothing: number;
+  setAxis: (axis: Axis) => void;
+  setSmoothing: (place: number) => void;
+  setLog: (on: boolean) => void;
+  reset: () => void;
+  png: () => void;
+  csv: () => void;
+}
+
+/** Make the controls; `showRange` tells whether the charts are zoomed. */
+export function toolbar(settings: Settings, options: ToolbarOptions): { element: HTMLElement; showRange: () => void } {
+  const amount = h("output", {}, shown(options.smoothing));
+  const slider = h("input", {
+    type: "range",
+    min: 0,
+    max: 99,
+    step: 1,
+    "data-testid": "smoothing",
+    "aria-label": "Smoothing",
+    oninput: () => {
+      amount.textContent = shown(Number(slider.value));
+      options.setSmoothing(Number(slider.value));
+    },
+  });
+  slider.value = String(options.smoothing);
+  const reset = h("button", { type: "button", onclick: options.reset }, "Reset zoom");
+  const keys = h(
+    "details",
+    { class: "drop keys" },
+    h("summary", {}, "Keys"),
+    h(
+      "div",
+      { class: "panel" },
+      h("p", {}, "Drag over a chart to zoom, double-click to reset, Shift and drag to pan."),
+      h("p", {}, "With a chart in focus: arrow keys move the cursor, Shift and arrows pan, + and − zoom, 0 resets."),
+      h("p", {}, "▽ a resume, ◇ an intended change, × a value that is not finite. The band is from the lowest to the highest value."),
+    ),
+  );
+  const element = h(
+    "div",
+    { class: "toolbar" },
+    choice("Axis", axes(), settings.axis, (axis) => options.setAxis(axis as Axis), { "data-testid": "axis" }),
+    h("label", { class: "field" }, h("span", {}, "Smoothing"), slider, amount),
+    checkbox("Log scale", settings.log, options.setLog, { "data-testid": "log-scale" }),
+    reset,
+    h("button", { type: "button", "data-testid": "export-png", onclick: options.png }, "PNG"),
+    h("button", { type: "button", "data-testid": "export-csv", onclick: options.csv }, "CSV"),
+    keys,
+  );
+  const showRange = (): void => void (reset.disabled = settings.range === null);
+  showRange();
+  return { element, showRange };
+}
+
+function shown(place: number): string {
+  return place ? weightAt(place).toFixed(2) : "off";
+}

@@ -1,0 +1,291 @@
+/** The view of curves: any metrics of any runs together. */
+
+import { isAbort } from "../api";
+import { separate } from "../colours";
+import { atMost, fill, h } from "../dom";
+import type { CurvesEvent } from "../live";
+import { keepInAddress } from "../routes";
+import { selection } from "../runs/selection";
+import { themeChanged } from "../theme";
+import { type Board, empty, failure, type View, waiting } from "../view";
+import { type Axis, placeText, readAxis } from "./axes";
+import { Chart } from "./chart";
+import { groupMetrics } from "./groups";
+import { savePicture, saveTable } from "./picture";
+import type { Settings } from "./plot";
+import { sidebar } from "./sidebar";
+import { weightAt } from "./smoothing";
+import { Source } from "./source";
+import { toolbar } from "./toolbar";
+
+const FIRST_RUNS = 6;
+
+/** Open the curves; the address holds runs, metrics and settings. */
+export function openCurves(board: Board, query: URLSearchParams): View {
+  const view = new CurvesView(board, query);
+  return { element: view.element, title: "Curves", close: () => view.close() };
+}
+
+class CurvesView {
+  readonly element: HTMLElement;
+  private readonly settings: Settings;
+  private smoothing: number;
+  private runs: string[];
+  private metrics: string[] | null;
+  private readonly charts = new Map<string, Chart>();
+  private readonly inSight = new Set<string>();
+  private readonly wanted = new Set<string>();
+  private readonly source: Source;
+  private readonly main = h("div", { class: "charts" });
+  private readonly problem = h("div", {});
+  private readonly markList = h("details", { class: "mark-list", hidden: true });
+  private readonly bar: ReturnType<typeof toolbar>;
+  private readonly side: ReturnType<typeof sidebar>;
+  private readonly leave: (() => void)[];
+  private stop = new AbortController();
+  private order = "";
+  private readonly events = new Map<string, CurvesEvent>();
+  private readonly loadSoon = atMost(30, () => void this.load());
+  private readonly followSoon = atMost(250, () => void this.follow());
+  private readonly sight = new IntersectionObserver((seen) => this.seen(seen), { rootMargin: "500px" });
+
+  constructor(
+    private readonly board: Board,
+    query: URLSearchParams,
+  ) {
+    const [from, to] = [query.get("from"), query.get("to")];
+    this.smoothing = Math.max(0, Math.min(99, Number(query.get("smooth") ?? 0) || 0));
+    this.settings = {
+      axis: readAxis(query.get("axis")),
+      weight: weightAt(this.smoothing),
+      log: query.has("log"),
+      range: from !== null && to !== null && Number(from) < Number(to) ? [Number(from), Number(to)] : null,
+    };
+    this.runs = [...new Set(query.getAll("run"))];
+    this.metrics = query.has("metric") ? query.getAll("metric") : null;
+    this.source = new Source(this.runs, this.settings);
+    this.bar = toolbar(this.settings, this.toolbarOptions());
+    this.side = sidebar(board.store, {
+      runs: () => this.runs,
+      metrics: () => this.allMetrics(),
+      isHidden: (metric) => this.metrics !== null && !this.metrics.includes(metric),
+      setRuns: (runs) => this.choose(runs, this.metrics),
+      setMetrics: (metrics) => this.choose(this.runs, metrics),
+    });
+    this.element = h(
+      "section",
+      { class: "view curves", "aria-label": "Curves" },
+      h("h1", { class: "unseen" }, "Curves"),
+      this.bar.element,
+      h("div", { class: "with-side" }, this.side.element, h("div", { class: "chart-side" }, this.problem, this.markList, this.main)),
+    );
+    this.leave = [
+      board.store.changed.add(() => this.show()),
+      board.live.curves.add((event) => this.note(event)),
+      board.live.again.add(() => this.reload()),
+      themeChanged.add(() => this.charts.forEach((chart) => chart.draw(true))),
+    ];
+    this.show();
+  }
+
+  close(): void {
+    this.leave.forEach((call) => call());
+    this.loadSoon.cancel();
+    this.followSoon.cancel();
+    this.stop.abort();
+    this.sight.disconnect();
+    this.charts.forEach((chart) => chart.close());
+  }
+
+  private toolbarOptions(): Parameters<typeof toolbar>[1] {
+    return {
+      smoothing: this.smoothing,
+      setAxis: (axis: Axis) => {
+        this.settings.axis = axis;
+        this.settings.range = null;
+        this.reload();
+      },
+      setSmoothing: (place) => {
+        this.smoothing = place;
+        this.settings.weight = weightAt(place);
+        this.redraw();
+      },
+      setLog: (on) => {
+        this.settings.log = on;
+        this.redraw();
+      },
+      reset: () => this.zoom(null),
+      png: () => savePicture([...this.charts.values()].filter((chart) => chart.curves.length), (run) => this.board.store.nameOf(run)),
+      csv: () => saveTable(this.runs, [...this.charts.keys()], this.settings, [...this.charts.values()], (run) => this.board.store.nameOf(run)),
+    };
+  }
+
+  /** Bring choice and charts up to date; the curves follow by themselves. */
+  private show(): void {
+    const { store } = this.board;
+    if (!store.answer) return fill(this.main, store.error ? failure(store.error, () => void store.load()) : waiting("the runs"));
+    if (store.runs.length === 0) return fill(this.main, empty("There are no runs yet.", "Start one with “hookloop train config.yaml”."));
+    if (this.runs.length === 0 && this.order === "") this.firstRuns();
+    this.side.show();
+    const all = this.allMetrics();
+    const metrics = this.metrics === null ? all : this.metrics.filter((name) => all.includes(name));
+    const order = JSON.stringify(metrics);
+    if (order === this.order && this.main.childElementCount) return;
+    this.order = order;
+    this.layOut(metrics);
+  }
+
+  private firstRuns(): void {
+    const { store } = this.board;
+    const rank = (status: string): number => (status === "running" ? 0 : 1);
+    const newest = [...store.runs].sort((one, other) => rank(one.status) - rank(other.status) || (other.started ?? "").localeCompare(one.started ?? ""));
+    this.runs = selection().length ? selection() : newest.slice(0, FIRST_RUNS).map((run) => run.id);
+    this.source.clear(this.runs);
+  }
+
+  private allMetrics(): string[] {
+    const names = new Set<string>();
+    for (const run of this.runs) for (const name of Object.keys(this.board.store.find(run)?.metrics ?? {})) names.add(name);
+    return [...names];
+  }
+
+  private layOut(metrics: string[]): void {
+    separate(this.runs);
+    for (const [metric, chart] of this.charts) if (!metrics.includes(metric)) this.drop(metric, chart);
+    if (metrics.length === 0) {
+      return fill(this.main, empty(this.runs.length ? "These runs have no such metrics yet." : "No run is chosen.", "Choose runs and metrics at the side."));
+    }
+    fill(
+      this.main,
+      groupMetrics(metrics).map((group) =>
+        h(
+          "section",
+          { class: "group", "aria-label": group.name },
+          h("h2", {}, group.name, group.about && h("span", { class: "dim" }, ` ${group.about}`)),
+          h("div", { class: "chart-grid" }, group.metrics.map((metric) => this.chart(metric).element)),
+        ),
+      ),
+    );
+  }
+
+  private chart(metric: string): Chart {
+    const known = this.charts.get(metric);
+    if (known) return known;
+    const chart = new Chart(metric, this.settings, {
+      zoom: (from, to) => this.zoom([from, to]),
+      pan: (from, to, done) => this.zoom([from, to], !done),
+      reset: () => this.zoom(null),
+      nameOf: (run) => this.board.store.nameOf(run),
+      picture: (one) => savePicture([one], (run) => this.board.store.nameOf(run)),
+    });
+    this.charts.set(metric, chart);
+    this.sight.observe(chart.element);
+    return chart;
+  }
+
+  private drop(metric: string, chart: Chart): void {
+    this.sight.unobserve(chart.element);
+    this.inSight.delete(metric);
+    this.charts.delete(metric);
+    chart.close();
+  }
+
+  private seen(entries: IntersectionObserverEntry[]): void {
+    for (const { target, isIntersecting } of entries) {
+      const metric = [...this.charts.values()].find((chart) => chart.element === target)?.metric;
+      if (metric === undefined) continue;
+      if (isIntersecting) this.inSight.add(metric);
+      else this.inSight.delete(metric);
+      if (isIntersecting && this.source.of(metric) === null) this.wanted.add(metric);
+    }
+    if (this.wanted.size) this.loadSoon();
+  }
+
+  private async load(): Promise<void> {
+    const metrics = [...this.wanted].filter((metric) => this.charts.has(metric));
+    this.wanted.clear();
+    if (metrics.length === 0 || this.runs.length === 0) return;
+    const { signal } = this.stop;
+    try {
+      await this.source.load(metrics, signal);
+      fill(this.problem);
+      this.draw(metrics);
+    } catch (error) {
+      if (!isAbort(error)) fill(this.problem, failure(error, () => this.reload()));
+    }
+  }
+
+  private draw(metrics: string[]): void {
+    const marks = this.source.allMarks();
+    for (const metric of metrics) {
+      const curves = this.source.of(metric);
+      if (curves) this.charts.get(metric)?.show(curves, marks);
+    }
+    this.markList.hidden = marks.length === 0;
+    fill(
+      this.markList,
+      h("summary", {}, `Resumes and changes (${marks.length})`),
+      h("ul", {}, marks.map((mark) => h("li", {}, `${this.board.store.nameOf(mark.run)}, ${placeText(this.settings.axis, mark.x)}: ${mark.text}`))),
+    );
+  }
+
+  private note(event: CurvesEvent): void {
+    const before = this.events.get(event.run);
+    this.events.set(event.run, { ...event, metrics: [...new Set([...(before?.metrics ?? []), ...event.metrics])] });
+    this.followSoon();
+  }
+
+  private async follow(): Promise<void> {
+    const events = [...this.events.values()];
+    this.events.clear();
+    try {
+      for (const event of events) this.draw(await this.source.follow(event, this.stop.signal));
+    } catch (error) {
+      if (!isAbort(error)) fill(this.problem, failure(error, () => this.reload()));
+    }
+  }
+
+  private choose(runs: string[], metrics: string[] | null): void {
+    const other = runs.join() !== this.runs.join();
+    this.runs = runs;
+    this.metrics = metrics;
+    if (other) {
+      separate(runs);
+      this.reload();
+    } else this.remember();
+    this.show();
+  }
+
+  private zoom(range: [number, number] | null, moving = false): void {
+    this.settings.range = range;
+    if (range) this.charts.forEach((chart) => chart.follow());
+    if (!moving) this.reload();
+  }
+
+  private redraw(): void {
+    this.charts.forEach((chart) => chart.plot && chart.draw());
+    this.remember();
+  }
+
+  // What is drawn stays until the new curves are there.
+  private reload(): void {
+    this.stop.abort();
+    this.stop = new AbortController();
+    this.source.clear(this.runs);
+    this.inSight.forEach((metric) => this.wanted.add(metric));
+    this.loadSoon();
+    this.bar.showRange();
+    this.remember();
+  }
+
+  private remember(): void {
+    const kept = new URLSearchParams();
+    this.runs.forEach((run) => kept.append("run", run));
+    this.metrics?.forEach((metric) => kept.append("metric", metric));
+    if (this.settings.axis !== "iter") kept.set("axis", this.settings.axis);
+    if (this.smoothing) kept.set("smooth", String(this.smoothing));
+    if (this.settings.log) kept.set("log", "1");
+    this.settings.range?.forEach((end, index) => kept.set(index ? "to" : "from", String(Number(end.toPrecision(12)))));
+    keepInAddress("curves", kept);
+  }
+}

@@ -1,0 +1,117 @@
+/** The first look at a run: how far, how fast, what is wrong. */
+
+import type { RunDetails } from "../answers";
+import { type Child, fill, h } from "../dom";
+import { bytes, duration, moment, number, type Numeric, numeric, percent, shortTime } from "../format";
+import { runHash } from "../routes";
+import { labelField } from "../runs/labels";
+import { clip, oneLine, valueText } from "../text";
+import { copyable } from "./copying";
+import { box, facts, table } from "./tables";
+import type { Part } from "./view";
+
+/** Show the overview. */
+export function showOverview(part: Part): void {
+  const told = h("p", { class: "dim", role: "status" });
+  const labels = h("div", { class: "labels" });
+  const grid = h("div", { class: "boxes" });
+  fill(part.place, labels, told, grid);
+  const { store } = part.board;
+  const name = (which: "tags" | "note"): HTMLElement =>
+    h("div", { class: "field grow" }, h("span", {}, which === "tags" ? "Tags" : "Note"), labelField(store, store.find(part.run) ?? part.details(), which, (text) => (told.textContent = text)));
+  fill(labels, name("tags"), name("note"));
+  show();
+  part.onChange(show);
+
+  function show(): void {
+    const run = part.details();
+    fill(grid, problemBox(run), progressBox(run), metricsBox(run), speedBox(run), warningsBox(run), historyBox(run), commandBox(run));
+  }
+}
+
+function problemBox(run: RunDetails): Child {
+  const off = run.disabled_hooks;
+  if (!run.problem && off.length === 0) return null;
+  const rows = Object.entries(run.problem ?? {}).filter(([, value]) => value !== null && value !== "");
+  return h(
+    "section",
+    { class: "box problem wide" },
+    h("h2", {}, run.problem ? "Problem" : "Hooks switched off"),
+    rows.map(([name, value]) => h("div", {}, h("p", { class: "dim" }, name), h("pre", {}, clip(valueText(value, 20_000), 20_000)))),
+    off.map((each) => h("p", {}, h("a", { href: runHash(run.id, "hooks") }, each.hook), ` was switched off at ${each.point}: ${clip(each.error, 2000)}`)),
+  );
+}
+
+function progressBox(run: RunDetails): HTMLElement {
+  const total = (now: Numeric, all: number | null): string => (all ? `${number(now)} of ${number(all)}` : number(now));
+  const more = Object.entries(run.progress).filter(([name, value]) => name !== "iter" && name !== "epoch" && value !== null);
+  return box(
+    "Progress",
+    facts([
+      ["iteration", total(run.progress["iter"] ?? run.iters, run.total_iters)],
+      ["epoch", total(run.progress["epoch"] ?? run.epochs, run.total_epochs)],
+      ...more.map(([name, value]): [string, Child] => [name, number(value)]),
+      ["time to go", run.status === "running" ? duration(run.remaining) : "–"],
+      ["duration", duration(run.seconds)],
+      ["started", moment(run.started)],
+      ["ranks", number(run.ranks)],
+    ]),
+  );
+}
+
+function metricsBox(run: RunDetails): HTMLElement {
+  const rows = Object.entries(run.metrics).map(([name, value]) => {
+    const best = run.bests[name];
+    const where = best && best.iter !== null ? `iteration ${number(best.iter)}` : "";
+    return [name === run.main_metric ? h("strong", {}, name) : name, number(value), best ? number(best.value) : "", where];
+  });
+  if (rows.length === 0) return box("Metrics", h("p", { class: "dim" }, "Nothing was recorded yet."));
+  return box("Metrics", table("Last and best metrics", ["metric", "last", "best", "at"], rows, [false, true, true, false]));
+}
+
+function speedBox(run: RunDetails): HTMLElement {
+  const { iter_time: iter, data_time: data, ...more } = run.speed;
+  const wait = numeric(data) / numeric(iter);
+  return box(
+    "Speed and memory",
+    facts([
+      ["time per iteration", shortTime(iter)],
+      ["iterations per second", Number.isFinite(1 / numeric(iter)) ? number(1 / numeric(iter), 3) : "–"],
+      ["waiting for data", Number.isFinite(wait) ? `${shortTime(data)}, ${percent(wait)} of the iteration` : shortTime(data)],
+      ...Object.entries(more).map(([name, value]): [string, Child] => [name.replaceAll("_", " "), /time$|seconds$/.test(name) ? shortTime(value) : number(value)]),
+      ...Object.entries(run.memory).map(([name, value]): [string, Child] => [name.replaceAll("_", " "), memoryText(name, value)]),
+    ]),
+    Number.isFinite(wait) && wait > 0.5 && h("p", {}, "More than half of the time goes into waiting for data: more workers may help."),
+  );
+}
+
+function memoryText(name: string, value: Numeric): string {
+  if (/percent|share|util/.test(name)) return number(value);
+  return /_(mb|mib)$|memory$/i.test(name) && numeric(value) < 1e6 ? `${number(value)} MB` : bytes(value);
+}
+
+function warningsBox(run: RunDetails): HTMLElement {
+  if (run.warnings.length === 0) return box("Warnings", h("p", { class: "dim" }, "None."));
+  const lines = run.warnings.toReversed().map((each) => h("li", {}, h("span", { class: "dim" }, each.time ? `${moment(each.time)} ` : ""), clip(each.text, 2000)));
+  return box(`Warnings (last ${run.warnings.length})`, h("ul", { class: "warnings" }, lines), h("p", {}, h("a", { href: runHash(run.id, "log") }, "The whole log")));
+}
+
+function historyBox(run: RunDetails): HTMLElement {
+  const starts = run.starts.map((start, index) => {
+    const what = index ? `resumed at iteration ${number(start.iter)}` : "started";
+    return h("li", {}, h("span", { class: "dim" }, `${moment(start.time)} `), `${what}${start.host ? ` on ${start.host}` : ""}`);
+  });
+  const changes = run.changes.map((change) =>
+    h("li", {}, h("span", { class: "dim" }, `${moment(change.time)} `), `${change.key ?? "a value"}: ${oneLine(valueText(change.old))} → ${oneLine(valueText(change.new))} at iteration ${number(change.iter)}${change.by ? `, by ${oneLine(change.by)}` : ""}`),
+  );
+  return box(
+    "Starts and intended changes",
+    starts.length + changes.length === 0 && h("p", { class: "dim" }, "Nothing was recorded."),
+    h("ol", { class: "history" }, starts),
+    changes.length > 0 && h("ol", { class: "history" }, changes),
+  );
+}
+
+function commandBox(run: RunDetails): HTMLElement {
+  return box("Directory", h("p", {}, h("code", {}, run.path)), run.command && copyable("continue", run.command));
+}

@@ -1,0 +1,195 @@
+/** A table of which only the rows in sight are in the document: thousands of runs open at once. */
+
+import type { Run } from "../answers";
+import { fill, h, style } from "../dom";
+import type { Column, Sorting } from "./columns";
+
+const ROW = 38;
+const SPARE = 12;
+
+export interface GridOptions {
+  /** Make the content of a cell. */
+  cell: (run: Run, column: Column) => Node | string;
+  sort: (column: Column) => void;
+  select: (run: Run, on: boolean) => void;
+  selectAll: (on: boolean) => void;
+  isSelected: (run: Run) => boolean;
+  open: (run: Run) => void;
+}
+
+/** The table of runs: sticky headings, rows by need, moved through by keys. */
+export class Grid {
+  readonly element: HTMLElement;
+  private readonly table = h("table", { class: "runs", "data-testid": "runs-table" });
+  private readonly columnsOf = h("colgroup");
+  private readonly head = h("thead");
+  private readonly body = h("tbody");
+  private runs: Run[] = [];
+  private columns: Column[] = [];
+  private active = 0;
+  private shown = { begin: -1, end: -1 };
+  private frame = 0;
+
+  constructor(private readonly options: GridOptions) {
+    this.table.append(h("caption", { class: "unseen" }, "Runs"), this.columnsOf, this.head, this.body);
+    this.element = h("div", { class: "grid-scroll", onscroll: () => this.soon(), onkeydown: (e: KeyboardEvent) => this.key(e) }, this.table);
+    const watch = new ResizeObserver(() => this.soon());
+    watch.observe(this.element);
+  }
+
+  /** Show these runs in these columns. */
+  show(runs: Run[], columns: Column[], sorting: Sorting): void {
+    const same = columns.map((column) => column.id).join("\n") === this.columns.map((column) => column.id).join("\n");
+    this.runs = runs;
+    this.columns = columns;
+    this.active = Math.min(this.active, Math.max(0, runs.length - 1));
+    this.table.setAttribute("aria-rowcount", String(runs.length + 1));
+    this.table.dataset["rows"] = String(runs.length);
+    if (!same || this.columnsOf.childElementCount === 0) this.setWidths();
+    this.showHead(sorting);
+    this.draw(true);
+  }
+
+  /** Put the focus on the row that was last active. */
+  focus(): void {
+    this.move(this.active);
+  }
+
+  private setWidths(): void {
+    const widths = this.columns.map((column) => widthOf(column, this.runs));
+    const all = [44, ...widths];
+    fill(this.columnsOf, all.map((width) => style(h("col"), { width: `${width}px` })));
+    style(this.table, { "min-width": `${all.reduce((sum, width) => sum + width, 0)}px` });
+  }
+
+  private showHead(sorting: Sorting): void {
+    const every = this.runs.length > 0 && this.runs.every((run) => this.options.isSelected(run));
+    const box = h("input", {
+      type: "checkbox",
+      "aria-label": "Select all runs that are shown",
+      onchange: () => this.options.selectAll(box.checked),
+    });
+    box.checked = every;
+    box.indeterminate = !every && this.runs.some((run) => this.options.isSelected(run));
+    const heads = this.columns.map((column) => {
+      const here = sorting.column === column.id;
+      const order = here ? (sorting.descending ? "descending" : "ascending") : null;
+      const button = h(
+        "button",
+        { type: "button", title: column.label, onclick: () => this.options.sort(column) },
+        h("span", { class: "label" }, column.label),
+        h("span", { class: "arrow", "aria-hidden": "true" }, here ? (sorting.descending ? "▼" : "▲") : ""),
+      );
+      return h("th", { scope: "col", "aria-sort": order, class: classOf(column) }, button);
+    });
+    const focused = this.head.contains(document.activeElement) ? [...this.head.querySelectorAll("button, input")].indexOf(document.activeElement!) : -1;
+    fill(this.head, h("tr", { "aria-rowindex": 1 }, h("th", { scope: "col", class: "pick" }, box), heads));
+    if (focused >= 0) this.head.querySelectorAll<HTMLElement>("button, input")[focused]?.focus();
+  }
+
+  private soon(): void {
+    if (!this.frame) {
+      this.frame = requestAnimationFrame(() => {
+        this.frame = 0;
+        this.draw(false);
+      });
+    }
+  }
+
+  private draw(again: boolean): void {
+    const { scrollTop, clientHeight } = this.element;
+    const begin = Math.max(0, Math.floor(scrollTop / ROW) - SPARE);
+    const end = Math.min(this.runs.length, Math.ceil((scrollTop + Math.max(clientHeight, 600)) / ROW) + SPARE);
+    if (!again && begin === this.shown.begin && end === this.shown.end) return;
+    const held = document.activeElement;
+    // A field that is being edited keeps its rows; they are drawn again when it is left.
+    if (held instanceof HTMLInputElement && held.type !== "checkbox" && this.body.contains(held)) return;
+    const row = held instanceof HTMLElement && this.body.contains(held) ? held.closest("tr")?.dataset["run"] : undefined;
+    const box = held instanceof HTMLInputElement;
+    this.shown = { begin, end };
+    const rows = this.runs.slice(begin, end).map((run, index) => this.row(run, begin + index));
+    fill(this.body, spacer(begin * ROW), rows, spacer((this.runs.length - end) * ROW));
+    if (row !== undefined) {
+      const same = rows.find((each) => each.dataset["run"] === row);
+      (box ? same?.querySelector<HTMLElement>("input[type=checkbox]") : same)?.focus({ preventScroll: true });
+    }
+  }
+
+  private row(run: Run, index: number): HTMLTableRowElement {
+    const selected = this.options.isSelected(run);
+    const box = h("input", {
+      type: "checkbox",
+      tabindex: "-1",
+      "aria-label": `Compare ${run.name}`,
+      onchange: () => this.options.select(run, box.checked),
+    });
+    box.checked = selected;
+    const cells = this.columns.map((column) => h("td", { class: classOf(column) }, this.options.cell(run, column)));
+    return h(
+      "tr",
+      {
+        "data-testid": "run-row",
+        "data-run": run.id,
+        "data-status": run.status,
+        "aria-rowindex": index + 2,
+        "aria-selected": String(selected),
+        tabindex: index === this.active ? 0 : -1,
+        onfocus: () => (this.active = index),
+        ondblclick: () => this.options.open(run),
+      },
+      h("td", { class: "pick" }, box),
+      cells,
+    );
+  }
+
+  private key(event: KeyboardEvent): void {
+    const target = event.target as HTMLElement;
+    if (target instanceof HTMLInputElement && target.type !== "checkbox") return;
+    const run = this.runs[this.active];
+    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 2);
+    const steps: Record<string, number> = {
+      ArrowDown: this.active + 1,
+      ArrowUp: this.active - 1,
+      PageDown: this.active + page,
+      PageUp: this.active - page,
+      Home: 0,
+      End: this.runs.length - 1,
+    };
+    const onRow = target instanceof HTMLTableRowElement || this.body.contains(target);
+    if (event.key in steps && (onRow || event.key === "ArrowDown")) this.move(steps[event.key]!);
+    else if (event.key === " " && target instanceof HTMLTableRowElement && run) this.options.select(run, !this.options.isSelected(run));
+    else if (event.key === "Enter" && target instanceof HTMLTableRowElement && run) this.options.open(run);
+    else return;
+    event.preventDefault();
+  }
+
+  private move(index: number): void {
+    if (this.runs.length === 0) return;
+    this.active = Math.max(0, Math.min(this.runs.length - 1, index));
+    const head = this.head.offsetHeight;
+    const top = this.active * ROW;
+    const { scrollTop, clientHeight } = this.element;
+    if (top < scrollTop) this.element.scrollTop = top;
+    else if (top + ROW > scrollTop + clientHeight - head) this.element.scrollTop = top + ROW - clientHeight + head;
+    this.draw(false);
+    const row = this.body.querySelector<HTMLElement>(`tr[aria-rowindex="${this.active + 2}"]`);
+    this.body.querySelectorAll("tr[tabindex='0']").forEach((each) => each.setAttribute("tabindex", "-1"));
+    row?.setAttribute("tabindex", "0");
+    row?.focus({ preventScroll: true });
+  }
+}
+
+function spacer(height: number): HTMLElement | null {
+  return height > 0 ? style(h("tr", { class: "spacer", "aria-hidden": "true" }), { height: `${height}px` }) : null;
+}
+
+function classOf(column: Column): string {
+  return `is-${column.kind}`;
+}
+
+function widthOf(column: Column, runs: Run[]): number {
+  const own = { name: 90, status: 118, progress: 190, tags: 130, note: 180, number: 84, text: 84 }[column.kind];
+  let longest = Math.min(column.label.length, 22) + 2;
+  for (const run of runs) longest = Math.max(longest, Math.min(column.text(run).length, 34));
+  return column.kind === "progress" || column.kind === "status" ? own : Math.max(own, Math.round(longest * 7.6) + 22);
+}

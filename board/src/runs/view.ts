@@ -1,0 +1,157 @@
+/** The view of all runs. */
+
+import type { Run } from "../answers";
+import { exported } from "../api";
+import { fill, h, later } from "../dom";
+import { ago, moment, plural } from "../format";
+import { curvesHash, keepInAddress, runHash } from "../routes";
+import { keepSetting, readSetting } from "../settings";
+import { oneLine } from "../text";
+import { type Board, empty, failure, type View, waiting } from "../view";
+import { columnChooser } from "./chooser";
+import { allColumns, type Column, firstColumns, sortRuns, type Sorting } from "./columns";
+import { readFilter } from "./filter";
+import { Grid } from "./grid";
+import { labelField } from "./labels";
+import { progressBar, statusPill, swatch } from "./parts";
+import { isSelected, select, selection, selectionChanged } from "./selection";
+
+/** Open the table of runs. */
+export function openRuns(board: Board, query: URLSearchParams): View {
+  const { store } = board;
+  let sorting: Sorting = { column: query.get("sort") ?? "started", descending: query.get("order") !== "up" };
+  let chosen = readSetting<string[] | null>("columns", null);
+  let shown: Run[] = [];
+
+  const soon = later(60, show);
+  const filter = h("input", {
+    type: "search",
+    "data-testid": "filter",
+    "aria-label": "Filter runs",
+    placeholder: "filter: text, lr<0.01, status=running   ( / )",
+    "aria-describedby": "filter-told",
+    oninput: () => soon(),
+    onkeydown: (event: KeyboardEvent) => {
+      if (event.key !== "Enter" && event.key !== "ArrowDown") return;
+      event.preventDefault();
+      grid.focus();
+    },
+  });
+  filter.value = query.get("q") ?? "";
+  const told = h("span", { class: "dim", id: "filter-told", role: "status" });
+  const note = h("span", { class: "dim", role: "status" });
+  const compare = h("button", { type: "button", "data-testid": "compare", class: "main", onclick: () => (window.location.hash = curvesHash(selection())) });
+  const none = h("button", { type: "button", class: "quiet", onclick: () => select(selection(), false) }, "Clear selection");
+  const chooser = columnChooser({
+    all: () => (store.answer ? allColumns(store.answer) : []),
+    chosen: columnIds,
+    change: choose,
+    reset: () => choose(null),
+  });
+  const grid = new Grid({
+    cell,
+    sort: (column) => {
+      const again = sorting.column === column.id;
+      sorting = { column: column.id, descending: again ? !sorting.descending : column.kind === "number" || column.id === "started" };
+      show();
+    },
+    select: (run, on) => select([run.id], on),
+    selectAll: (on) => select(shown.map((run) => run.id), on),
+    isSelected: (run) => isSelected(run.id),
+    open: (run) => (window.location.hash = runHash(run.id)),
+  });
+  const bar = h("div", { class: "toolbar" }, filter, chooser, compare, none, told, note);
+  const place = h("div", { class: "fill" });
+  const element = h("section", { class: "view tall", "aria-label": "Runs" }, h("h1", { class: "unseen" }, "Runs"), bar, place);
+  const leave = [store.changed.add(show), selectionChanged.add(show)];
+  document.addEventListener("keydown", slash);
+  show();
+  return {
+    element,
+    title: "Runs",
+    close: () => {
+      soon.cancel();
+      leave.forEach((call) => call());
+      document.removeEventListener("keydown", slash);
+    },
+  };
+
+  function slash(event: KeyboardEvent): void {
+    const target = event.target as HTMLElement;
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return;
+    event.preventDefault();
+    filter.focus();
+    filter.select();
+  }
+
+  function choose(ids: string[] | null): void {
+    chosen = ids;
+    keepSetting("columns", ids);
+    show();
+  }
+
+  function columnIds(): string[] {
+    return chosen ?? (store.answer ? firstColumns(store.answer) : []);
+  }
+
+  function show(): void {
+    const { answer } = store;
+    bar.hidden = !answer?.runs.length;
+    if (!answer) return fill(place, store.error ? failure(store.error, () => void store.load()) : waiting("the runs"));
+    if (answer.runs.length === 0) return fill(place, noRuns(answer.roots));
+    const columns = allColumns(answer);
+    const ids = new Set(["name", ...columnIds()]);
+    const test = readFilter(filter.value, answer.runs);
+    const sorted = sortRuns(answer.runs.filter(test.test), columns.find((each) => each.id === sorting.column), sorting.descending);
+    shown = sorted;
+    told.textContent = test.problem ?? count(shown.length, answer.runs.length);
+    told.classList.toggle("wrong", test.problem !== null);
+    const picked = selection().length;
+    compare.textContent = picked ? `Compare ${plural(picked, "run")}` : "Compare";
+    compare.disabled = picked === 0;
+    none.hidden = picked === 0;
+    if (!place.contains(grid.element)) fill(place, grid.element);
+    grid.show(shown, columns.filter((column) => ids.has(column.id)), sorting);
+    remember();
+  }
+
+  function remember(): void {
+    const kept = new URLSearchParams();
+    if (filter.value) kept.set("q", filter.value);
+    if (sorting.column !== "started") kept.set("sort", sorting.column);
+    if (!sorting.descending) kept.set("order", "up");
+    keepInAddress("runs", kept);
+  }
+
+  function cell(run: Run, column: Column): Node | string {
+    switch (column.kind) {
+      case "name":
+        return h(
+          "a",
+          { href: runHash(run.id), tabindex: "-1", title: run.name },
+          isSelected(run.id) && swatch(run.id),
+          oneLine(run.name) || "(no name)",
+        );
+      case "status":
+        return h("span", {}, statusPill(run.status, run.reason), run.disabled.length > 0 && h("span", { class: "flag", title: `switched off: ${run.disabled.join(", ")}` }, " !"));
+      case "progress":
+        return progressBar(run);
+      case "tags":
+      case "note":
+        return labelField(store, run, column.kind, (text) => (note.textContent = text));
+      default:
+        if (column.id === "started") return h("time", { title: moment(run.started), datetime: run.started }, ago(run.started));
+        return h("span", { title: column.text(run) }, column.text(run));
+    }
+  }
+}
+
+function count(shown: number, all: number): string {
+  return shown === all ? plural(all, "run") : `${shown.toLocaleString("en")} of ${plural(all, "run")}`;
+}
+
+function noRuns(roots: string[]): HTMLElement {
+  if (exported) return empty("There are no runs in this file.");
+  const where = roots.length ? roots.join(", ") : "runs";
+  return empty(`No runs in ${where} yet.`, "Start one with ", h("code", {}, "hookloop train config.yaml"), "; it appears here by itself.");
+}

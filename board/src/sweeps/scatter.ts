@@ -1,0 +1,48 @@
+/** A parameter against the metric, one point per trial. */
+
+import type { Trial } from "../answers";
+import { h, svg } from "../dom";
+import { number } from "../format";
+import { oneLine, valueText } from "../text";
+import { type Scale, shade } from "./scales";
+
+const WIDTH = 520;
+const HEIGHT = 280;
+const LEFT = 64;
+const BOTTOM = 40;
+
+/** Draw the points; each opens its run by click or Enter. */
+export function scatter(trials: Trial[], across: Scale, up: Scale, best: Trial | null, dark: boolean, open: (trial: Trial) => void): HTMLElement {
+  const x = (place: number): number => LEFT + place * (WIDTH - LEFT - 20);
+  const y = (place: number): number => 12 + (1 - place) * (HEIGHT - BOTTOM - 24);
+  const points = trials.map((trial) => {
+    const [left, top] = [across.at(trial.params[across.name]), up.at(trial.value)];
+    if (left === null || top === null) return null;
+    const label = `trial ${trial.number}: ${across.name} ${valueText(trial.params[across.name], 60)}, ${up.name} ${number(trial.value)}`;
+    const point = svg("circle", {
+      cx: x(left),
+      cy: y(top),
+      r: trial === best ? 7 : 5,
+      fill: shade(top, dark),
+      class: trial === best ? "point best" : "point",
+      tabindex: trial.run ? 0 : null,
+      role: trial.run ? "link" : null,
+      "aria-label": label,
+      onclick: () => open(trial),
+      onkeydown: (event: KeyboardEvent) => event.key === "Enter" && open(trial),
+    });
+    point.append(svg("title", {}, label));
+    return point;
+  });
+  const acrossTicks = across.ticks.map((tick) => svg("text", { x: x(tick.at), y: HEIGHT - BOTTOM + 10, "text-anchor": "middle" }, oneLine(tick.text, 12)));
+  const upTicks = up.ticks.map((tick) => [
+    svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 20, y1: y(tick.at), y2: y(tick.at) }),
+    svg("text", { x: LEFT - 8, y: y(tick.at) + 4, "text-anchor": "end" }, oneLine(tick.text, 12)),
+  ]);
+  return h(
+    "figure",
+    { class: "scatter" },
+    h("figcaption", {}, `${oneLine(up.name, 60)} by ${oneLine(across.name, 60)}${across.log ? " (log)" : ""}`),
+    svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": `${up.name} by ${across.name}` }, upTicks, acrossTicks, svg("text", { class: "axis-name", x: (LEFT + WIDTH - 20) / 2, y: HEIGHT - 8, "text-anchor": "middle" }, oneLine(across.name, 60)), points),
+  );
+}

@@ -1,0 +1,171 @@
+"""The runs of some directories: found, summarized, and kept until one of their files changes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from time import monotonic
+
+from hookloop.board.files import Stamp, stamp_of
+from hookloop.board.metrics_file import MetricsFile
+from hookloop.errors import HookloopError
+from hookloop.runs.files import reject_links
+from hookloop.runs.layout import RunDir
+from hookloop.runs.lock import LOCK
+from hookloop.runs.reader import RunSummary, find_runs, summarize_safely
+from hookloop.runs.table import RunRow, row_of
+from hookloop.runs.tags import FILE as TAGS
+
+FRESH = 0.5
+"""Seconds for which the list of runs is taken as it is."""
+
+MOST_OPEN = 200
+MOST_VALUES = 60_000_000
+"""How many runs, and how many numbers of them, are kept in memory."""
+
+LIVE = ("running", "unknown", "dead")
+"""States that change without a file: a process dies, or a clock passes."""
+
+
+class NotFound(HookloopError):
+    """What was asked for is not there."""
+
+
+@dataclass
+class Entry:
+    """A run of the collection.
+
+    Attributes:
+        id: Sixteen digits that stand for it; they are the same after a restart.
+        root: Which of the directories it was found in.
+        home: Its directory.
+        row: Its summary, config and labels.
+        extra: What the summary file has besides.
+        kept: What others computed of it; emptied when one of its files changes.
+    """
+
+    id: str
+    root: int
+    home: Path
+    row: RunRow
+    extra: Mapping[str, object]
+    stamps: tuple[Stamp | None, ...]
+    kept: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def dir(self) -> RunDir:
+        """Its directory, to read."""
+        return RunDir(self.home)
+
+    @property
+    def summary(self) -> RunSummary:
+        """How it stands."""
+        return self.row.run
+
+
+class Collection:
+    """All runs in some directories and below them.
+
+    Nothing that a client sends becomes a path: an ID is looked up among what was found here.
+
+    Args:
+        roots: The directories.
+    """
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self.roots = list(roots)
+        self._entries: dict[str, Entry] = {}
+        self._files: OrderedDict[str, MetricsFile] = OrderedDict()
+        self._looked = -FRESH
+        self._lock = Lock()
+        self._files_lock = Lock()
+
+    def entries(self, *, fresh: float = FRESH) -> dict[str, Entry]:
+        """Return the runs by ID, the oldest first; looked up again after some time."""
+        with self._lock:
+            if monotonic() - self._looked >= fresh:
+                found = dict(self._look())
+                self._entries = dict(sorted(found.items(), key=lambda pair: _order(pair[1])))
+                self._looked = monotonic()
+            return self._entries
+
+    def entry(self, number: str) -> Entry:
+        """Return a run by its ID.
+
+        Raises:
+            NotFound: If there is none.
+        """
+        found = self.entries().get(number)
+        if found is None:
+            raise NotFound("There is no such run; it may have been deleted. Load the page again.")
+        # It may have been replaced by a link since it was found.
+        reject_links(found.home, self.roots[found.root])
+        return found
+
+    def metrics(self, entry: Entry) -> MetricsFile:
+        """Return the metrics of a run, with what was written last."""
+        with self._files_lock:
+            file = self._files.setdefault(entry.id, MetricsFile(entry.dir.metrics_file))
+            self._files.move_to_end(entry.id)
+            while len(self._files) > 1 and (
+                len(self._files) > MOST_OPEN
+                or sum(one.count for one in self._files.values()) > MOST_VALUES
+            ):
+                self._files.popitem(last=False)
+        file.update()
+        return file
+
+    def _look(self) -> Iterator[tuple[str, Entry]]:
+        seen: set[Path] = set()
+        for number, root in enumerate(self.roots):
+            if not root.is_dir():
+                continue
+            real = root.resolve()
+            for path, problem in find_runs(root):
+                relative = os.path.relpath(path, root)
+                place = Path(os.path.normpath(real / relative))
+                if place in seen or (problem is not None and path == root):
+                    continue
+                seen.add(place)
+                identity = run_id(real, relative)
+                yield identity, self._entry(identity, number, path, problem)
+
+    def _entry(self, identity: str, root: int, path: Path, problem: str | None) -> Entry:
+        run = RunDir(path)
+        files = (run.summary_file, run.metrics_file, path / LOCK, run.config_file, path / TAGS)
+        stamps = tuple(map(stamp_of, files))
+        old = self._entries.get(identity)
+        if old is not None and old.stamps == stamps:
+            if old.summary.status not in LIVE:
+                return old
+            summary = summarize_safely(path, problem, self.roots[root])
+            old.row = RunRow(summary, old.row.config, old.row.labels)
+            return old
+        summary = summarize_safely(path, problem, self.roots[root])
+        # The config is the slowest to read, and never changes while a run is trained.
+        config = old.row.config if old is not None and old.stamps[3] == stamps[3] else None
+        row = row_of(summary, config)
+        return Entry(identity, root, path, row, _extra(run), stamps)
+
+
+def run_id(root: Path, relative: str) -> str:
+    """Return the ID of a run, from where it is."""
+    text = f"{root}\0{relative}".encode("utf-8", "surrogateescape")
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def _extra(run: RunDir) -> Mapping[str, object]:
+    try:
+        return run.read_summary()
+    except (OSError, ValueError):
+        return {}
+
+
+def _order(entry: Entry) -> tuple[float, str]:
+    started = entry.summary.started
+    return (started.timestamp() if started else 0.0, entry.summary.name)

@@ -1,0 +1,126 @@
+"""Config, environment and log of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from hookloop.board.collection import Entry
+from hookloop.board.files import open_inside, read_inside
+from hookloop.runs.config_values import LARGEST, parse_config
+from hookloop.runs.differences import differing, read_environment
+from hookloop.runs.environment import read_starts
+from hookloop.runs.plain_yaml import PlainLoader
+
+if TYPE_CHECKING:
+    from yaml import Node
+
+LOG_PART = 65_536
+MOST_LOG = 1_000_000
+"""Bytes of the log that are sent at once."""
+
+
+def config_view(entry: Entry, other: Entry | None) -> dict[str, object]:
+    """Return the config of a run: as text, and by key, beside that of another run."""
+    try:
+        text = read_inside(entry.home, "config.yaml", LARGEST).decode("utf-8", "replace")
+    except FileNotFoundError:
+        text = ""
+    ours = parse_config(text) if text else {}
+    theirs = dict(other.row.config) if other is not None else {}
+    lines, given = _lines(text), _overrides(entry)
+    values: list[dict[str, object]] = []
+    for key in dict.fromkeys([*ours, *theirs]):
+        one: dict[str, object] = {"key": key, "value": ours.get(key), "source": None}
+        if key in ours:
+            line = f"config.yaml:{lines[key]}" if key in lines else None
+            one["source"] = "command line" if key in given else line
+        if other is not None:
+            one["differs"] = repr(ours.get(key)) != repr(theirs.get(key))
+            if key in theirs:
+                one["other"] = theirs[key]
+        else:
+            one["differs"] = False
+        values.append(one)
+    return {"text": text, "values": values}
+
+
+def _overrides(entry: Entry) -> set[str]:
+    """Return the keys that the command line of the first start has set."""
+    starts = read_starts(entry.home)
+    command = starts[0].get("command") if starts else None
+    words = [str(word) for word in command] if isinstance(command, list) else []
+    return {word.partition("=")[0] for word in words if "=" in word and word[:1] != "-"}
+
+
+def _lines(text: str) -> dict[str, int]:
+    """Return the line of each key in a config."""
+    import yaml
+
+    try:
+        loader = PlainLoader(text)
+        try:
+            node = loader.get_single_node()
+        finally:
+            loader.dispose()
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return {}
+    return dict(_walk(node, "")) if node is not None else {}
+
+
+def _walk(node: Node, path: str) -> Iterator[tuple[str, int]]:
+    import yaml
+
+    items: list[tuple[str, Node]] = []
+    if isinstance(node, yaml.MappingNode):
+        items = [(str(key.value), value) for key, value in node.value]
+        yield from (
+            (f"{path}.{key.value}" if path else str(key.value), key.start_mark.line + 1)
+            for key, _ in node.value
+        )
+    elif isinstance(node, yaml.SequenceNode):
+        items = [(str(number), value) for number, value in enumerate(node.value)]
+    for key, value in items:
+        yield from _walk(value, f"{path}.{key}" if path else key)
+
+
+def environment_view(entry: Entry, other: Entry | None) -> dict[str, object]:
+    """Return where a run was made, and what differs from another."""
+    differences: list[dict[str, object]] = []
+    if other is not None:
+        found = differing(read_environment(entry.dir), read_environment(other.dir))
+        differences = [
+            {"key": key, "value": pair[0], "other": pair[1]} for key, pair in found.items()
+        ]
+    return {
+        "starts": read_starts(entry.home),
+        "differences": differences,
+        "source": _source(entry),
+    }
+
+
+def _source(entry: Entry) -> dict[str, object] | None:
+    starts = read_starts(entry.home)
+    git = starts[-1].get("git") if starts else None
+    known: Mapping[str, object] = git if isinstance(git, dict) else {}
+    archive = (entry.home / "source.zip").is_file()
+    if not known and not archive:
+        return None
+    return {"commit": known.get("commit"), "dirty": known.get("dirty"), "zip": archive}
+
+
+def log_view(entry: Entry, before: int | None, limit: int) -> dict[str, object]:
+    """Return a part of the log: what ends at a position, by default at the end."""
+    try:
+        with open_inside(entry.home, "run.log") as file:
+            size = file.seek(0, 2)
+            end = size if before is None else min(max(before, 0), size)
+            begin = max(0, end - min(max(limit, 1), MOST_LOG))
+            file.seek(begin)
+            data = file.read(end - begin)
+    except FileNotFoundError:
+        return {"text": "", "begin": 0, "end": 0, "size": 0}
+    if begin > 0:  # From the next whole line on, unless there is none.
+        cut = data.find(b"\n") + 1
+        begin, data = begin + cut, data[cut:]
+    return {"text": data.decode("utf-8", "replace"), "begin": begin, "end": end, "size": size}

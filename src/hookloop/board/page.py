@@ -1,0 +1,59 @@
+"""Find the built page; in a source checkout, build it where it is missing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from hookloop.errors import HookloopError
+
+PAGE = Path(__file__).parent / "page"
+SOURCES = Path(__file__).parents[3] / "board"
+
+INSTALL = (
+    "Install Node 20 or newer, with npm (Debian: apt-get install nodejs npm; others: "
+    "https://nodejs.org), and run 'make board'"
+)
+
+
+def built_page(page: Path = PAGE, sources: Path = SOURCES) -> Path:
+    """Return the directory of the built page; build it from a checkout if it is missing.
+
+    Raises:
+        HookloopError: If it is missing and cannot be built.
+    """
+    if (page / "index.html").is_file():
+        return page
+    if not (sources / "package.json").is_file():
+        raise HookloopError(
+            "The page of the board is missing in this installation: install hookloop again from "
+            "a wheel."
+        )
+    build_page(sources)
+    if not (page / "index.html").is_file():
+        raise HookloopError(f"The build in '{sources}' has not made '{page / 'index.html'}'.")
+    return page
+
+
+def build_page(sources: Path) -> None:
+    """Build the page with npm.
+
+    Raises:
+        HookloopError: If Node is missing, or the build fails.
+    """
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        raise HookloopError(f"The page of the board has to be built once, with Node. {INSTALL}.")
+    for arguments in (["ci", "--no-audit", "--no-fund"], ["run", "build"]):
+        done = subprocess.run(
+            [npm, *arguments],
+            cwd=sources,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        if done.returncode:
+            text = done.stdout.decode("utf-8", "replace")[-2000:]
+            raise HookloopError(f"'npm {' '.join(arguments)}' failed in '{sources}':\n{text}")

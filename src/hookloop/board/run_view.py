@@ -1,0 +1,203 @@
+"""A run as the page shows it: its row in the table, and its overview."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hookloop.board.collection import Collection, Entry
+from hookloop.board.files import open_inside
+from hookloop.runs.environment import read_starts
+from hookloop.runs.reader import SWEEP
+from hookloop.runs.shown import make_safe_line
+from hookloop.runs.table import differing_keys
+from hookloop.version import VERSION
+
+MOST_WARNINGS = 20
+LOG_TAIL = 262_144
+"""Bytes at the end of the log in which warnings are looked for."""
+
+MOST_METRICS = 200
+"""How many metrics a row has."""
+
+_WARNING = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)  (?:warning|error): (.*)")
+_SPEED = re.compile(r"train/((?:iter|data)_time|.*_per_second|time_per_sample|mfu)")
+_MEMORY = "train/memory/"
+_STARTED = ("iter", "time", "command", "host", "git", "directory", "python", "hookloop", "ranks")
+
+
+def list_view(collection: Collection, *, can_change: bool) -> dict[str, object]:
+    """Return the answer to ``/api/runs``."""
+    entries = list(collection.entries().values())
+    metrics = dict.fromkeys(name for one in entries for name in one.summary.metrics)
+    return {
+        "version": 1,
+        "hookloop": VERSION,
+        "roots": [str(root) for root in collection.roots],
+        "can_change": can_change,
+        "differing": differing_keys([one.row for one in entries]),
+        "metrics": list(metrics),
+        "runs": [row_view(one) for one in entries],
+    }
+
+
+def row_view(entry: Entry) -> dict[str, object]:
+    """Return a run as a row of the table."""
+    run, labels = entry.summary, entry.row.labels
+    total_iters, total_epochs = totals_of(entry)
+    sweep, trial = _trial(entry)
+    return {
+        "id": entry.id,
+        "name": make_safe_line(run.name),
+        "root": entry.root,
+        "status": run.status,
+        "reason": make_safe_line(run.reason),
+        "started": run.started.isoformat() if run.started else None,
+        "seconds": run.seconds,
+        "iters": run.iters,
+        "epochs": run.epochs,
+        "total_iters": total_iters,
+        "total_epochs": total_epochs,
+        "remaining": _remaining(entry, total_iters, total_epochs),
+        "ranks": run.ranks,
+        "metrics": dict(list(run.metrics.items())[:MOST_METRICS]),
+        "bests": {
+            name: {"value": best.value, "iter": best.iter, "epoch": best.epoch}
+            for name, best in run.bests.items()
+        },
+        "main_metric": _main_metric(entry),
+        "config": dict(entry.row.config),
+        "tags": list(labels.tags),
+        "note": labels.note,
+        "disabled": list(run.disabled),
+        "sweep": sweep,
+        "trial": trial,
+    }
+
+
+def run_view(collection: Collection, entry: Entry) -> dict[str, object]:
+    """Return the overview of a run."""
+    file = collection.metrics(entry)
+    extra, run = entry.extra, entry.summary
+    values = {**run.metrics, **file.latest()}
+    done = {name: extra.get(name) for name in ("samples", "tokens") if _is_number(extra.get(name))}
+    return {
+        **row_view(entry),
+        "metrics": dict(list(values.items())[:MOST_METRICS]),
+        "progress": {"iter": run.iters, "epoch": run.epochs, **done},
+        "command": f"hookloop resume {quote(entry.home)}",
+        "path": make_safe_line(str(entry.home)),
+        "speed": {
+            found[1]: value for name, value in values.items() if (found := _SPEED.fullmatch(name))
+        },
+        "memory": {
+            name.removeprefix(_MEMORY): value
+            for name, value in values.items()
+            if name.startswith(_MEMORY)
+        },
+        "warnings": warnings_of(entry.home),
+        "starts": [
+            {name: one[name] for name in _STARTED if name in one} | {"git": one.get("git")}
+            for one in read_starts(entry.home)
+        ],
+        "changes": _mappings(extra.get("changes")),
+        "problem": {"text": str(extra["problem"])} if extra.get("problem") else None,
+        "disabled_hooks": _mappings(extra.get("disabled")),
+        "series": file.describe(),
+    }
+
+
+def warnings_of(home: Path) -> list[dict[str, object]]:
+    """Return the last warnings and errors in the log of a run."""
+    try:
+        with open_inside(home, "run.log") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - LOG_TAIL))
+            text = file.read(LOG_TAIL).decode("utf-8", "replace")
+    except OSError:
+        return []
+    matches = (_WARNING.match(line) for line in text.split("\n"))
+    found: list[dict[str, object]] = [
+        {"time": _local_time(one[1]), "text": make_safe_line(one[2], 2000)}
+        for one in matches
+        if one is not None
+    ]
+    return found[-MOST_WARNINGS:]
+
+
+def quote(path: Path) -> str:
+    """Return a path for a shell; one that begins with a dash is not taken as an option."""
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
+
+
+def totals_of(entry: Entry) -> tuple[int | None, int | None]:
+    """Return how many iterations and epochs the whole run has, as far as that is known."""
+    extra, config = entry.extra, entry.row.config
+    found = []
+    for name in ("iters", "epochs"):
+        # Runs of an earlier version have it in their config alone.
+        value = extra.get(f"total_{name}", config.get(f"max_{name}"))
+        is_count = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1e15
+        found.append(value if is_count and isinstance(value, int) else None)
+    return found[0], found[1]
+
+
+def _remaining(entry: Entry, iters: int | None, epochs: int | None) -> float | None:
+    run = entry.summary
+    if run.status != "running" or not run.seconds:
+        return None
+    if iters is not None and run.iters:
+        return max(0.0, run.seconds / run.iters * (iters - run.iters))
+    if epochs is not None and run.epochs:
+        return max(0.0, run.seconds / run.epochs * (epochs - run.epochs))
+    return None
+
+
+def _main_metric(entry: Entry) -> str | None:
+    given = entry.extra.get("main_metric")
+    if isinstance(given, str):
+        return given
+    best = entry.summary.best
+    if best is not None:
+        return best.metric
+    names: Iterable[str] = entry.summary.metrics
+    return next((name for name in names if name.startswith("val/")), None)
+
+
+def _trial(entry: Entry) -> tuple[str | None, int | None]:
+    """Return the sweep that a run belongs to, and its number in it."""
+    found = re.fullmatch(r"trial_(\d{1,9})", entry.home.name)
+    folder = entry.home.parent
+    if found is None:  # With folds, the runs of a trial are one level deeper.
+        found, folder = re.fullmatch(r"trial_(\d{1,9})", folder.name), folder.parent
+    if found is None or not (folder / SWEEP).is_file():
+        return None, None
+    return sweep_id(folder), int(found[1])
+
+
+def sweep_id(folder: Path) -> str:
+    """Return the ID of a sweep, from where it is."""
+    from hookloop.board.collection import run_id
+
+    return run_id(folder.resolve(), "sweep")
+
+
+def _mappings(value: object) -> list[Mapping[str, object]]:
+    found = value if isinstance(value, list) else []
+    return [one for one in found if isinstance(one, dict)]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _local_time(text: str) -> str | None:
+    try:  # The log has the time of its host, which is most often this one.
+        return datetime.fromisoformat(text).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return None

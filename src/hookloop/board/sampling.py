@@ -1,0 +1,85 @@
+"""Fewer points for the same picture: means in buckets, and the extremes of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
+MOST_NONFINITE = 200
+"""How many values that are not finite are listed."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A curve to draw.
+
+    Attributes:
+        total: How many points it stands for.
+        x: The position of each point.
+        y: Its value, NaN for a gap; in a bucket, the mean of the finite values.
+        low: The least value of each bucket; None where every point is its own.
+        high: The largest one.
+        nonfinite: Position and value of what is not finite, some of it if there is a lot.
+    """
+
+    total: int
+    x: Numbers
+    y: Numbers
+    low: Numbers | None
+    high: Numbers | None
+    nonfinite: list[tuple[float, float]]
+
+
+def sample(x: Numbers, y: Numbers, points: int, begin: float, end: float) -> Sampled:
+    """Return the part of a curve between two positions, of at most ``points`` points.
+
+    Args:
+        x: The positions, in any order; those that are NaN are left out.
+        y: The values.
+        points: The most points.
+        begin: Where the part begins; minus infinity for the beginning.
+        end: Where it ends.
+    """
+    known = ~np.isnan(x)
+    if not known.all():
+        x, y = x[known], y[known]
+    if len(x) > 1 and (np.diff(x) < 0).any():
+        order = np.argsort(x, kind="stable")
+        x, y = x[order], y[order]
+    first, last = np.searchsorted(x, begin, "left"), np.searchsorted(x, end, "right")
+    x, y = x[first:last], y[first:last]
+    finite = np.isfinite(y)
+    odd = np.flatnonzero(~finite)
+    if len(odd) > MOST_NONFINITE:  # The first ones, and some of the others.
+        odd = odd[np.linspace(0, len(odd) - 1, MOST_NONFINITE).astype(int)]
+    nonfinite = [(float(x[place]), float(y[place])) for place in odd]
+    if len(x) <= points:
+        return Sampled(len(x), x, np.where(finite, y, np.nan), None, None, nonfinite)
+    starts = np.linspace(0, len(x), points, endpoint=False).astype(np.int64)
+    counts = np.add.reduceat(finite.astype(np.float64), starts)
+    empty = counts == 0
+    with np.errstate(over="ignore"):
+        sums = np.add.reduceat(np.where(finite, y, 0.0), starts)
+    low = np.minimum.reduceat(np.where(finite, y, np.inf), starts)
+    high = np.maximum.reduceat(np.where(finite, y, -np.inf), starts)
+    ends = np.append(starts[1:], len(x)) - 1
+    for values in (sums, low, high):
+        values[empty] = np.nan
+    # Rounding, or values near the largest number, must not put the mean outside.
+    mean = np.clip(sums / np.maximum(counts, 1), low, high)
+    return Sampled(len(x), (x[starts] + x[ends]) / 2, mean, low, high, nonfinite)
+
+
+def to_list(values: Numbers) -> list[float | None]:
+    """Return numbers as JSON can hold them: a gap is null."""
+    if np.isfinite(values).all():
+        whole: list[float | None] = values.tolist()
+        return whole
+    return [value if value == value and abs(value) != np.inf else None for value in values.tolist()]
