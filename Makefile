@@ -17,7 +17,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint co
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check ranks quick format bench faults docs graft downstream clean
+.PHONY: help install demo test check long ranks quick format bench faults docs graft downstream clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -47,8 +47,10 @@ check: $(INSTALLED) ## Style, types, layers and every test
 	$(BIN)/lint-imports
 	$(BIN)/pytest --numprocesses auto -m "not long"
 
-ranks: $(INSTALLED) ## The long proofs, most on many ranks, which `make test` makes in a small size
+long: $(INSTALLED) ## The long proofs, most on many ranks, which `make test` makes in a small size
 	$(BIN)/pytest --numprocesses auto -m long
+
+ranks: long
 
 quick: $(INSTALLED) ## The everyday tests: all but those that start processes or take seconds
 	$(BIN)/pytest --numprocesses auto -m "not slow and not long"
