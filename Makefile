@@ -20,7 +20,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint co
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check ranks quick format board screenshots bench faults pages docs docs-serve graft downstream clean
+.PHONY: help install demo test check long ranks quick format board screenshots bench faults pages docs docs-serve graft downstream clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -67,8 +67,10 @@ $(PAGE): $(PAGE_SOURCES)
 screenshots: $(INSTALLED) board ## Take the pictures of docs/board.md again, in Chromium
 	HOOKLOOP_SCREENSHOTS=docs/images/board $(BIN)/pytest -q tests/board/test_views.py
 
-ranks: $(INSTALLED) ## The long proofs, most on many ranks, which `make test` makes in a small size
+long: $(INSTALLED) ## The long proofs, most on many ranks, which `make test` makes in a small size
 	$(BIN)/pytest --numprocesses auto -m long
+
+ranks: long
 
 quick: $(INSTALLED) ## The everyday tests: all but those that start processes or take seconds
 	$(BIN)/pytest --numprocesses auto -m "not slow and not long"

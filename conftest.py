@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -12,6 +13,10 @@ import pytest
 # The tests' models are so small that a second thread costs more than it does, the more so when
 # several processes test at once. Set before torch is imported, and inherited by subprocesses.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Under nohup this signal is ignored, also in the processes that tests start; a run respects that.
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 TESTS = Path(__file__).parent / "tests"
 

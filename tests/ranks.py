@@ -14,6 +14,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -21,11 +22,14 @@ import torch
 
 TIMEOUT = 90.0
 
-# torch imports much of itself only when it is used: here once, and not again in each rank.
-torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0).step()
-importlib.import_module("torch.nn.parallel.distributed")
-importlib.import_module("torch.distributed.fsdp")
-importlib.import_module("torch.distributed.checkpoint")
+
+@cache
+def import_torch_parts() -> None:
+    """Import what torch imports only when it is used: here once, and not again in each rank."""
+    torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0).step()
+    importlib.import_module("torch.nn.parallel.distributed")
+    importlib.import_module("torch.distributed.fsdp")
+    importlib.import_module("torch.distributed.checkpoint")
 
 
 @dataclass
@@ -59,6 +63,7 @@ def each_rank(
     function: Callable[..., Any], size: int, *args: object, timeout: float = TIMEOUT
 ) -> list[Ended]:
     """Call a function on each rank; return how each ended."""
+    import_torch_parts()
     context, port, start = multiprocessing.get_context("fork"), free_port(), time.monotonic()
     pipes, processes = [], []
     for rank in range(size):

@@ -21,13 +21,17 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+REAL = sys.executable
 CLIENT = r"""
 import array, json, os, signal, socket, sys
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
+name = os.path.basename(sys.argv[0])
+# Ranks and the trials of a sweep look whether their parent lives.
+if name == "python" and ("RANK" in os.environ or "hookloop.cli.sweep_process" in sys.argv):
+    os.execv({real!r}, [{real!r}, *sys.argv[1:]])
 server = socket.socket(socket.AF_UNIX)
 server.connect({path!r})
-name = os.path.basename(sys.argv[0])
 task = json.dumps([[name, *sys.argv[1:]], os.getcwd(), dict(os.environ)]).encode()
 streams = array.array("i", [0, 1, 2])
 server.sendmsg([len(task).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
@@ -53,7 +57,7 @@ def command() -> str:
     home = Path(tempfile.mkdtemp(prefix="hookloop-warm-"))
     address = home / "socket"
     server = subprocess.Popen(
-        [sys.executable, __file__, str(address)],
+        [REAL, __file__, str(address)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         start_new_session=True,
@@ -63,14 +67,14 @@ def command() -> str:
     assert server.stdout.readline() == b"ready\n"
     for name in ("hookloop", "python"):
         script = home / name
-        text = CLIENT.replace("{path!r}", repr(str(address)))
-        script.write_text(f"#!{sys.executable} -IS\n{text}")
+        text = CLIENT.replace("{path!r}", repr(str(address))).replace("{real!r}", repr(REAL))
+        script.write_text(f"#!{REAL} -IS\n{text}")
         script.chmod(0o755)
     return str(home / "hookloop")
 
 
 def python() -> str:
-    """Return the path of ``python``; with options other than ``-c`` and ``-m`` it is a real one."""
+    """Return the path of ``python``; a real one for what looks at its parent."""
     return str(Path(command()).with_name("python"))
 
 
@@ -142,8 +146,9 @@ def _answer(caller: socket.socket) -> int:
 
 def _end_with(caller: socket.socket, pid: int) -> None:
     """Kill the command when its caller was killed."""
-    if not caller.recv(1):
-        os.kill(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        if not caller.recv(1):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _receive(caller: socket.socket) -> tuple[int, list[int]]:
@@ -170,6 +175,7 @@ def _become(
     os.environ.update(environment)
     places = [place for place in environment.get("PYTHONPATH", "").split(os.pathsep) if place]
     program, *arguments = arguments
+    sys.executable = str(Path(sys.argv[1]).with_name("python"))  # What it starts, starts at once.
     sys.path[:0] = [directory, *places]
     code = 0
     try:
@@ -202,7 +208,7 @@ def _run_python(arguments: list[str]) -> None:
             sys.path[0] = os.path.dirname(os.path.abspath(path))
             runpy.run_path(path, run_name="__main__")
         case _:
-            os.execve(sys.executable, [sys.executable, *arguments], os.environ)
+            os.execv(REAL, [REAL, *arguments])
 
 
 def _code_of(end: SystemExit) -> int:
@@ -227,6 +233,8 @@ def _leave(code: int) -> None:
 
 if __name__ == "__main__":
     sys.path.pop(0)  # The directory of this file, which a command would not have.
+    import multiprocessing.spawn  # noqa: F401 - it keeps the real Python for its own processes
+
     import torch  # noqa: F401
 
     import hookloop.cli.train

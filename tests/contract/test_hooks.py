@@ -96,10 +96,18 @@ SLOW = {
     "WriteMLflow",
     "WriteTrackio",
 }  # They start services or databases.
+HEAVY = {
+    "PlotLines",
+    "ProfileOperators",
+    "SaveConfusionMatrix",
+    "VisualizePredictions",
+    "WriteClearML",
+    "WriteTensorBoard",
+}  # Their packages take seconds to import, or they draw pictures.
 every_hook = pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
+        pytest.param(name, marks=pytest.mark.slow if name in SLOW | HEAVY else ())
         for name in hookloop.hooks.__all__
     ],
 )

@@ -75,6 +75,7 @@ def plant(run: Path, names: list[str], victims: Path) -> None:
         (run / name).symlink_to(victim)
 
 
+@pytest.mark.slow
 def test_no_file_of_a_run_is_written_through_a_link(
     tmp_path: Path, project: Path, names: list[str]
 ) -> None:
@@ -99,6 +100,7 @@ def test_a_file_that_is_continued_ends_the_run_before_it_begins(
     assert (tmp_path / "run" / name).is_symlink()
 
 
+@pytest.mark.slow
 def test_a_run_directory_behind_a_link_is_trained_in(tmp_path: Path, project: Path) -> None:
     (tmp_path / "scratch").mkdir()
     (tmp_path / "runs").symlink_to(tmp_path / "scratch")

@@ -86,6 +86,7 @@ def test_a_slow_store_gets_every_checkpoint(tmp_path, url):
     assert names(f"{url}/run") == {f"iter_{number}.pth" for number in range(1, 7)}
 
 
+@pytest.mark.slow
 def test_a_store_that_comes_back_gets_the_newest(tmp_path, url):
     save = SaveCheckpoint(1, directory=url, max_wait=0.2)
     goes = At(iter_5=lambda: Unreliable.become("hangs"), iter_40=lambda: Unreliable.become("well"))
@@ -104,6 +105,7 @@ def test_a_store_that_hangs_does_not_keep_checkpoints_from_another(tmp_path, url
     assert names(tmp_path / "run") == {"iter_48.pth", "iter_49.pth", "iter_50.pth"}
 
 
+@pytest.mark.slow
 def test_a_run_whose_directory_is_removed_reports_it_and_continues_to_write(tmp_path, caplog):
     run_dir = tmp_path / "run"
     removes = At(iter_20=lambda: shutil.rmtree(run_dir, ignore_errors=True))

@@ -222,6 +222,7 @@ def test_check_invalid_loss_with_a_priority(hooks_registry):
     assert names.index("check_invalid_loss_hook") < names.index("iter_timer_hook")
 
 
+@pytest.mark.slow
 def test_priority_of_a_class(hooks_registry):
     from mmengine.hooks import Hook
     from mmengine.registry import HOOKS

@@ -126,6 +126,7 @@ def leaks(directory: Path, *values: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_nothing_that_a_run_leaves_holds_a_secret(project: Path) -> None:
     trainer = build(load("a.yaml"), run_dir="run")

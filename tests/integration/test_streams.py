@@ -86,6 +86,7 @@ MIXES = ["zip", "cycle", "in order", SCHEDULED]
 CASES = [*((mix, 1) for mix in MIXES), ("in order", 3), (SCHEDULED, 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mix", "accumulate"), CASES, ids=str)
 def test_a_mixture_cut_off_anywhere_ends_the_same(tmp_path, mix, accumulate):
     whole = straight(tmp_path, mix, accumulate=accumulate)
@@ -124,6 +125,7 @@ class Even(Hook):
             run.train_data.mix = {"a": 1, "b": 1}
 
 
+@pytest.mark.slow
 def test_weights_that_a_hook_has_set_last(tmp_path):
     mix, notes = {"a": 1, "b": 0}, [NoteStreams(), NoteStreams()]
     whole = straight(tmp_path, mix, hooks=[Even(), notes[0]])
@@ -137,6 +139,7 @@ def test_weights_that_a_hook_has_set_last(tmp_path):
     assert_same_bits(resumed.run.model, whole.run.model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mix", ["zip", "in order"])
 def test_with_epochs_of_a_fixed_length(tmp_path, mix):
     options = {"epoch_iters": 4, "max_epochs": 4}
@@ -145,6 +148,7 @@ def test_with_epochs_of_a_fixed_length(tmp_path, mix):
     assert_same_end(cut_and_resumed(tmp_path, mix, 3, 4, 9, 13, **options), whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mix", ["zip", {"a": 3, "b": 1}], ids=str)
 def test_a_training_continued_in_the_same_process_is_one_longer_training(tmp_path, mix):
     whole = straight(tmp_path, mix)

@@ -70,6 +70,7 @@ def test_a_misspelled_mount_point_of_a_plan_fails_the_type_check(complaints):
     assert 'got "Calls", expected "Point"' in found[2]
 
 
+@pytest.mark.slow
 def test_the_typed_code_runs(capsys):
     names = runpy.run_path(str(USER_CODE))
     names["main"]()

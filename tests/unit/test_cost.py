@@ -144,12 +144,14 @@ def by_hand(iterations, file=None):
     return loop
 
 
+@pytest.mark.slow
 def test_an_iteration_makes_fewer_calls_than_a_loop_by_hand_torchs_own_included(tmp_path):
     ours = count_each(lambda number: count(make_trainer(tmp_path / str(number), [], number).train))
     theirs = count_each(lambda number: count(by_hand(number)))
     assert ours["call"] < theirs["call"] and ours["c_call"] < theirs["c_call"], (ours, theirs)
 
 
+@pytest.mark.slow
 def test_so_does_the_everyday_set(tmp_path):
     ours = count_each(
         lambda number: count(make_trainer(tmp_path / str(number), everyday(), number).train)
@@ -345,6 +347,7 @@ ALL_DEFAULTS_WITH_OWN = 30
 """The same with a sampler of one's own: three generators are taken and put back, twice."""
 
 
+@pytest.mark.slow
 def test_hooks_that_do_not_act_in_an_iteration_add_no_call_to_it(tmp_path):
     class Idle(Hook):
         def after_epoch(self, run):
@@ -359,6 +362,7 @@ def test_hooks_that_do_not_act_in_an_iteration_add_no_call_to_it(tmp_path):
     assert counts[0] == counts[1]
 
 
+@pytest.mark.slow
 def test_hooks_that_act_in_every_iteration_add_one_call_each_and_a_check_for_all(tmp_path):
     class Empty(Hook):
         def after_train_iter(self, run):
@@ -380,6 +384,7 @@ def test_hooks_that_act_in_every_iteration_add_one_call_each_and_a_check_for_all
 # --- memory ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_iteration_leaves_nothing_behind(tmp_path):
     class CountBlocks(Hook):
         blocks = ()

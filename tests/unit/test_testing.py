@@ -76,6 +76,7 @@ class ListenToOwn(Hook):
     def after_sample(self, run): ...
 
 
+@pytest.mark.slow
 def test_a_hook_as_it_should_be_passes():
     assert_hook_contract(Count)
 
@@ -101,6 +102,7 @@ def test_a_hook_may_be_there_to_change_the_training():
     assert_hook_contract(Push, changes_training=True)
 
 
+@pytest.mark.slow
 def test_mount_points_of_the_project_count():
     def make_trainer(*hooks, **options):
         return tiny_trainer(*hooks, points=[Point("after_sample")], **options)

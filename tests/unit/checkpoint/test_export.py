@@ -28,6 +28,7 @@ class Named(torch.nn.Linear):
         return {"output": output if scale is None else output * scale}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", SUFFIXES)
 def test_every_format_holds_the_metadata(tmp_path: Path, format: str) -> None:
     path = tmp_path / f"model{SUFFIXES[format]}"
@@ -84,6 +85,7 @@ def test_a_model_without_forward_has_nothing_to_trace(tmp_path: Path) -> None:
         write_model(model, tmp_path / "model.pt2", "torch.export", Example.of(torch.zeros(2, 4)))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 def test_recurrent_layers_are_exported_without_a_word(tmp_path: Path) -> None:
     model = torch.nn.GRU(4, 3, batch_first=True).eval()

@@ -14,6 +14,7 @@ from hookloop.errors import ModelError
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["onnx", "torch.export", "torchscript"])
 def test_inputs_by_name_and_a_mapping_as_output(tmp_path: Path, format: str) -> None:
     example = Example.of({"x": torch.randn(3, 4), "scale": torch.tensor([2.0])})

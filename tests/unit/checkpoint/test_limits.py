@@ -110,6 +110,7 @@ def test_deep_nesting_is_rejected_without_recursing_into_it() -> None:
     check_contents(nested(50), 1)
 
 
+@pytest.mark.slow
 def test_deep_nesting_in_a_file_is_rejected(tmp_path: Path) -> None:
     depth = 100_000
     body = b"\x80\x02" + b"]" * depth + b"a" * (depth - 1) + b"."

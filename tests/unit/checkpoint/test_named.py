@@ -20,6 +20,7 @@ def run_dir(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_best_is_that_of_the_metric_that_was_named_first(run_dir):
     best = find_best(run_dir)
     assert set(best) == {"accuracy", "loss"}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests import warm
 
 from hookloop.cli.main import cli
 
@@ -43,6 +44,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "config.yaml").write_text(CONFIG)
     yield tmp_path
     sys.modules.pop("cli_project", None)
+
+
+@pytest.fixture
+def warm_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start the processes that a command starts from one that has imported torch."""
+    monkeypatch.setattr(sys, "executable", warm.python())
 
 
 @pytest.fixture

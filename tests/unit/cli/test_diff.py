@@ -1,6 +1,9 @@
 import json
 
+import pytest
 
+
+@pytest.mark.slow
 def test_two_runs_are_compared(invoke):
     for name, lr in (("one", 0.1), ("same", 0.1), ("other", 0.2)):
         invoke("train", "config.yaml", f"optimizer.lr={lr}", "--run-dir", name, "--quiet")

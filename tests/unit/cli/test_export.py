@@ -18,6 +18,7 @@ def run(project: Path, invoke: Invoke) -> Path:
     return project / "runs" / "one"
 
 
+@pytest.mark.slow
 def test_a_program_computes_what_the_model_computes(run: Path, invoke: Invoke) -> None:
     result = invoke("export", "runs/one", "--format", "torch.export", "--json")
     assert result.exit_code == 0, result.output

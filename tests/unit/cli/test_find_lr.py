@@ -12,6 +12,7 @@ def names(project: Path) -> list[str]:
     return sorted(path.name for path in project.iterdir() if path.name != "__pycache__")
 
 
+@pytest.mark.slow
 def test_the_curve_and_the_override_are_printed(project: Path, invoke: Invoke) -> None:
     before = names(project)
     result = invoke(

@@ -160,6 +160,7 @@ def test_lists_are_read_back(invoke):
         assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_the_commands_of_a_config_are_read_back(invoke, project):
     checked = json.loads(invoke("check", "config.yaml", "--json").stdout)
     assert (checked["problems"], checked["exit_code"]) == ([], 0)

@@ -41,6 +41,7 @@ def test_a_run_without_a_checkpoint_has_no_iterations(proof: Proof) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm_python")
 def test_a_run_that_is_too_short_is_rejected(project: Path, invoke: Invoke) -> None:
     result = invoke("verify-resume", "config.yaml", "max_iters=1", "--iters", "6")
     assert result.exit_code == 2

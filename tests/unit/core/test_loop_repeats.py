@@ -32,6 +32,7 @@ class Probe(Hook):
         run.metrics.put("probe/watched", self.weight + 2 * self.scale)
 
 
+@pytest.mark.slow
 def test_what_is_drawn_and_recorded_as_an_epoch_begins_is_so_once():
     def make(**options):
         return tiny_trainer(Probe(), max_epochs=3, **options)
@@ -161,6 +162,7 @@ def test_a_resume_fires_them_again_and_the_training_keeps_its_bits_and_numbers(
     assert count_of(resumed, "draw/epoch") == count_of(resumed, "draw/train_epoch") == 3
 
 
+@pytest.mark.slow
 def test_the_points_of_an_epoch_fire_again_only_if_it_had_begun(tmp_path):
     seen = {}
     for name, cut in CUTS.items():

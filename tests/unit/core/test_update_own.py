@@ -1,5 +1,6 @@
 """Updates of a user's own, given to the Trainer as ``step=``."""
 
+import pytest
 import torch
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record
 from torch.nn import functional
@@ -69,6 +70,7 @@ def test_one_that_makes_all_of_it_counts_one_iteration(tmp_path):
     assert_same_bits(trainer.run.model, repeated.run.model)
 
 
+@pytest.mark.slow
 def test_one_that_keeps_gradients_resumes_to_the_same_bits():
     def make(**options):
         return train_own(EverySecond, train_data=make_data(20, shuffle=True), max_epochs=2, seed=3,

@@ -73,6 +73,7 @@ def flat(groups):
     return [number for group in groups for number in group]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after"), [((4, 1), (3, 1)), ((3, 1), (8, 1)), ((2, 2), (5, 3)), ((4, 1), (4, 2))]
 )
@@ -97,6 +98,7 @@ def test_every_sample_of_the_epoch_is_read_once(before, after, stop_at, drop_las
     assert resumed.run.progress.epoch == 2
 
 
+@pytest.mark.slow
 def test_the_same_batch_size_continues_to_the_same_bits(tmp_path):
     _, whole = train(tmp_path / "whole", make_loader(4))
     train(tmp_path / "run", make_loader(4), stop_at=2)
@@ -104,6 +106,7 @@ def test_the_same_batch_size_continues_to_the_same_bits(tmp_path):
     assert_same_bits(whole.run.model, resumed.run.model)
 
 
+@pytest.mark.slow
 def test_a_second_cut_in_the_same_epoch_is_exact_again(tmp_path):
     """After the change, a run is cut once more: it continues to the bits of the changed run."""
     runs = {}
@@ -148,6 +151,7 @@ def test_the_change_is_reported_with_the_position_in_samples(tmp_path, caplog):
     assert "continues after 12 samples of the pass and reads the others once" in message
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_counts_batches_is_converted(tmp_path):
     """Version 0.2 kept the position in batches only."""
     first, cut = train(tmp_path, make_loader(4), stop_at=3)

@@ -122,6 +122,7 @@ def resumable(directory, limit, accumulate, **options):
     return trainer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulate", [{0: 1, 5: 3}, {0: 2, "1 epoch": 3}])
 def test_a_resume_before_at_and_after_the_change_is_exact(accumulate, tmp_path):
     whole = resumable(tmp_path / "whole", None, accumulate)

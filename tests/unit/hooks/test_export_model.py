@@ -38,6 +38,7 @@ def test_export_computes_the_same(tmp_path):
     assert torch.allclose(program.module()(inputs), expected)
 
 
+@pytest.mark.slow
 def test_onnx_computes_the_same_and_says_what_it_is(tmp_path):
     import onnx
     import onnxruntime

@@ -91,6 +91,7 @@ def test_a_link_in_the_way_is_not_followed(tmp_path):
     assert not list(elsewhere.iterdir())
 
 
+@pytest.mark.slow
 def test_a_figure_is_freed_when_nobody_uses_it():
     figure = make_figure()
     alive = weakref.ref(figure)

@@ -91,6 +91,7 @@ class StopAt(Hook):
             run.stop("enough")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulate", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_resume_mixes_the_same(kind, accumulate, tmp_path):
@@ -185,6 +186,7 @@ def test_it_ends_at_a_moment(kind, tmp_path):
     assert [mixed for _, mixed in calls] == [True] * 6 + [False] * 6
 
 
+@pytest.mark.slow
 def test_scores_of_the_training_use_the_class_with_the_larger_share(tmp_path):
     scores = ClassificationMetrics(metrics=["f1"], streams=["train", "val"])
     metrics = make_trainer(tmp_path, MixUp(4), scores, SaveConfusionMatrix()).train().metrics

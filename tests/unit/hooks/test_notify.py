@@ -111,6 +111,7 @@ def test_nobody_listens(tmp_path, caplog):
     assert "Connection refused" in caplog.text
 
 
+@pytest.mark.slow
 def test_apprise_sends_to_its_services(service, tmp_path):
     pytest.importorskip("apprise")
     url = service.url.replace("http:", "json:")

@@ -9,6 +9,7 @@ from hookloop.errors import ArgumentError, HookError
 from hookloop.hooks import PlotLines
 
 
+@pytest.mark.slow
 def test_each_example_gets_a_picture(tmp_path):
     data = [{"x": torch.rand(3, 4), "name": ["a/b", "c", "d"], "mask": torch.ones(3, 4)}] * 2
 
@@ -28,6 +29,7 @@ def test_each_example_gets_a_picture(tmp_path):
     assert png(folder / "c_path_x.png").shape == (400, 700, 3)
 
 
+@pytest.mark.slow
 def test_no_more_examples_than_asked_for_are_drawn(tmp_path):
     trainer = make_classifier(hooks=[PlotLines(["output"], 2)], run_dir=tmp_path)
     trainer.train()

@@ -194,6 +194,7 @@ def train_normed(run_dir, at, *, numbers, save, val_every, resume=None, averages
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("at", "save", "val_every", "averages", "workers"),
     [
@@ -203,7 +204,7 @@ def train_normed(run_dir, at, *, numbers, save, val_every, resume=None, averages
         ("validation", 2, 3, False, 0),
         ("validation", 2, 3, True, 0),
         pytest.param("epoch", 2, 3, False, 2, marks=pytest.mark.slow),
-        pytest.param("validation", 2, "1 epoch", True, 2, marks=pytest.mark.slow),
+        pytest.param("validation", 2, "1 epoch", True, 2, marks=pytest.mark.long),
     ],
 )
 def test_a_resumed_run_records_the_same_numbers(at, save, val_every, averages, workers, tmp_path):

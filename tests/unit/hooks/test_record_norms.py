@@ -105,6 +105,7 @@ def test_a_failed_iteration_leaves_no_hooks_of_torch(tmp_path):
     assert not any(module._forward_hooks for module in model.modules())
 
 
+@pytest.mark.slow
 def test_it_keeps_the_contract_with_all_kinds():
     assert_hook_contract(lambda: RecordNorms(ALL, every=2))
 

@@ -155,6 +155,7 @@ def test_a_failed_first_update_leaves_nothing_behind(tmp_path):
     assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
 
 
+@pytest.mark.slow
 def test_counting_changes_nothing_and_survives_a_resume():
     from hookloop.testing import assert_hook_contract
 

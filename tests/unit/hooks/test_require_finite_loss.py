@@ -82,6 +82,7 @@ def test_no_checkpoint_holds_damaged_weights_whenever_it_is_made(what, save, tmp
     assert list(run_dir.glob("*.pth")) or save is None
 
 
+@pytest.mark.slow
 def test_it_can_be_left_out(tmp_path):
     trainer, run = train(
         tmp_path / "run", Spoil("loss", 2), default_hooks={"nan": None, "console": None}
@@ -90,6 +91,7 @@ def test_it_can_be_left_out(tmp_path):
     assert isnan(trainer.run.metrics.latest("train/loss"))
 
 
+@pytest.mark.slow
 def test_a_single_bad_loss_that_harms_nothing_is_a_warning(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         _, run = train(tmp_path / "run", Spoil("number", 5, 20), max_epochs=20)
@@ -104,6 +106,7 @@ def test_a_loss_that_stays_nan_is_an_error_even_with_finite_weights(tmp_path):
         run()
 
 
+@pytest.mark.slow
 def test_a_step_that_was_skipped_by_the_scaler_does_not_end_the_run(tmp_path):
     class Skip(Hook):
         """Skips updates with gradients that are not finite, as a loss scaler does."""

@@ -9,6 +9,7 @@ from hookloop.hooks import SaveConfusionMatrix, WriteTensorBoard
 NAMES = ["ant", "bee", "cow"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalize", [True, False])
 def test_a_picture_and_a_table_are_saved_for_each_evaluation(tmp_path, normalize):
     hook = SaveConfusionMatrix(class_names=NAMES, normalize=normalize)
@@ -28,6 +29,7 @@ def test_a_picture_and_a_table_are_saved_for_each_evaluation(tmp_path, normalize
     assert picture.shape[2] == 3 and picture.std() > 10
 
 
+@pytest.mark.slow
 def test_the_picture_reaches_the_writers(tmp_path):
     hooks = [SaveConfusionMatrix(), WriteTensorBoard()]
     make_classifier(hooks=hooks, run_dir=tmp_path).train()
@@ -47,6 +49,7 @@ def test_colors_that_do_not_exist_are_rejected():
         SaveConfusionMatrix(colors="Bleus")
 
 
+@pytest.mark.slow
 def test_validations_within_an_epoch_do_not_overwrite_each_other(tmp_path):
     options = {"val_every": 1, "max_epochs": None, "max_iters": 2, "run_dir": tmp_path}
     make_classifier(hooks=[SaveConfusionMatrix()], **options).train()

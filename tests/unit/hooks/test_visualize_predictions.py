@@ -25,6 +25,7 @@ def make_trainer(tmp_path, *hooks, channels=1):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channels", [1, 3])
 def test_images_are_shown_with_their_predictions(tmp_path, channels):
     hook = VisualizePredictions(class_names=["ant", "bee", "cow"], examples=4)

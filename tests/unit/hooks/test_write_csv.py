@@ -48,6 +48,7 @@ def test_rows_can_skip_epochs_and_columns_can_be_chosen(tmp_path):
     assert list(rows[0]) == ["time", "phase", "iter", "epoch", "val/loss", "val/accuracy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("iteration", [2, 3, 4, 6])
 def test_a_resumed_run_writes_the_same_table(tmp_path, iteration):
     def train(name, **options):

@@ -6,6 +6,7 @@ from hookloop.errors import HookError
 from hookloop.hooks import SaveCheckpoint, WriteWandb
 
 
+@pytest.mark.slow
 def test_a_run_and_its_resume_are_one_wandb_run(tmp_path):
     def train(**options):
         hook = WriteWandb("digits", every=1, mode="offline")

@@ -144,6 +144,7 @@ def test_values_of_a_failing_run_are_written(tmp_path):
     assert points(tmp_path, "train/loss")[-1][0] == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", ["iter_1.pth", "iter_3.pth", "iter_4.pth", "iter_5.pth"])
 @pytest.mark.parametrize("every", [1, 2, 50])
 def test_a_resumed_run_writes_the_same_points(tmp_path, every, checkpoint):
@@ -186,6 +187,7 @@ def test_a_metric_of_a_hook_can_be_chosen_by_name(tmp_path):
     assert readback.csv_points(tmp_path / "metrics.csv", "quality") == [(3, 3.0), (6, 6.0)]
 
 
+@pytest.mark.slow
 def test_trackers_get_every_value(tmp_path, monkeypatch):
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
     hooks = {

@@ -90,6 +90,7 @@ def test_nothing_fits():
     assert [trial.size for trial in found.trials] == [1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

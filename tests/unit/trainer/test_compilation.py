@@ -120,6 +120,7 @@ def test_a_config_sets_the_options(tmp_path):
 # --- what happens around the model ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_hooks_of_modules_that_come_and_go_are_called():
     model = make_model()
     make_trainer(model=model, compile=EAGER).train()

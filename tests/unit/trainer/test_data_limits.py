@@ -139,6 +139,7 @@ LOADERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "at"),
     [("plain", 3), ("plain", 4), ("plain", 7), ("list", 4), ("workers", 4), ("persistent", 4)],

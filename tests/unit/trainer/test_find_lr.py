@@ -64,6 +64,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_training_after_it_ends_with_the_same_bits(case):
     results = []
@@ -85,6 +86,7 @@ def test_the_training_after_it_ends_with_the_same_bits(case):
     ]
 
 
+@pytest.mark.slow
 def test_a_good_rate_is_suggested(tmp_path):
     trainer = make_classifier(run_dir=tmp_path / "run", hooks=[hook := RecordCalls()])
     search = find_lr(trainer, first=1e-4, last=1e3, iters=80)

@@ -210,6 +210,7 @@ class Sampling(Hook):
         self.drawn = [tuple(some) for some in state["drawn"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True])
 def test_its_random_numbers_repeat_after_a_resume(late):
     def make_trainer(**options):
@@ -226,6 +227,7 @@ def test_its_random_numbers_do_not_depend_on_other_hooks(tmp_path):
     assert len(set(alone.drawn)) == len(alone.drawn)  # And they are not the same every time.
 
 
+@pytest.mark.slow
 def test_a_hook_that_reads_the_training_data_leaves_a_resume_exact():
     def make_trainer(**options):
         return tiny_trainer(ReadData(), train_data=with_own_generator(), **options)

@@ -28,6 +28,7 @@ def make(run_dir, *hooks, **options):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hooks", [(), (AverageWeights, MomentumTeacher)])
 def test_the_best_is_tested_and_the_training_continues_exactly(tmp_path, hooks):
     plain = make(tmp_path / "plain", *(hook() for hook in hooks))
@@ -76,6 +77,7 @@ def test_an_evaluation_that_fails_puts_the_weights_back(tmp_path):
     assert_same_bits(before, trainer.run.model.state_dict())
 
 
+@pytest.mark.slow
 def test_load_best_leaves_the_best_weights_and_the_files(tmp_path):
     plain = make(tmp_path / "plain", AverageWeights())
     plain.train(max_epochs=3)
@@ -173,6 +175,7 @@ def evaluate_on_ranks(run_dir, parallel):
     return outcome.best.value, result, outputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parallel", ["replicated", "sharded"])
 def test_two_ranks_evaluate_and_predict_as_one(tmp_path, parallel):
     first, second = on_ranks(evaluate_on_ranks, 2, tmp_path / "two", parallel)

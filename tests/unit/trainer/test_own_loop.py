@@ -74,6 +74,7 @@ def test_the_points_outside_the_update_are_fired_as_by_train(tmp_path):
     assert fired[0] == fired[1] and len(fired[0]) > 30
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_off_continues_to_the_same_bits(tmp_path):
     def make(place, **options):
         data = make_data(24, shuffle=True)
@@ -305,6 +306,7 @@ def gradients_in(path):
     return torch.load(path, weights_only=True)["gradients"]["default"]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_no_larger_where_none_wait(tmp_path):
     spread(tmp_path / "every", every_iteration)
     spread(tmp_path / "spread", clears_before)
@@ -315,6 +317,7 @@ def test_a_checkpoint_is_no_larger_where_none_wait(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_each_optimizer_has_its_own(tmp_path):
     def run_to(directory, cut_at=None, **options):
         model = torch.nn.ModuleList([make_model(), make_model(1)])

@@ -63,6 +63,7 @@ ALL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_it_trains_in_place_and_a_resume_repeats_the_bits(name, tmp_path):
     keys = list(Images().state_dict())

@@ -121,10 +121,12 @@ def test_a_cut_at_any_iteration_changes_nothing(tmp_path, cut):
     assert_same_end(cut_and_resumed(tmp_path, cut), straight(tmp_path))
 
 
+@pytest.mark.slow
 def test_many_cuts_change_nothing(tmp_path):
     assert_same_end(cut_and_resumed(tmp_path, 3, 5, 6, 11, 17, 20), straight(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -191,6 +193,7 @@ def test_persistent_workers_resume_exactly_at_the_border_of_an_epoch(tmp_path, c
     assert_same_end(resumed, straight(tmp_path, **loaders()))
 
 
+@pytest.mark.slow
 def test_a_generator_of_a_validation_loaders_own_is_continued(tmp_path):
     def loader():
         generator = torch.Generator().manual_seed(9)
@@ -204,6 +207,7 @@ def test_a_generator_of_a_validation_loaders_own_is_continued(tmp_path):
     assert_same_end(resumed, straight(tmp_path, val_data=loader()))
 
 
+@pytest.mark.slow
 def test_a_generator_of_the_loaders_own_is_continued(tmp_path):
     def loader():
         generator = torch.Generator().manual_seed(9)
@@ -219,6 +223,7 @@ def test_a_generator_of_the_loaders_own_is_continued(tmp_path):
     assert_same_end(resumed, whole)
 
 
+@pytest.mark.slow
 def test_a_loader_with_a_state_of_its_own_is_used_through_it(tmp_path):
     class Counting:
         """Reads numbered batches and knows where it is."""
@@ -263,6 +268,7 @@ def test_the_data_before_the_place_is_not_read(tmp_path):
     assert len(data.reads) == 5  # the last two batches: three samples and two
 
 
+@pytest.mark.slow
 def test_a_validation_that_was_due_is_run_once_on_resume(tmp_path):
     class CutInValidation(Hook):
         def __init__(self, at):
@@ -290,6 +296,7 @@ def test_a_validation_that_was_due_is_run_once_on_resume(tmp_path):
     assert_same_end(resumed, straight(tmp_path))
 
 
+@pytest.mark.slow
 def test_resuming_a_finished_run_changes_nothing(tmp_path):
     first = straight(tmp_path)
     files = sorted(path.name for path in (tmp_path / "straight").iterdir())
@@ -299,6 +306,7 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path):
     assert sorted(path.name for path in (tmp_path / "straight").iterdir()) == files
 
 
+@pytest.mark.slow
 def test_a_longer_run_continues_a_shorter_one(tmp_path):
     make(tmp_path / "cut", max_epochs=2).train()
     longer = make(tmp_path / "cut", max_epochs=4, resume=True)
@@ -306,6 +314,7 @@ def test_a_longer_run_continues_a_shorter_one(tmp_path):
     assert_same_end(longer, straight(tmp_path, max_epochs=4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [8, 16])
 def test_a_run_that_ended_on_the_last_batch_of_an_epoch_can_be_continued(tmp_path, first):
     make(tmp_path / "cut", max_epochs=None, max_iters=first).train()
@@ -317,6 +326,7 @@ def test_a_run_that_ended_on_the_last_batch_of_an_epoch_can_be_continued(tmp_pat
     assert longer.run.progress.epoch == whole.run.progress.epoch == 2
 
 
+@pytest.mark.slow
 def test_a_checkpoint_does_not_grow_with_the_run(tmp_path):
     make(tmp_path / "r", max_epochs=40, every="10 epochs").train()
     sizes = {path.name: path.stat().st_size for path in (tmp_path / "r").glob("epoch_*.pth")}
@@ -350,6 +360,7 @@ class WithTransform(Augmented):
         self.transform = WithGenerator()
 
 
+@pytest.mark.slow
 def test_a_completed_run_is_loaded_and_neither_trained_nor_validated_again(tmp_path, caplog):
     def begin(**options):
         recorder = RecordCalls(lambda run: run.progress.iter)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests import warm
 from tests.tiny import Record, make_classifier, make_data, make_trainer
 
 from hookloop import Hook, Interrupted
@@ -294,7 +295,7 @@ def strike(tmp_path, name, times=1):
         root=str(Path(__file__).parents[3]), run_dir=str(tmp_path / "r"), name=name, times=times
     )
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
+        [warm.python(), "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
     )
 
 

@@ -172,6 +172,7 @@ def test_the_generator_of_a_validation_stream_continues(tmp_path):
     assert torch.equal(*(state["generators"][0] for state in states))
 
 
+@pytest.mark.slow
 def test_a_directory_of_shards_is_resumed_in_one_process(tmp_path):
     def make(**options):
         torch.manual_seed(0)

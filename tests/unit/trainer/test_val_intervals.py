@@ -222,6 +222,7 @@ def test_checkpoints_have_the_metrics_of_what_was_validated(tmp_path):
     assert [one["iter"] for one in records if "val/full/loss" in one] == [12]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [8, 16])
 def test_a_cut_at_any_iteration_changes_nothing(tmp_path, cut):
     def options():

@@ -1,9 +1,11 @@
+import pytest
 from tests.readback import wandb_history
 
 from hookloop.writers.records import Histogram, Image, Table, Text
 from hookloop.writers.wandb import Wandb
 
 
+@pytest.mark.slow
 def test_an_offline_run_has_every_record_on_disk(tmp_path, capsys):
     writer = Wandb(tmp_path, "digits", mode="offline", name="first", tags=["a"])
     writer.write_config({"optimizer": {"lr": 0.1}})
@@ -25,6 +27,7 @@ def test_an_offline_run_has_every_record_on_disk(tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_a_continued_run_keeps_its_id_and_accepts_earlier_steps(tmp_path):
     first = Wandb(tmp_path, "digits", mode="offline")
     first.write_scalar("loss", 1.0, 10)

@@ -195,6 +195,7 @@ def test_log_variables_before_compute_stats_cannot_reach_training(tmp_path):
     assert trainer.run.progress.iter == 0
 
 
+@pytest.mark.slow
 def test_the_regular_configuration_runs(tmp_path, caplog):
     out = tmp_path / "run"
     with caplog.at_level(logging.INFO):

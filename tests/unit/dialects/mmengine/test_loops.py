@@ -24,6 +24,7 @@ class Look(Hook):
         self.facts = (self.loop.epoch, self.loop.iter, self.loop.max_epochs, self.loop.max_iters)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("by_epoch", "kind", "facts"),
     [(True, EpochBasedTrainLoop, (0, 0, 3, 6)), (False, IterBasedTrainLoop, (0, 0, 1, 3))],

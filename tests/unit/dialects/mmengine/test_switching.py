@@ -72,6 +72,7 @@ def train(**options):
     return sizes.seen, weights(trainer.run.model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loader", [{}, {"num_workers": 1}, PERSISTENT], ids=str)
 def test_the_switch_arrives_with_its_epoch_and_a_resume_is_exact(loader):
     seen, whole = train(loader=loader, run_dir="whole")
@@ -89,6 +90,7 @@ class Labelled(Piped):
         return {"inputs": super().__getitem__(index)[0][:1]}
 
 
+@pytest.mark.slow
 def test_the_switch_arrives_in_a_runner(run):
     sizes = Sizes()
     loader = {"dataset": Labelled(), "batch_size": 3, **PERSISTENT}

@@ -98,6 +98,7 @@ def test_a_subclass_and_the_native_hook_agree(run, options):
     assert theirs.evaluated == pytest.approx(ours.evaluated, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_registered_average_is_used_saved_and_resumed(run, tmp_path, registered):
     look, seen = Look(), Seen()
     run({"type": "EMAHook", "ema_type": "HalfAverage"}, look, seen, limit=2)

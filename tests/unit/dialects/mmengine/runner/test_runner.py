@@ -246,6 +246,7 @@ def test_validating_alone_works_with_save_best():
     assert scenarios.make_runner("work", (), checkpoint).val() == {"acc": 0.1}
 
 
+@pytest.mark.slow
 def test_gradients_that_wait_for_a_step_survive_a_resume(config, caplog):
     config.merge_from_dict({"optim_wrapper.accumulative_counts": 2, "train_cfg.max_epochs": 4})
 

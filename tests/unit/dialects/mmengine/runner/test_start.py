@@ -51,6 +51,7 @@ def test_weights_alone_are_loaded(foreign, run, tmp_path):
     assert seen.weights[0] == float(saved["model"]["linear.weight"])
 
 
+@pytest.mark.slow
 def test_a_training_of_mmengine_is_continued(foreign, run, tmp_path):
     schedule = {"type": "ExponentialLR", "gamma": 0.5}
     path, _ = foreign(optim_wrapper=ADAM, param_scheduler=schedule)
