@@ -161,9 +161,9 @@ def _line(node: yaml.Node) -> int:
 
 def _syntax_problem(error: yaml.YAMLError, text: str, shown: str) -> Problem:
     if isinstance(error, ReaderError):
-        line = text.count("\n", 0, error.position) + 1
+        number = text.count("\n", 0, error.position) + 1
         what = f"the character {chr(error.character)!r} is not allowed, not even in quotes"
-        return Problem(f"not valid YAML: {what}. Is it a text file?", f"{shown}:{line}")
+        return Problem(f"not valid YAML: {what}. Is it a text file?", f"{shown}:{number}")
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return Problem(f"not valid YAML: {str(error).splitlines()[0]}.", shown)
