@@ -239,8 +239,8 @@ class Sweep:
         compared = ("overrides", "space", "metric", "mode")
         if differing := [key for key in compared if known.get(key) != mine[key]]:
             raise HookloopError(
-                f"'{self.home}' holds a sweep with another {', '.join(differing)}: give --dir for "
-                "a new one."
+                f"'{self.home}' holds another sweep, which differs in {', '.join(differing)}: give "
+                "--dir for a new one."
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,10 @@ from hookloop.cli.sweep_study import Study, Trial
 LOOK_EVERY = 0.1
 """Seconds between two looks at the processes."""
 
-LAST_LINES = 5
+LAST_LINES = 15
+
+EXCEPTION = re.compile(r"(error|[\w.]*(Error|Exception|Exit|Interrupt))(:|$)")
+"""How the line begins that names an exception."""
 
 
 @dataclass
@@ -96,10 +100,13 @@ class Jobs:
         return self.study.folder / f"{trial.name}.log"
 
     def _problem(self, trial: Trial, code: int) -> str:
-        """Return how a trial failed: the last thing that it said."""
+        """Return how a trial failed: its exception, or else the last thing that it said."""
         text = self._log_of(trial).read_text(encoding="utf-8", errors="replace")
         lines = [line for line in text.splitlines() if line.strip()][-LAST_LINES:]
-        return f"exit code {code}: {lines[-1] if lines else 'it said nothing'}"
+        # Notes of an exception come after it, and do not say what it is.
+        raised = [line for line in lines if EXCEPTION.match(line)]
+        said = [*lines, *raised[-1:]]
+        return f"exit code {code}: {said[-1] if said else 'it said nothing'}"
 
     @contextmanager
     def _passing_on_signals(self) -> Iterator[None]:

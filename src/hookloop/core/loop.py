@@ -154,10 +154,11 @@ class Loop:
             self._end_epoch()
         while not (progress.is_done or run.requests.stop) and (yield from self._train_epoch()):
             self._end_epoch()
-        self._keep_randomness()
+        kept = self._keep_randomness()
         if self.validation.due_at_end(progress):
             run.validate(*self.validation.due, everywhere=True)
             self._handle_requests()
+        self._restore(kept)  # A checkpoint of the end has them, for a run that is made longer.
         if run.requests.stop:
             fire(plan.on_stop, run, run.requests.stop.reason)
         fire(plan.after_train, run)
@@ -308,13 +309,14 @@ class Loop:
             yield
         self._restore(before)
 
-    def _keep_randomness(self) -> None:
+    def _keep_randomness(self) -> Randomness:
         """Remember where the random numbers stand, for a training that is continued later.
 
         A validation that takes place only because the run ends must not change how a longer run
         would continue.
         """
         self.randomness = self.randomness or self._moment()
+        return self.randomness
 
     def _moment(self) -> Randomness:
         """Return where random numbers stand now, with those that the orders of data come from."""

@@ -42,7 +42,7 @@ def join(outputs: Sequence[object], sizes: Sequence[int]) -> object:
         return _join_mappings(cast("Sequence[Mapping[object, object]]", outputs), sizes)
     if all(isinstance(one, tuple | list) for one in outputs):
         rows = cast("Sequence[Sequence[object]]", outputs)
-        if all(map(_are_samples, rows, sizes)):
+        if _are_samples(rows, sizes):
             return [sample for one in rows for sample in one]
         if len({len(one) for one in rows}) == 1:
             parts = [join(column, sizes) for column in zip(*rows, strict=True)]
@@ -73,17 +73,24 @@ def _join_mappings(
     return {key: join([one[key] for one in outputs], sizes) for key in keys}
 
 
-def _are_samples(output: Sequence[object], size: int) -> bool:
-    """Return whether a list has an entry per sample, and not parts that have a row per sample."""
-    if len(output) != size:
+def _are_samples(outputs: Sequence[Sequence[object]], sizes: Sequence[int]) -> bool:
+    """Return whether lists have an entry per sample, and not parts that have a row per sample."""
+    pairs = list(zip(outputs, sizes, strict=True))
+    if any(len(one) != size for one, size in pairs):
         return False
     # A function returns several results as a tuple, so only plain values in it are samples.
-    if isinstance(output, tuple):
-        return not hasattr(output, "_fields") and all(
-            isinstance(o, str | int | float) for o in output
+    if any(isinstance(one, tuple) for one in outputs):
+        return not hasattr(outputs[0], "_fields") and all(
+            isinstance(entry, str | int | float) for one in outputs for entry in one
         )
-    arrays = (one for one in output if isinstance(one, Tensor | np.ndarray))
-    return not any(array.ndim and len(array) == size for array in arrays)
+    arrays = [
+        (entry, size)
+        for one, size in pairs
+        for entry in one
+        if isinstance(entry, Tensor | np.ndarray)
+    ]
+    # All of them: an entry of some sample may have as many rows as there are samples, by chance.
+    return not arrays or any(not array.ndim or len(array) != size for array, size in arrays)
 
 
 def by_name(output: object, size: int, name: str = "output") -> dict[str, object]:
@@ -106,7 +113,7 @@ def by_name(output: object, size: int, name: str = "output") -> dict[str, object
                 "they are; to=function gets them batch by batch."
             )
         return {name: output}
-    elif isinstance(output, tuple | list) and not _are_samples(output, size):
+    elif isinstance(output, tuple | list) and not _are_samples([output], [size]):
         parts = {f"{name}_{index}": part for index, part in enumerate(output)}
     elif isinstance(output, tuple | list) and all(isinstance(o, str | int | float) for o in output):
         return {name: output}

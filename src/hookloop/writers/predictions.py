@@ -135,9 +135,18 @@ def _parquet(path: Path) -> Iterator[Callable[[Arrays], None]]:
 
         def write(arrays: Arrays) -> None:
             nonlocal writer, done
-            table = pyarrow.table(
-                {name: np.ascontiguousarray(one) for name, one in _columns(arrays, done).items()}
-            )
+            columns = _columns(arrays, done)
+            try:
+                table = pyarrow.table(
+                    {name: np.ascontiguousarray(one) for name, one in columns.items()}
+                )
+            except pyarrow.ArrowException as error:
+                kinds = ", ".join(
+                    f"{name} {np.asarray(one).dtype}" for name, one in columns.items()
+                )
+                raise DataError(
+                    f"A Parquet file cannot hold these columns ({kinds}): {error}. Write NPZ."
+                ) from error
             done += len(table)
             if writer is None:
                 writer = stack.enter_context(parquet.ParquetWriter(path, table.schema))

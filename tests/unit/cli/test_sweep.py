@@ -42,4 +42,4 @@ def test_a_sweep_finds_the_best_and_can_be_made_longer(project: Path, invoke: In
     )
     other = invoke("sweep", "config.yaml", "optimizer.lr=[1,2]", "--sampler", "grid")
     assert other.exit_code == 2
-    assert "holds a sweep with another space" in other.stderr
+    assert "holds another sweep, which differs in space" in other.stderr

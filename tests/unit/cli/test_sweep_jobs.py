@@ -35,6 +35,13 @@ def test_trials_that_fail_are_recorded_with_the_reason(project: Path) -> None:
     assert "nothing_like_that" in str(ended[0].problem)
 
 
+def test_the_reason_is_the_exception_and_not_its_note(project: Path) -> None:
+    (project / "unlucky.py").write_text("def loss(output, target):\n    raise OSError('unlucky')\n")
+    ended: list[Trial] = []
+    make_jobs(project, ended, overrides=["loss=unlucky.loss"]).run(1)
+    assert ended[0].problem == "exit code 1: OSError: unlucky"
+
+
 def test_a_signal_ends_the_trials_in_order_and_the_next_sweep_continues_them(
     project: Path,
 ) -> None:

@@ -37,6 +37,14 @@ def test_a_list_with_an_entry_per_sample_is_made_longer():
     assert join([("cat", "dog"), ("owl",)], [2, 1]) == ["cat", "dog", "owl"]
 
 
+def test_samples_of_different_lengths_stay_samples_whatever_their_lengths():
+    # Three boxes in a batch of three, and one in a batch of one.
+    lengths = [[3, 1, 0], [2, 3, 3], [1]]
+    outputs = [[torch.ones(length, 4) for length in batch] for batch in lengths]
+    joined = join(outputs, [3, 3, 1])
+    assert [len(boxes) for boxes in joined] == [3, 1, 0, 2, 3, 3, 1]
+
+
 def test_what_has_no_row_per_sample_is_not_mixed_up():
     hidden = [torch.ones(3, 2, 5), torch.ones(3, 1, 5)]
     assert [one.shape for one in join(hidden, [2, 1])] == [(3, 2, 5), (3, 1, 5)]

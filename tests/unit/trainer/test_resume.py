@@ -307,6 +307,24 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("every", [None, "2 iters"])
+@pytest.mark.parametrize(("first", "val_every"), [(5, "1 epoch"), (7, "3 iters"), (8, "3 epochs")])
+def test_a_run_that_ended_with_a_validation_can_be_made_longer(tmp_path, first, val_every, every):
+    # The validation of the end draws, for its order and its samples. A run that is long from the
+    # start does not make it.
+    settings = {"max_epochs": None, "val_every": val_every, "every": every}
+    whole = make(tmp_path / "whole", max_iters=11, **settings)
+    whole.train()
+    make(tmp_path / "run", max_iters=first, **settings).train()
+    longer = make(tmp_path / "run", max_iters=11, resume=tmp_path / "run", **settings)
+    longer.train()
+    for one, other in zip(
+        whole.run.model.state_dict().values(), longer.run.model.state_dict().values(), strict=True
+    ):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.slow
 def test_a_longer_run_continues_a_shorter_one(tmp_path):
     make(tmp_path / "cut", max_epochs=2).train()
     longer = make(tmp_path / "cut", max_epochs=4, resume=True)

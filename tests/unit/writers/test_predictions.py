@@ -63,6 +63,12 @@ def test_text_fits_a_table_and_no_array(tmp_path):
         write(tmp_path / "out.npz", names)
 
 
+def test_numbers_that_parquet_does_not_know_are_rejected(tmp_path):
+    with pytest.raises(DataError, match=r"cannot hold these columns .*wave complex64.*Write NPZ"):
+        write(tmp_path / "a.parquet", [{"wave": np.ones(3, np.complex64)}])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_cannot_be_written_is_rejected_first(tmp_path):
     with pytest.raises(DataError, match=r"must end in .csv, .parquet, .npz"):
         check_file(tmp_path / "out.txt")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
+from yaml.reader import ReaderError
 
 from hookloop.config.reading.bounded_yaml import BoundedLoader
 from hookloop.config.reading.surprises import surprise
@@ -36,8 +37,9 @@ def read_yaml(path: Path, shown: str) -> Config:
     # Windows editors put a byte order mark in front, which `utf-8-sig` skips.
     text = path.read_text(encoding="utf-8-sig")
     config = Config({}, path)
-    loader = _Loader(text)
+    loader = None
     try:
+        loader = _Loader(text)
         root = loader.get_single_node()
         if root is None:
             return config
@@ -51,7 +53,8 @@ def read_yaml(path: Path, shown: str) -> Config:
     except yaml.YAMLError as error:
         raise ConfigError([_syntax_problem(error, text, shown)]) from error
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
     return config
 
 
@@ -157,6 +160,10 @@ def _line(node: yaml.Node) -> int:
 
 
 def _syntax_problem(error: yaml.YAMLError, text: str, shown: str) -> Problem:
+    if isinstance(error, ReaderError):
+        number = text.count("\n", 0, error.position) + 1
+        what = f"the character {chr(error.character)!r} is not allowed, not even in quotes"
+        return Problem(f"not valid YAML: {what}. Is it a text file?", f"{shown}:{number}")
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return Problem(f"not valid YAML: {str(error).splitlines()[0]}.", shown)

@@ -67,6 +67,8 @@ def test_words_that_yaml_takes_for_booleans_stay_words_as_keys(tmp_path: Path) -
         ("a: !!python/object:os.system x\n", "could not determine a constructor"),
         ("a: &x [*x]\n", "a.yaml:1: not valid YAML: a value contains itself."),
         ("- a\n- b\n", "a.yaml:1: a config is a mapping of keys to values."),
+        ("a: 1\nb: '\0'\n", "a.yaml:2: not valid YAML: the character '\\x00' is not allowed"),
+        ("a: \x01\n", "a.yaml:1: not valid YAML: the character '\\x01' is not allowed"),
         ("a: 1\n---\nb: 2\n", "but found another document"),
     ],
 )
