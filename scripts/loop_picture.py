@@ -29,6 +29,7 @@ class Box:
 
     @property
     def height(self) -> int:
+        """What it takes on the picture, with everything in it."""
         return TITLE + PAD + sum(p.height + 8 if isinstance(p, Box) else ROW for p in self.parts)
 
 
@@ -113,7 +114,8 @@ def check() -> None:
 def draw_box(box: Box, x: int, y: int, width: int, depth: int) -> Iterator[str]:
     """Yield the elements of a box and all that is in it."""
     colour = COLOURS[depth % len(COLOURS)]
-    yield f'<rect x="{x}" y="{y}" width="{width}" height="{box.height}" rx="6" fill="{colour}" stroke="#57606a"/>'
+    size = f'x="{x}" y="{y}" width="{width}" height="{box.height}"'
+    yield f'<rect {size} rx="6" fill="{colour}" stroke="#57606a"/>'
     yield f'<text x="{x + 10}" y="{y + 15}" class="title">{escape(box.title)}</text>'
     y += TITLE
     for part in box.parts:

@@ -1,6 +1,6 @@
 """The trainings "before" of the migration pages, made with the real packages.
 
-A page shows a script of tests/downstream/migration and what it prints; here it is run, and prints it.
+A page shows a script of tests/downstream/migration and what it prints; here it is run.
 ``make downstream`` installs the packages; elsewhere the trainings are skipped.
 """
 

@@ -4,7 +4,7 @@
   doctests.
 - ``yaml`` blocks train as configs; what one does not say is taken from tests/docs_project.
 - ``console`` blocks run the lines that begin with ``$``, ``shell`` blocks run as scripts.
-- A block that begins with the name of a file, ``# train.py``, is that file, for the commands below it.
+- A block that begins with the name of a file, ``# train.py``, is that file for commands below it.
 - In the folders of ``COMPARED``, what stands below a ``$`` line is what the command prints, and a
   ``text`` block right below a ``python`` block, or below a few words, is what that prints
   (tests/printed.py).

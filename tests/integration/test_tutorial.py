@@ -1,7 +1,7 @@
 """The tutorial, walked by a new user: from an empty directory through every page to the last.
 
-Files are written as the pages give them, commands are typed as they stand there, and what they print
-is what the pages show.
+Files are written as the pages give them, commands are typed as they stand there, and what they
+print is what the pages show.
 """
 
 import re
