@@ -93,8 +93,8 @@ def serve(page_directory, tmp_path):
     """Start a board; it ends with the test."""
     started = []
 
-    def start(*arguments, **environment):
-        started.append(Board(*arguments, cwd=tmp_path, **environment))
+    def start(*arguments, cwd=tmp_path, **environment):
+        started.append(Board(*arguments, cwd=cwd, **environment))
         return started[-1]
 
     yield start

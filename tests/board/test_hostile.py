@@ -30,11 +30,12 @@ def hostile(tmp_path):
     (path / "run.log").write_text(f"2026-01-31 09:00:00  warning: {EVIL}\n")
     (path / "texts").symlink_to(secret)
     (path / "leak.md").symlink_to(secret / "file.txt")
-    (path / "media.jsonl").write_text(
-        json.dumps({"kind": "text", "name": EVIL, "iter": 1, "file": "note.md"}) + "\n"
-        + json.dumps({"kind": "text", "name": "leak", "iter": 1, "file": "leak.md"}) + "\n"
-        + json.dumps({"kind": "text", "name": "up", "iter": 1, "file": "../../secret/file.txt"}) + "\n"
-    )  # fmt: skip
+    listed = {EVIL: "note.md", "leak": "leak.md", "up": "../../secret/file.txt"}
+    lines = [
+        json.dumps({"kind": "text", "name": name, "iter": 1, "file": file})
+        for name, file in listed.items()
+    ]
+    (path / "media.jsonl").write_text("".join(f"{line}\n" for line in lines))
     (path / "note.md").write_text(MARKUP)
     hooks = [
         {"name": EVIL, "type": MARKUP, "state": {MARKUP: MARKUP}, "reads": [MARKUP], "writes": []}
@@ -141,8 +142,9 @@ def test_a_foreign_page_can_neither_read_nor_change(serve, browser, tmp_path):
     outcome = foreign.evaluate(
         """async (origin) => {
             const results = [];
-            for (const options of [{}, {mode: "no-cors"}, {method: "POST", body: "{}", mode: "no-cors"}])
-                try { const answer = await fetch(origin, options); results.push(await answer.text()); }
+            const posted = {method: "POST", body: "{}", mode: "no-cors"};
+            for (const options of [{}, {mode: "no-cors"}, posted])
+                try { results.push(await (await fetch(origin, options)).text()); }
                 catch (error) { results.push("blocked"); }
             return results;
         }""",

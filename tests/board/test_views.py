@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,24 @@ from playwright.sync_api import expect
 from tests.board_runs import record, write_run
 
 WAIT = 60_000
-SHOTS = os.environ.get("HOOKLOOP_SCREENSHOTS")
+# Now, because each test works in a directory of its own.
+SHOTS = (
+    Path(os.environ["HOOKLOOP_SCREENSHOTS"]).resolve()
+    if "HOOKLOOP_SCREENSHOTS" in os.environ
+    else None
+)
+
+START = {
+    "iter": 0,
+    "time": "2026-01-31T09:30:00+00:00",
+    "command": ["python", "train.py", "optimizer.lr=0.1"],
+    "host": "node7",
+    "python": "3.11.7",
+    "torch": {"version": "2.13.0", "cuda": None},
+    "git": {"commit": "3f2a9c1", "dirty": False},
+    "packages": {"numpy": "2.4.6", "torch": "2.13.0"},
+}
+"""An environment for the pictures, instead of that of this machine."""
 
 TRAINING = """
 import sys
@@ -42,7 +60,7 @@ trainer = make_classifier(
         SavePredictions(streams=["val"]),
         LogMemory(),
     ],
-    max_epochs=40, run_dir={directory!r}, seed=0, config={config!r},
+    max_epochs=12, run_dir={directory!r}, seed=0, config={config!r},
 )
 trainer.train()
 """
@@ -59,6 +77,9 @@ def runs(tmp_path_factory):
         path=[str(root), str(root / "src")], directory=str(home / "classifier"), config=config
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=home)
+    (home / "classifier" / "environment.json").write_text(json.dumps({"starts": [START]}))
+    log = home / "classifier" / "run.log"
+    log.write_text(log.read_text().replace(socket.gethostname(), "node7"))
     rng = random.Random(0)
     for name, rate in (("digits-1", 0.01), ("digits-2", 0.1)):
         records = [
@@ -113,7 +134,7 @@ def runs(tmp_path_factory):
 
 @pytest.fixture
 def board(serve, runs):
-    return serve(runs)
+    return serve(runs.name, cwd=runs.parent)
 
 
 @pytest.fixture
@@ -124,9 +145,9 @@ def ids(board, tab):
 
 def shoot(tab, name):
     if SHOTS:
-        Path(SHOTS).mkdir(parents=True, exist_ok=True)
-        tab.wait_for_timeout(500)
-        tab.screenshot(path=f"{SHOTS}/{name}.png")
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        tab.wait_for_timeout(1000)
+        tab.screenshot(path=SHOTS / f"{name}.png")
 
 
 def test_the_table_is_filtered_and_sorted(board, tab):
@@ -144,7 +165,8 @@ def test_curves_of_two_runs(board, tab, ids):
     tab.goto(f"{board.origin}/#/curves?{query}")
     expect(tab.get_by_test_id("curve")).to_have_count(2, timeout=WAIT)
     tab.wait_for_function(
-        "[...document.querySelectorAll('[data-testid=curve]')].every(c => Number(c.dataset.points) > 0)"
+        "[...document.querySelectorAll('[data-testid=curve]')]"
+        ".every(one => Number(one.dataset.points) > 0)"
     )
     shoot(tab, "curves")
     tab.get_by_test_id("log-scale").check()
@@ -157,10 +179,16 @@ def test_curves_of_two_runs(board, tab, ids):
 @pytest.mark.parametrize(
     ("view", "text"),
     [
-        ("", "classifier"), ("hooks", "after_train_iter"), ("checkpoints", ".pth"), ("config", "optimizer.lr"),
-        ("environment", "python"), ("log", "completed"), ("media", "confusion"), ("predictions", "targets"),
+        ("", "classifier"),
+        ("hooks", "after_train_iter"),
+        ("checkpoints", ".pth"),
+        ("config", "optimizer.lr"),
+        ("environment", "python"),
+        ("log", "completed"),
+        ("media", "confusion"),
+        ("predictions", "targets"),
     ],
-)  # fmt: skip
+)
 def test_the_views_of_a_run(board, tab, ids, view, text):
     tab.goto(f"{board.origin}/#/run/{ids['classifier']}" + (f"/{view}" if view else ""))
     expect(tab.locator("body")).to_contain_text(text, timeout=WAIT)
@@ -197,7 +225,7 @@ def test_tags_and_a_note_are_kept(board, tab, ids, runs):
         answer.ok and json.loads((runs / "digits-1" / "tags.json").read_text())["note"] == "first"
     )
     tab.goto(f"{board.origin}/#/runs")
-    expect(tab.locator("body")).to_contain_text("baseline", timeout=WAIT)
+    expect(tab.get_by_label("Tags of digits-1").first).to_have_value("baseline", timeout=WAIT)
 
 
 def test_an_exported_file_opens_without_a_server(runs, tab, tmp_path, page_directory):
@@ -217,5 +245,5 @@ def test_an_exported_file_opens_without_a_server(runs, tab, tmp_path, page_direc
     for view in ("", "/hooks", "/checkpoints", "/media"):
         tab.goto(f"file://{file}#/run/{run}{view}")
         expect(tab.locator("body")).to_contain_text("classifier")
-    expect(tab.get_by_test_id("ask-stop")).to_have_count(0)
+    expect(tab.get_by_test_id("ask-stop")).to_be_hidden()
     assert all(one.startswith(("file:", "data:", "blob:")) for one in tab.requests)
