@@ -65,7 +65,7 @@ $(PAGE): $(PAGE_SOURCES)
 	@touch $@
 
 screenshots: $(INSTALLED) board ## Take the pictures of docs/board.md again, in Chromium
-	HOOKLOOP_SCREENSHOTS=docs/images/board $(BIN)/pytest -q tests/board/test_views.py
+	HOOKLOOP_SCREENSHOTS=$(CURDIR)/docs/images/board $(BIN)/pytest -q tests/board/test_views.py
 
 long: $(INSTALLED) ## The long proofs, most on many ranks, which `make test` makes in a small size
 	$(BIN)/pytest --numprocesses auto -m long

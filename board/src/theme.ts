@@ -1,6 +1,6 @@
 /** Dark or light: as the system has it, until the user chooses the other. */
 
-import { h } from "./dom";
+import { fill, h } from "./dom";
 import { Listeners } from "./live";
 import { keepSetting, readSetting } from "./settings";
 
@@ -37,7 +37,7 @@ export function beginTheme(): HTMLButtonElement {
   function show(): void {
     const now = readSetting<Theme | null>("theme", null) ?? systemTheme();
     document.documentElement.dataset["theme"] = now;
-    button.textContent = now === "dark" ? "Light theme" : "Dark theme";
+    fill(button, now === "dark" ? "Light" : "Dark", h("span", {}, " theme"));
     themeChanged.tell(now);
   }
 }

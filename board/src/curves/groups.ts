@@ -1,5 +1,7 @@
 /** Metrics in groups by the first part of their name. */
 
+import { groupBy } from "../lists";
+
 export interface Group {
   name: string;
   about: string;
@@ -16,7 +18,7 @@ const ABOUT: Record<string, string> = {
 
 /** Return the metrics in groups; training and validation first, what has no group under “other” last. */
 export function groupMetrics(metrics: string[]): Group[] {
-  const groups = Map.groupBy(metrics, (name) => (name.includes("/") ? name.slice(0, name.indexOf("/")) : ""));
+  const groups = groupBy(metrics, (name) => (name.includes("/") ? name.slice(0, name.indexOf("/")) : ""));
   return [...groups]
     .map(([name, members]) => ({
       name: name || "other",

@@ -44,7 +44,11 @@ export function sidebar(store: Store, options: SidebarOptions): { element: HTMLE
   function showRuns(): void {
     const chosen = new Set(options.runs());
     const matching = store.runs.filter(readFilter(find.value, store.runs).test);
-    const first = [...matching.filter((run) => chosen.has(run.id)), ...matching.filter((run) => !chosen.has(run.id)).sort(newest)];
+    const known = new Map(matching.map((run) => [run.id, run]));
+    const first = [
+      ...[...chosen].map((id) => known.get(id)).filter((run) => run !== undefined),
+      ...matching.filter((run) => !chosen.has(run.id)).sort(newest),
+    ];
     const left = first.length - MOST;
     fill(
       runList,

@@ -54,7 +54,10 @@ function rows(start: Start): [string, Child][] {
     if (value === null || value === undefined || value === "") return;
     if (name === "time") shown.push([name, moment(String(value))]);
     else if (name === "command" && Array.isArray(value)) shown.push([name, h("code", {}, value.join(" "))]);
-    else if (typeof value === "object" && !Array.isArray(value)) {
+    else if (typeof value === "object" && !Array.isArray(value) && Object.keys(value).length > 8) {
+      const list = Object.entries(value).map(([key, each]): [string, Child] => [key, valueText(each, 2000)]);
+      shown.push([name, h("details", {}, h("summary", {}, `${list.length} of them`), facts(list))]);
+    } else if (typeof value === "object" && !Array.isArray(value)) {
       for (const [key, each] of Object.entries(value)) add(`${name}.${key}`, each);
     } else shown.push([name, valueText(value, 2000)]);
   };

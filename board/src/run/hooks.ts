@@ -2,8 +2,8 @@
 
 import type { HookCell, HookColumn, Hooks } from "../answers";
 import { get, runPath } from "../api";
-import { type Child, fill, h, style } from "../dom";
-import { number, percent, shortTime } from "../format";
+import { checkbox, type Child, fill, h, style } from "../dom";
+import { number, percent, plural, shortTime } from "../format";
 import { clip, oneLine, valueText } from "../text";
 import { empty, load } from "../view";
 import { facts } from "./tables";
@@ -13,6 +13,7 @@ import type { Part } from "./view";
 export function showHooks(part: Part): void {
   let chosen: { hook: string; point: string | null } | null = null;
   let answer: Hooks | null = null;
+  let allPoints = false;
   const place = h("div", {});
   const about = h("aside", { class: "about box", "aria-live": "polite", "aria-label": "The chosen hook" });
   fill(part.place, place);
@@ -24,7 +25,8 @@ export function showHooks(part: Part): void {
     answer = hooks;
     if (hooks.hooks.length === 0) return empty("The run recorded no timetable.", "Runs that were started with this version or later have one.");
     showAbout();
-    return [summary(hooks), h("div", { class: "with-about" }, grid(hooks, choose), about)];
+    const bar = h("div", { class: "toolbar" }, summary(hooks), checkbox("Mount points without calls, too", allPoints, (on) => ((allPoints = on), fill(place, begin(hooks)))));
+    return [bar, h("div", { class: "with-about" }, grid(hooks, allPoints, choose), about)];
   }
 
   async function refresh(): Promise<void> {
@@ -54,14 +56,14 @@ export function showHooks(part: Part): void {
 
 function summary(hooks: Hooks): HTMLElement {
   const parts = [
-    `${hooks.hooks.length} hooks at ${hooks.points.length} mount points`,
+    plural(hooks.hooks.length, "hook"),
     hooks.iteration_seconds !== null && `${shortTime(hooks.iteration_seconds)} per iteration`,
     hooks.measured ? `measured over ${hooks.measured}` : "costs were not measured",
   ];
   return h("p", { class: "dim" }, parts.filter(Boolean).join(", "), ". A number is the order of the calls at a point; a darker cell costs more of the iteration.");
 }
 
-function grid(hooks: Hooks, choose: (hook: string, point: string | null) => void): HTMLElement {
+function grid(hooks: Hooks, allPoints: boolean, choose: (hook: string, point: string | null) => void): HTMLElement {
   const cells = new Map(hooks.cells.map((cell) => [`${cell.point}\n${cell.hook}`, cell]));
   const most = Math.max(0, ...hooks.cells.map((cell) => cell.share ?? 0));
   const heads = hooks.hooks.map((hook) =>
@@ -71,7 +73,8 @@ function grid(hooks: Hooks, choose: (hook: string, point: string | null) => void
       h("button", { type: "button", "data-cell": `/${hook.name}`, title: hook.disabled ? `${hook.name}: switched off` : hook.name, onclick: () => choose(hook.name, null) }, h("span", {}, oneLine(hook.name, 40), hook.disabled && " (off)")),
     ),
   );
-  const rows = hooks.points.map((point) =>
+  const used = new Set(hooks.cells.map((cell) => cell.point));
+  const rows = hooks.points.filter((point) => allPoints || used.has(point)).map((point) =>
     h(
       "tr",
       {},
@@ -99,13 +102,13 @@ function filled(cell: HookCell, hook: HookColumn, most: number, choose: (hook: s
   const share = cell.share ?? 0;
   const off = hook.disabled?.point === cell.point;
   const cost = cell.share === null ? "" : percent(cell.share);
-  const label = [`${hook.name} at ${cell.point}`, `number ${cell.order}`, cell.calls !== null && `${number(cell.calls)} calls`, cost && `${cost} of the iteration`, off && "switched off"].filter(Boolean).join(", ");
+  const label = [`${hook.name} at ${cell.point}`, `number ${cell.order + 1}`, cell.calls !== null && `${number(cell.calls)} calls`, cost && `${cost} of the iteration`, off && "switched off"].filter(Boolean).join(", ");
   const open = (): void => choose(hook.name, cell.point);
   const button = h(
     "button",
     { type: "button", "data-cell": `${cell.point}/${hook.name}`, "aria-label": label, title: label, onclick: open, onfocus: open },
-    h("span", { class: "order" }, cell.order),
-    h("span", { class: "cost" }, cost || (cell.calls === null ? "" : `${compact.format(cell.calls)}×`)),
+    h("span", { class: "order" }, cell.order + 1),
+    h("span", { class: "cost" }, cost.replaceAll(" ", "") || (cell.calls === null ? "" : `${compact.format(cell.calls)}×`)),
   );
   const heat = most > 0 ? Math.sqrt(share / most) : 0;
   return style(h("td", { class: hook.disabled ? "cell off" : "cell" }, button), { "--heat": `${Math.round(heat * 34)}%` });
@@ -143,7 +146,7 @@ function aboutHook(hook: HookColumn, cell: HookCell | undefined): Child {
   if (hook.ranks) rows.push(["ranks", hook.ranks]);
   if (cell) {
     const each = cell.seconds !== null && cell.calls ? `, ${shortTime(cell.seconds / cell.calls)} each` : "";
-    rows.push([`at ${cell.point}`, `number ${cell.order}, ${cell.calls === null ? "calls not counted" : `${number(cell.calls)} calls`}${each}`]);
+    rows.push([`at ${cell.point}`, `number ${cell.order + 1}, ${cell.calls === null ? "calls not counted" : `${number(cell.calls)} calls`}${each}`]);
     if (cell.share !== null) rows.push(["cost", `${percent(cell.share)} of the iteration`]);
   }
   const state = Object.entries(hook.state ?? {});

@@ -1,6 +1,7 @@
 /** The choice of columns. */
 
 import { checkbox, fill, h } from "../dom";
+import { groupBy } from "../lists";
 import type { Column } from "./columns";
 
 export interface ChooserOptions {
@@ -41,7 +42,7 @@ export function columnChooser(options: ChooserOptions): HTMLElement {
 
   function show(): void {
     const wanted = search.value.toLowerCase();
-    const groups = Map.groupBy(
+    const groups = groupBy(
       options.all().filter((column) => column.label.toLowerCase().includes(wanted)),
       (column) => column.group,
     );

@@ -78,7 +78,7 @@ function resolve(name: string, keys: Map<string, (run: Run) => unknown>): ((run:
   const exact = keys.get(name);
   if (exact) return [exact];
   const endings = [`.${name}`, `/${name}`];
-  return [...keys].filter(([key]) => endings.some((end) => key.endsWith(end))).map(([, read]) => read);
+  return [...keys].filter(([key]) => !key.startsWith("best:") && endings.some((end) => key.endsWith(end))).map(([, read]) => read);
 }
 
 function unknown(name: string, keys: Map<string, unknown>): string {

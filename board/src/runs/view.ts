@@ -100,7 +100,7 @@ export function openRuns(board: Board, query: URLSearchParams): View {
     if (!answer) return fill(place, store.error ? failure(store.error, () => void store.load()) : waiting("the runs"));
     if (answer.runs.length === 0) return fill(place, noRuns(answer.roots));
     const columns = allColumns(answer);
-    const ids = new Set(["name", ...columnIds()]);
+    const ids = [...new Set(["name", ...columnIds()])];
     const test = readFilter(filter.value, answer.runs);
     const sorted = sortRuns(answer.runs.filter(test.test), columns.find((each) => each.id === sorting.column), sorting.descending);
     shown = sorted;
@@ -111,7 +111,8 @@ export function openRuns(board: Board, query: URLSearchParams): View {
     compare.disabled = picked === 0;
     none.hidden = picked === 0;
     if (!place.contains(grid.element)) fill(place, grid.element);
-    grid.show(shown, columns.filter((column) => ids.has(column.id)), sorting);
+    const known = new Map(columns.map((column) => [column.id, column]));
+    grid.show(shown, ids.map((id) => known.get(id)).filter((column) => column !== undefined), sorting);
     remember();
   }
 

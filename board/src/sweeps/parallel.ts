@@ -23,9 +23,9 @@ export interface ParallelOptions {
 /** Draw the coordinates; drag along an axis, or use the arrow keys on its ends, to limit it. */
 export function parallel(options: ParallelOptions): HTMLElement {
   const { scales, trials } = options;
-  const wide = Math.max(320, 130 * scales.length);
+  const wide = Math.max(150 * scales.length, Math.min(1400, window.innerWidth - 80));
   const limits: ([number, number] | null)[] = scales.map(() => null);
-  const x = (axis: number): number => 60 + (axis * (wide - 120)) / Math.max(1, scales.length - 1);
+  const x = (axis: number): number => 76 + (axis * (wide - 152)) / Math.max(1, scales.length - 1);
   const y = (place: number): number => TOP + (1 - place) * HEIGHT;
   const lines = svg("g", { class: "lines" });
   const drawn = trials.map((trial) => {
@@ -41,7 +41,7 @@ export function parallel(options: ParallelOptions): HTMLElement {
   show();
   const element = h("div", { class: "scroll" });
   fill(element, picture);
-  picture.style.setProperty("min-width", `${Math.min(wide, 900)}px`);
+  picture.style.setProperty("width", `${wide}px`);
   return element;
 
   function show(): void {

@@ -59,7 +59,7 @@ export function openSweeps(board: Board, query: URLSearchParams): View {
         choice("Sweep", sweeps.map((each): [string, string] => [each.id, oneLine(each.name, 60)]), sweep.id, (id) => change(id, null)),
         across !== undefined && choice("Parameter", sweep.parameters.map((name): [string, string] => [name, oneLine(name, 60)]), across, (name) => change(sweep.id, name)),
         runs.length > 0 && h("a", { class: "button", href: curvesHash(runs.slice(0, 40)) }, "Curves of the trials"),
-        h("span", { class: "dim" }, `${plural(sweep.trials.length, "trial")}, ${sweep.metric ?? "value"} ${sweep.direction ?? ""}`),
+        h("span", { class: "dim" }, `${plural(sweep.trials.length, "trial")}, ${sweep.direction ?? "compare"} ${sweep.metric ?? "value"}`),
       ),
       content(sweep, across),
     );

@@ -27,6 +27,7 @@ LARGEST = 150_000_000
 
 _SCRIPT = re.compile(r"<script\b[^>]*\bsrc=\"\./?([^\"]+)\"[^>]*></script>")
 _STYLE = re.compile(r"<link\b[^>]*\bhref=\"\./?([^\"]+\.css)\"[^>]*>")
+_CHARSET = re.compile(r"<meta\s+charset=[^>]*>")
 _LINKS = re.compile(r"<link\b[^>]*\brel=\"(?:modulepreload|icon)\"[^>]*>")
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -149,11 +150,10 @@ def inline(page: Path, data: str) -> str:
     head += "".join(f"<style>{text}</style>" for text in styles)
     body = f'<script type="application/json" id="board-data">{escape(data)}</script>'
     body += "".join(f'<script type="module">{text}</script>' for text in scripts)
-    # Not by re.sub, which would take backslashes in the text as its own.
-    start, charset, rest = html.partition('<meta charset="utf-8">')
-    if not charset:
-        start, charset, rest = html.partition("<head>")
-    html = f"{start}{charset}{head}{rest}"
+    # Behind the encoding, which has to come early. Not by re.sub: the text has backslashes.
+    place = _CHARSET.search(html) or re.search("<head>", html)
+    at = place.end() if place is not None else 0
+    html = f"{html[:at]}{head}{html[at:]}"
     before, end, after = html.rpartition("</body>")
     return f"{before}{body}{end}{after}"
 

@@ -38,7 +38,10 @@ class MediaFiles(Writer):
         """Write a file for each image, text, table and histogram."""
         listed = [self._write(record) for record in records]
         if lines := "".join(f"{to_json(line)}\n" for line in listed if line is not None):
-            append(RunDir(self.directory).media_file, lines)
+            index = RunDir(self.directory).media_file
+            if index.is_symlink():  # Replaced, as by files that are written whole.
+                index.unlink()
+            append(index, lines)
 
     def _write(self, record: Record) -> dict[str, object] | None:
         """Write the file of a record; return its line in the index, or None without a file."""

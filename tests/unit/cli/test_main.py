@@ -96,6 +96,7 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         "config": ["--alias", "--sources", "--traceback"],
         "schema": ["--traceback"],
         "completion": ["--traceback"],
+        "board": ["--export", "--host", "--open", "--port", "--token", "--traceback"],
         "runs": ["--columns", "--csv", "--filter", "--reverse", "--sort", "--traceback"],
         "diff": ["--no-data", "--traceback"],
         "ask": ["--traceback", "--wait"],

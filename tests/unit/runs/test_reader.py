@@ -42,7 +42,7 @@ def make(path: Path, **changes: object) -> RunDir:
 def test_a_finished_run_tells_how_it_ended(tmp_path: Path) -> None:
     run = summarize(make(tmp_path / "a"), tmp_path)
     assert (run.name, run.status, run.epochs, run.iters) == ("a", "completed", 2, 40)
-    assert run.best == Best("val/accuracy", 0.98, 2)
+    assert run.best == Best("val/accuracy", 0.98, 2, 40)
     assert run.seconds == 90
 
 
@@ -314,4 +314,4 @@ def test_a_directory_without_runs_has_none(tmp_path: Path) -> None:
 
 def test_a_loss_is_shown_when_nothing_else_was_measured(tmp_path: Path) -> None:
     run = summarize(make(tmp_path, best={"val/loss": {"value": 0.1, "iter": 2, "epoch": 1}}))
-    assert run.best == Best("val/loss", 0.1, 1)
+    assert run.best == Best("val/loss", 0.1, 1, 2)

@@ -1,0 +1,249 @@
+"""Each view of a real run; with HOOKLOOP_SCREENSHOTS, its picture for the docs."""
+
+import json
+import math
+import os
+import random
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+from tests.board_runs import record, write_run
+
+WAIT = 60_000
+# Now, because each test works in a directory of its own.
+SHOTS = (
+    Path(os.environ["HOOKLOOP_SCREENSHOTS"]).resolve()
+    if "HOOKLOOP_SCREENSHOTS" in os.environ
+    else None
+)
+
+START = {
+    "iter": 0,
+    "time": "2026-01-31T09:30:00+00:00",
+    "command": ["python", "train.py", "optimizer.lr=0.1"],
+    "host": "node7",
+    "python": "3.11.7",
+    "torch": {"version": "2.13.0", "cuda": None},
+    "git": {"commit": "3f2a9c1", "dirty": False},
+    "packages": {"numpy": "2.4.6", "torch": "2.13.0"},
+}
+"""An environment for the pictures, instead of that of this machine."""
+
+TRAINING = """
+import sys
+sys.path[:0] = {path!r}
+import torch
+from tests.tiny import make_classifier
+from hookloop import Hook
+from hookloop.hooks import *
+from hookloop.writers import Histogram
+
+
+class EmitWeights(Hook):
+    def after_train_epoch(self, run):
+        run.emit(Histogram("weights/first", next(run.model.parameters())))
+
+
+trainer = make_classifier(
+    default_hooks={{
+        "console": None,
+        "metrics": WriteMetrics(every=1),
+        "checkpoint": SaveCheckpoint(best="accuracy"),
+    }},
+    hooks=[
+        EmitWeights(), AverageWeights(), StopOnPlateau("val/loss", patience=50), RecordThroughput(),
+        SaveConfusionMatrix(class_names=["cat", "dog", "owl"]),
+        SavePredictions(streams=["val"]),
+        LogMemory(),
+    ],
+    max_epochs=12, run_dir={directory!r}, seed=0, config={config!r},
+)
+trainer.train()
+"""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run with everything, two more for curves, and a sweep."""
+    root = Path(__file__).parents[2]
+    home = tmp_path_factory.mktemp("board") / "runs"
+    home.mkdir()
+    config = {"optimizer": {"type": "SGD", "lr": 0.1}, "test_data": {"type": "x"}}
+    code = TRAINING.format(
+        path=[str(root), str(root / "src")], directory=str(home / "classifier"), config=config
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=home)
+    (home / "classifier" / "environment.json").write_text(json.dumps({"starts": [START]}))
+    log = home / "classifier" / "run.log"
+    log.write_text(log.read_text().replace(socket.gethostname(), "node7"))
+    rng = random.Random(0)
+    for name, rate in (("digits-1", 0.01), ("digits-2", 0.1)):
+        records = [
+            record(
+                i,
+                per_epoch=200,
+                **{
+                    "train/loss": 2.3 * math.exp(-rate * i / 10) + 0.1 + rng.random() / 10,
+                    "lr": rate,
+                },
+            )
+            for i in range(5, 1001, 5)
+        ]
+        records += [
+            {
+                **record(i, per_epoch=200, **{"val/accuracy": 1 - 0.9 * math.exp(-rate * i / 10)}),
+                "phase": "val",
+                "span": "epoch",
+            }
+            for i in range(200, 1001, 200)
+        ]
+        changes = (
+            [{"iter": 600, "key": "optimizer.lr", "old": rate, "new": rate / 10}]
+            if rate > 0.05
+            else []
+        )
+        write_run(
+            home / name,
+            records,
+            {"iter": 1000, "epoch": 5, "total_iters": 1000, "changes": changes},
+            f"optimizer:\n  lr: {rate}\n",
+        )
+    trials = []
+    for number in range(12):
+        rate, width = 10 ** rng.uniform(-4, -1), rng.choice([32, 64, 128])
+        value = 0.95 - abs(math.log10(rate) + 2.5) / 10 + width / 2000
+        write_run(home / "sweep" / f"trial_{number:04d}", config=f"lr: {rate}\nwidth: {width}\n")
+        trials.append(
+            {
+                "number": number,
+                "state": "complete",
+                "value": value,
+                "params": {"lr": rate, "width": width},
+                "run": f"trial_{number:04d}",
+            }
+        )
+    (home / "sweep" / "sweep.json").write_text(
+        json.dumps({"metric": "val/accuracy", "mode": "max", "trials": trials})
+    )
+    return home
+
+
+@pytest.fixture
+def board(serve, runs):
+    return serve(runs.name, cwd=runs.parent)
+
+
+@pytest.fixture
+def ids(board, tab):
+    answer = tab.request.get(f"{board.origin}/api/runs").json()
+    return {one["name"]: one["id"] for one in answer["runs"]}
+
+
+def shoot(tab, name):
+    if SHOTS:
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        tab.wait_for_timeout(1000)
+        tab.screenshot(path=SHOTS / f"{name}.png")
+
+
+def test_the_table_is_filtered_and_sorted(board, tab):
+    tab.goto(f"{board.origin}/#/runs")
+    rows = tab.get_by_test_id("run-row")
+    expect(rows).to_have_count(15, timeout=WAIT)
+    expect(tab).to_have_title("hookloop board")
+    shoot(tab, "runs")
+    tab.get_by_test_id("filter").fill("digits")
+    expect(rows).to_have_count(2)
+
+
+def test_curves_of_two_runs(board, tab, ids):
+    query = f"run={ids['digits-1']}&run={ids['digits-2']}&metric=train%2Floss&metric=val%2Faccuracy"
+    tab.goto(f"{board.origin}/#/curves?{query}")
+    expect(tab.get_by_test_id("curve")).to_have_count(2, timeout=WAIT)
+    tab.wait_for_function(
+        "[...document.querySelectorAll('[data-testid=curve]')]"
+        ".every(one => Number(one.dataset.points) > 0)"
+    )
+    shoot(tab, "curves")
+    tab.get_by_test_id("log-scale").check()
+    tab.get_by_test_id("axis").select_option("epoch")
+    with tab.expect_download() as download:
+        tab.get_by_test_id("export-csv").click()
+    assert Path(download.value.path()).read_text().startswith("run,metric,iter,epoch,time,value")
+
+
+@pytest.mark.parametrize(
+    ("view", "text"),
+    [
+        ("", "classifier"),
+        ("hooks", "after_train_iter"),
+        ("checkpoints", ".pth"),
+        ("config", "optimizer.lr"),
+        ("environment", "python"),
+        ("log", "completed"),
+        ("media", "confusion"),
+        ("predictions", "targets"),
+    ],
+)
+def test_the_views_of_a_run(board, tab, ids, view, text):
+    tab.goto(f"{board.origin}/#/run/{ids['classifier']}" + (f"/{view}" if view else ""))
+    expect(tab.locator("body")).to_contain_text(text, timeout=WAIT)
+    shoot(tab, view or "run")
+
+
+def test_the_timetable_has_costs(board, tab, ids):
+    tab.goto(f"{board.origin}/#/run/{ids['classifier']}/hooks")
+    table = tab.get_by_test_id("hooks-table")
+    expect(table).to_contain_text("after_train_iter", timeout=WAIT)
+    expect(tab.locator("body")).to_contain_text("iterations 11 to 30")
+
+
+def test_sweeps(board, tab):
+    tab.goto(f"{board.origin}/#/sweeps")
+    expect(tab.locator("body")).to_contain_text("val/accuracy", timeout=WAIT)
+    shoot(tab, "sweeps")
+
+
+@pytest.mark.parametrize("width", [360, 2560])
+def test_narrow_and_wide_nothing_is_cut_off(board, tab, width):
+    tab.set_viewport_size({"width": width, "height": 800})
+    tab.goto(f"{board.origin}/#/runs")
+    expect(tab.get_by_test_id("run-row").first).to_be_visible(timeout=WAIT)
+    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_tags_and_a_note_are_kept(board, tab, ids, runs):
+    answer = tab.request.post(
+        f"{board.origin}/api/runs/{ids['digits-1']}/labels",
+        data={"tags": ["baseline"], "note": "first"}, headers={"Origin": board.origin},
+    )  # fmt: skip
+    assert (
+        answer.ok and json.loads((runs / "digits-1" / "tags.json").read_text())["note"] == "first"
+    )
+    tab.goto(f"{board.origin}/#/runs")
+    expect(tab.get_by_label("Tags of digits-1").first).to_have_value("baseline", timeout=WAIT)
+
+
+def test_an_exported_file_opens_without_a_server(runs, tab, tmp_path, page_directory):
+    file = tmp_path / "page.html"
+    subprocess.run(
+        [sys.executable, "-m", "hookloop", "board", str(runs), "--export", str(file)],
+        check=True,
+        cwd=tmp_path,
+    )
+    tab.goto(f"file://{file}")
+    expect(tab.get_by_test_id("run-row")).to_have_count(15, timeout=WAIT)
+    run = tab.locator('[data-testid="run-row"]', has_text="classifier").first.get_attribute(
+        "data-run"
+    )
+    tab.goto(f"file://{file}#/curves?run={run}&metric=train%2Floss")
+    expect(tab.get_by_test_id("curve")).to_have_count(1)
+    for view in ("", "/hooks", "/checkpoints", "/media"):
+        tab.goto(f"file://{file}#/run/{run}{view}")
+        expect(tab.locator("body")).to_contain_text("classifier")
+    expect(tab.get_by_test_id("ask-stop")).to_be_hidden()
+    assert all(one.startswith(("file:", "data:", "blob:")) for one in tab.requests)
