@@ -4,8 +4,11 @@
   doctests.
 - ``yaml`` blocks train as configs; what one does not say is taken from tests/docs_project.
 - ``console`` blocks run the lines that begin with ``$``, ``shell`` blocks run as scripts.
-- ``toml`` and ``json`` blocks are read, ``text`` is output or a drawing. A block of no language is
-  an error: nobody could tell whether it should run.
+- ``toml`` and ``json`` blocks are read. A block of no language is an error: nobody could tell
+  whether it should run.
+- A ``text`` block right behind a ``python``, ``console`` or ``shell`` block is its output, and so are
+  the other lines of a ``console`` block: they are compared with what was printed, ``...`` for what
+  varies. A ``text`` block elsewhere, or one that is marked ``text drawing``, is not compared.
 
 A block that cannot run here begins with a comment for its readers, too: ``# Not run in the tests:
 it needs a cluster.``
@@ -30,7 +33,6 @@ from tests import warm
 
 import hookloop
 import hookloop.hooks
-from hookloop import HookloopError, Trainer
 from hookloop.config.build import build
 from hookloop.config.load import load
 
@@ -39,10 +41,12 @@ pytestmark = pytest.mark.slow  # Every page trains.
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROJECT = ROOT / "tests" / "docs_project"
-LANGUAGES = {"python", "yaml", "console", "shell", "toml", "json", "text"}
+LANGUAGES = {"python", "yaml", "console", "shell", "toml", "json", "text", "text drawing"}
+MAX_NOT_COMPARED = 60  # Text that is apart from what printed it, if anything did.
 MAX_NOT_RUN = 12  # A page that cannot be tried may be wrong. Two of these run in `make graft`.
 
 FENCE = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1``` *$", flags=re.DOTALL | re.MULTILINE)
+PRINTING = ("python", "console", "shell")
 NOT_RUN = re.compile(r"# Not run in the tests: \S+")
 
 
@@ -51,6 +55,7 @@ class Block:
     language: str
     text: str
     line: int
+    output: str = ""
 
     @property
     def runs(self):
@@ -59,10 +64,27 @@ class Block:
 
 def blocks_of(page):
     text = page.read_text(encoding="utf-8")
-    return [
-        Block(match[2].strip(), textwrap.dedent(match[3]), text.count("\n", 0, match.start()) + 2)
-        for match in FENCE.finditer(text)
-    ]
+    found, end = [], 0
+    for match in FENCE.finditer(text):
+        line = text.count("\n", 0, match.start()) + 2
+        block = Block(match[2].strip(), textwrap.dedent(match[3]), line)
+        if block.language == "console":
+            lines = block.text.splitlines(keepends=True)
+            block.output = "".join(one for one in lines if not one.startswith(("$ ", "# ")))
+        is_next = found and not text[end : match.start()].strip()
+        if block.language == "text" and is_next and found[-1].language in PRINTING:
+            found[-1].output += block.text
+        found.append(block)
+        end = match.end()
+    return found
+
+
+def assert_printed(block, printed, place):
+    """Compare what a block printed with what its page shows."""
+    if block.output:
+        flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+        same = doctest.OutputChecker().check_output(block.output, printed, flags)
+        assert same, f"{place}:{block.line} printed\n{printed}\nand the page has\n{block.output}"
 
 
 def with_blocks(*languages):
@@ -115,8 +137,14 @@ def test_few_blocks_are_left_out():
     assert len(left_out) <= MAX_NOT_RUN
 
 
+def test_most_output_is_compared():
+    shown = [block.text for page in PAGES for block in blocks_of(page) if block.language == "text"]
+    outputs = "".join(block.output for page in PAGES for block in blocks_of(page))
+    assert len([text for text in shown if text not in outputs]) <= MAX_NOT_COMPARED
+
+
 @pytest.mark.parametrize("page", with_blocks("python"))
-def test_the_python_of_a_page_runs_from_top_to_bottom(page, project):
+def test_the_python_of_a_page_runs_from_top_to_bottom(page, project, capsys):
     names = {"__name__": "page", "torch": torch}
     names |= {name: getattr(hookloop.hooks, name) for name in hookloop.hooks.__all__}
     for block in blocks(page, "python"):
@@ -125,7 +153,9 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, project):
             run_session(block, names, place)
         else:
             code = "\n" * (block.line - 1) + block.text  # So that a traceback has the right line.
+            capsys.readouterr()
             exec(compile(code, place, "exec"), names)
+            assert_printed(block, capsys.readouterr().out, place)
 
 
 def run_session(block, names, place):
@@ -172,64 +202,34 @@ def test_the_commands_of_a_page_succeed(page, project):
     here = f"{Path(warm.command()).parent}{os.pathsep}{Path(sys.executable).parent}"
     environment = os.environ | {"PATH": f"{here}{os.pathsep}{os.environ['PATH']}"}
     run = "runs/2026-01-31_09-30-00"  # The run that pages speak of.
-    scripts = []
-    for block in blocks(page, "console", "shell"):
+    scripts, shown = [], blocks(page, "console", "shell")
+    for block in shown:
         lines = block.text.splitlines()
         commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
         scripts.append("\n".join(commands if block.language == "console" else lines))
     if any(run in script for script in scripts):
         scripts.insert(0, f"hookloop train config.yaml run_dir={run}")
-    for script in scripts:
+        shown.insert(0, Block("shell", "", 0))
+    for script, block in zip(scripts, shown, strict=True):
         done = subprocess.run(
             ["bash", "-e", "-c", script], capture_output=True, text=True, env=environment,
             timeout=900, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"{script}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+        assert_printed(block, done.stdout, page.relative_to(ROOT))
 
 
 # --- what the README promises besides ------------------------------------------------------------
 
 
-def readme(language):
-    return [block.text for block in blocks(ROOT / "README.md", language)]
+def test_the_readme_has_the_whole_table_of_costs():
+    speed = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    table = speed[speed.index("| work | hookloop | Ignite") :].partition("\n\n")[0]
+    assert table in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_python_of_the_readme_learns(capsys):
-    script, hook, function = readme("python")
-    names = {}
-    exec(script, names)
-    assert float(re.search(r"([\d.]+)% right", capsys.readouterr().out)[1]) > 95
-    exec(hook, names)
-    again = names["trainer"].run
-    trainer = Trainer(
-        model=again.model,
-        train_data=names["batches"],
-        val_data=names["batches"],
-        loss=names["nn"].functional.cross_entropy,
-        optimizer=again.optimizer,
-        metrics={"accuracy": lambda output, targets: (output.argmax(1) == targets).float().mean()},
-        max_epochs=9,
-        default_hooks=False,
-        hooks=[names["StopWhenGood"](0.9)],
-    )
-    exec(function, names | {"trainer": trainer})
-    outcome = trainer.train()
-    assert outcome.status == "stopped"
-    assert "accuracy reached" in outcome.reason
-
-
-def test_the_readme_shows_the_real_error():
-    _, hook, _ = readme("python")
-    names = {}
-    exec(hook.replace("after_val_epoch", "after_vla_epoch"), names)
-    model = torch.nn.Linear(1, 1)
-    with pytest.raises(HookloopError) as error:
-        Trainer(model, hooks=[names["StopWhenGood"]()], default_hooks=False).check()
-    assert str(error.value) in (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def test_the_config_of_the_readme_is_part_of_the_example():
-    (text,) = readme("yaml")
-    whole = yaml.safe_load((ROOT / "examples" / "digits" / "config.yaml").read_text())
-    for key, value in yaml.safe_load(text).items():
-        assert whole[key] == value
+def test_the_readme_names_every_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("Extras bring")[2]
+    named = set(re.findall(r"`(\w+)`", section.partition("On Linux")[0]))
+    assert named == set(project["optional-dependencies"]) - {"dev", "examples"}
