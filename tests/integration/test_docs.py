@@ -78,9 +78,9 @@ def blocks_of(page):
         line = text.count("\n", 0, match.start()) + 2
         block = Block(match[2].strip(), textwrap.dedent(match[3]), line)
         between = text[end : match.start()].split()  # Nothing, or a few words: "Both print".
-        if found and block.language == "text" and len(between) < 5:
-            if found[-1].language in PRINTING:
-                found[-1].below = block.text
+        is_next = found and found[-1].language in PRINTING and len(between) < 5
+        if is_next and block.language == "text":
+            found[-1].below = block.text
         found.append(block)
         end = match.end()
     return found

@@ -177,7 +177,7 @@ class Adapter(Hook):
         """Guard a call that comes even if an earlier hook failed before this one was started."""
 
         def guarded(run: Run, *args: object) -> None:
-            if self.facade is None:
+            if cast("Facade | None", self.facade) is None:
                 if not skips:
                     self.bind_facade(run)
                     call(run, *args)
