@@ -185,3 +185,12 @@ def test_callbacks_of_both_systems_share_a_run():
     )
     train(step, batch)
     assert seen == [1, 1, 2, 2, 3, 3]
+
+
+def test_each_replacement_of_a_service_is_a_hook_of_ours():
+    import hookloop.hooks
+    from hookloop_callbacks.on_transformers.own_callbacks import INSTEAD
+
+    assert {"CometCallback", "ClearMLCallback", "WandbCallback"} <= set(INSTEAD)
+    for replacement in INSTEAD.values():
+        assert hasattr(hookloop.hooks, replacement.rpartition(".")[2])

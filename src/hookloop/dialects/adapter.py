@@ -141,6 +141,7 @@ class Adapter(Hook):
         self._make_facade = facade
         # Set in before_run. An Optional type would demand a check in every call of every iteration.
         self.facade: Facade = cast("Facade", None)
+        self._has_begun = False
         self._at_start: list[Call] = []
         self._attached = False
         # Last, because a mount's `bind` may read the attributes above.
@@ -177,18 +178,19 @@ class Adapter(Hook):
         """Guard a call that comes even if an earlier hook failed before this one was started."""
 
         def guarded(run: Run, *args: object) -> None:
-            if cast("Facade | None", self.facade) is None:
-                if not skips:
-                    self.bind_facade(run)
-                    call(run, *args)
-                    self.facade = cast("Facade", None)  # Not begun: its end stays left out.
+            has_begun = self._has_begun
+            if not has_begun and skips:
                 return
+            if not has_begun:
+                self.bind_facade(run)
             call(run, *args)
+            self._has_begun = has_begun  # The end of what never began stays left out.
 
         return guarded
 
     def bind_facade(self, run: Run) -> None:
         """Get the facade that the hooks of this dialect share in a run."""
+        self._has_begun = True
         # A string, since the engine stores facades without knowing their classes.
         key = f"{self._make_facade.__module__}.{self._make_facade.__qualname__}"
         if key not in run.facades:

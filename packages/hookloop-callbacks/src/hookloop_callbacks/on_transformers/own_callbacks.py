@@ -11,6 +11,8 @@ _PACKAGE = "transformers."
 
 INSTEAD = {
     "AzureMLCallback": "hookloop.hooks.WriteMLflow",
+    "ClearMLCallback": "hookloop.hooks.WriteClearML",
+    "CometCallback": "hookloop.hooks.WriteComet",
     "MLflowCallback": "hookloop.hooks.WriteMLflow",
     "TensorBoardCallback": "hookloop.hooks.WriteTensorBoard",
     "TrackioCallback": "hookloop.hooks.WriteTrackio",
