@@ -64,7 +64,10 @@ def _numbers(what: str, settings: tuple[str, ...]) -> dict[str, float]:
             numbers[key] = int(value) if value == int(value) and "." not in text else value
         except (ValueError, OverflowError) as error:
             raise click.BadParameter(
-                f"'{setting}' must be KEY=NUMBER, as in optimizer.lr=1e-4.", param_hint="SETTINGS"
+                f"'{setting}' must be KEY=NUMBER, as in optimizer.lr=1e-4. Tuples such as betas, "
+                "and intervals, are changed at a resume: ask the run to stop, then hookloop resume "
+                "RUN KEY=VALUE --change.",
+                param_hint="SETTINGS",
             ) from error
     return numbers
 
