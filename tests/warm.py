@@ -44,7 +44,7 @@ for stream in (0, 1, 2):  # The reader of a pipe sees its end when the command h
     os.close(stream)
 code = int(answers.readline())
 if code < 0:
-    if -code != signal.SIGKILL:
+    if -code != signal.SIGKILL:  # Which has no handler.
         signal.signal(-code, signal.SIG_DFL)
     os.kill(os.getpid(), -code)
 os._exit(code)
