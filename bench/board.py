@@ -83,10 +83,7 @@ def time_curve(browser: Any, address: str) -> dict[str, float]:  # noqa: ANN401
         began = perf_counter()
         tab.goto("about:blank")
         tab.goto(f"{address}/#/curves?run={run['id']}&metric=train%2Floss")
-        tab.wait_for_function(
-            "Number(document.querySelector('[data-testid=curve]')?.dataset.points) > 0",
-            timeout=120_000,
-        )
+        tab.wait_for_selector('[data-testid="curve"]:not([data-points="0"])', timeout=120_000)
         found[name] = perf_counter() - began
     began = perf_counter()
     query = f"run={run['id']}&metric=train%2Floss&from=250000&to=750000"

@@ -78,8 +78,9 @@ class Board:
             env={**os.environ, **environment},
         )
         line = self.process.stdout.readline()
-        assert "http://" in line, line
-        self.address = line.split()[4]
+        while line and "http://" not in line:  # There may be a word about missing runs before it.
+            line = self.process.stdout.readline()
+        self.address = line.split()[4] if line else ""
         self.origin = self.address.partition("?")[0].rstrip("/")
 
     def end(self):
@@ -95,6 +96,7 @@ def serve(page_directory, tmp_path):
 
     def start(*arguments, cwd=tmp_path, **environment):
         started.append(Board(*arguments, cwd=cwd, **environment))
+        assert started[-1].address, "the board has ended"
         return started[-1]
 
     yield start

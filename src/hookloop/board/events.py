@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -19,6 +20,8 @@ COMMENT = 15.0
 MOST_WAITING = 200
 MOST_PAGES = 100
 """How many messages wait for a slow page, and how many pages are told."""
+
+_log = logging.getLogger("hookloop")
 
 Message = str
 State = dict[str, tuple[object, str, int]]
@@ -73,7 +76,11 @@ class Events:
         known = _state(await asyncio.to_thread(self._collection.entries))
         while self._pages:
             await asyncio.sleep(EVERY)
-            messages, known = await asyncio.to_thread(self._look, known)
+            try:
+                messages, known = await asyncio.to_thread(self._look, known)
+            except Exception as error:  # noqa: BLE001 - reported; the pages stay live
+                _log.warning("The board could not look for changes: %r", error)
+                continue
             for queue in self._pages:
                 for message in messages:
                     with suppress(asyncio.QueueFull):  # A page that does not read misses some.

@@ -27,6 +27,9 @@ MOST_METRICS = 200
 _WARNING = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)  (?:warning|error): (.*)")
 _SPEED = re.compile(r"train/((?:iter|data)_time|.*_per_second|time_per_sample|mfu)")
 _MEMORY = "train/memory/"
+MIB = 1 << 20
+"""Memory is recorded in MiB, and shown from bytes."""
+
 _STARTED = ("iter", "time", "command", "host", "git", "directory", "python", "hookloop", "ranks")
 
 
@@ -95,7 +98,7 @@ def run_view(collection: Collection, entry: Entry) -> dict[str, object]:
             found[1]: value for name, value in values.items() if (found := _SPEED.fullmatch(name))
         },
         "memory": {
-            name.removeprefix(_MEMORY): value
+            name.removeprefix(_MEMORY): value * MIB
             for name, value in values.items()
             if name.startswith(_MEMORY)
         },

@@ -61,7 +61,7 @@ def test_the_overview_has_speed_memory_warnings_and_series(tmp_path):
     )
     found = run_view(*entry_of(tmp_path))
     assert found["speed"] == {"iter_time": 0.1, "data_time": 0.01, "samples_per_second": 80.0}
-    assert found["memory"] == {"rss": 300.0}
+    assert found["memory"] == {"rss": 300.0 * 2**20}
     assert [one["text"] for one in found["warnings"]] == ["it is slow\\x1b[31m", "failed"]
     assert found["starts"] == [{"iter": 0, "host": "h", "git": None}]
     assert {one["name"] for one in found["series"]} == {*values, "train/samples_per_second"}
