@@ -6,7 +6,7 @@
 - ``console`` blocks run the lines that begin with ``$``, ``shell`` blocks run as scripts.
 - ``toml`` and ``json`` blocks are read. A block of no language is an error: nobody could tell
   whether it should run.
-- A ``text`` block right behind a ``python``, ``console`` or ``shell`` block is its output, and so are
+- A ``text`` block right behind a ``python``, ``console`` or ``shell`` one is its output, and so are
   the other lines of a ``console`` block: they are compared with what was printed, ``...`` for what
   varies. A ``text`` block elsewhere, or one that is marked ``text drawing``, is not compared.
 
