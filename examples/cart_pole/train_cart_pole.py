@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 
 import torch
-from cart_pole import LONGEST, CartPoles
 from torch import Tensor, nn
 
 from hookloop import Trainer
 from hookloop.hooks import RequireMetric, SaveCheckpoint
+
+from cart_pole import LONGEST, CartPoles
 
 
 class Policy(nn.Module):
@@ -76,7 +77,7 @@ def main() -> None:
         for episodes in batches:
             optimizer.zero_grad()
             loss, steps = play(policy, episodes)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             trainer.record(loss, steps=steps)
     with torch.no_grad():

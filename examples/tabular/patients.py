@@ -1,4 +1,4 @@
-"""The 442 diabetes patients that come with scikit-learn, split into folds. Nothing is downloaded."""
+"""The 442 diabetes patients that come with scikit-learn, in folds. Nothing is downloaded."""
 
 from __future__ import annotations
 

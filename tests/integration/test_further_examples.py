@@ -1,6 +1,7 @@
 """The smaller examples train for a moment: folds, an own loop, a plug-in, two ranks."""
 
 import json
+import os
 import runpy
 import sys
 from importlib import metadata
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests import warm
 from tests.documents import own_modules
 
 from hookloop import HOOKS
@@ -68,5 +70,7 @@ def test_the_hook_of_the_plug_in_is_found_by_its_name(tmp_path, monkeypatch):
 
 def test_two_ranks_train_together(tmp_path):
     config = EXAMPLES / "two_ranks" / "config.yaml"
-    hookloop("train", config, "max_epochs=1", "--ranks", "2", "--run-dir", tmp_path / "run")
+    arguments = ["train", str(config), "max_epochs=1", "--ranks", "2", "--run-dir", "run"]
+    done = warm.run(*arguments, cwd=tmp_path, env=dict(os.environ))
+    assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["ranks"] == 2
