@@ -1,17 +1,13 @@
 /** Text that runs wrote, made safe to look at. */
 
-const PICTURES = 0x2400;
-
-/** Return the text with control and direction characters replaced by visible signs; line breaks and tabs stay. */
+/** Return the text with control and direction characters replaced by how code writes them; line breaks and tabs stay. */
 export function visible(text: string): string {
-  // eslint-disable-next-line no-control-regex
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, sign);
 }
 
 function sign(character: string): string {
   const code = character.charCodeAt(0);
-  if (code < 0x20) return String.fromCharCode(PICTURES + code);
-  if (code === 0x7f) return "\u2421";
+  if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
   return `‹U+${code.toString(16).toUpperCase().padStart(4, "0")}›`;
 }
 

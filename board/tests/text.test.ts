@@ -3,7 +3,7 @@ import { clip, fileName, nearest, oneLine, valueText, visible } from "../src/tex
 
 describe("visible", () => {
   test("shows control characters and keeps lines", () => {
-    expect(visible("\u001b[31mred\u0000\n\tend\u007f")).toBe("␛[31mred␀\n\tend␡");
+    expect(visible("\u001b[31mred\u0000\n\tend\u007f")).toBe("\\x1b[31mred\\x00\n\tend\\x7f");
   });
   test("shows characters that change the direction of text", () => {
     expect(visible("abc\u202etxt.exe")).toBe("abc‹U+202E›txt.exe");

@@ -3,6 +3,7 @@
 import type uPlot from "uplot";
 import type { Curve, Mark } from "../answers";
 import { look } from "../colours";
+import { fill, h } from "../dom";
 
 const NEAR = 6;
 
@@ -77,4 +78,10 @@ export function markAt(plot: uPlot, marks: Mark[]): Mark | undefined {
   const left = plot.cursor.left ?? -1;
   if (left < 0) return undefined;
   return marks.find((mark) => Math.abs(plot.valToPos(mark.x, "x") - left) <= NEAR);
+}
+
+/** List the marks as text, for whom cannot point at them. */
+export function listMarks(place: HTMLElement, marks: Mark[], text: (mark: Mark) => string): void {
+  place.hidden = marks.length === 0;
+  fill(place, h("summary", {}, `Resumes and changes (${marks.length})`), h("ul", {}, marks.map((mark) => h("li", {}, text(mark)))));
 }

@@ -3,6 +3,7 @@
 import { isAbort } from "../api";
 import { separate } from "../colours";
 import { atMost, fill, h } from "../dom";
+import { plural } from "../format";
 import type { CurvesEvent } from "../live";
 import { keepInAddress } from "../routes";
 import { selection } from "../runs/selection";
@@ -11,6 +12,7 @@ import { type Board, empty, failure, type View, waiting } from "../view";
 import { type Axis, placeText, readAxis } from "./axes";
 import { Chart } from "./chart";
 import { groupMetrics } from "./groups";
+import { listMarks } from "./marks";
 import { savePicture, saveTable } from "./picture";
 import type { Settings } from "./plot";
 import { sidebar } from "./sidebar";
@@ -125,6 +127,7 @@ class CurvesView {
     const { store } = this.board;
     if (!store.answer) return fill(this.main, store.error ? failure(store.error, () => void store.load()) : waiting("the runs"));
     if (store.runs.length === 0) return fill(this.main, empty("There are no runs yet.", "Start one with “hookloop train config.yaml”."));
+    if (this.order === "") this.leaveOutUnknown();
     if (this.runs.length === 0 && this.order === "") this.firstRuns();
     this.side.show();
     const all = this.allMetrics();
@@ -133,6 +136,15 @@ class CurvesView {
     if (order === this.order && this.main.childElementCount) return;
     this.order = order;
     this.layOut(metrics);
+  }
+
+  private leaveOutUnknown(): void {
+    const known = this.runs.filter((run) => this.board.store.find(run));
+    const left = this.runs.length - known.length;
+    if (left === 0) return;
+    this.runs = known;
+    this.source.clear(known);
+    fill(this.problem, h("p", { class: "dim", role: "status" }, `${plural(left, "run")} of this address ${left === 1 ? "is" : "are"} not here any more.`));
   }
 
   private firstRuns(): void {
@@ -208,7 +220,7 @@ class CurvesView {
     const { signal } = this.stop;
     try {
       await this.source.load(metrics, signal);
-      fill(this.problem);
+      if (this.problem.querySelector("[role=alert]")) fill(this.problem);
       this.draw(metrics);
     } catch (error) {
       if (!isAbort(error)) fill(this.problem, failure(error, () => this.reload()));
@@ -221,12 +233,7 @@ class CurvesView {
       const curves = this.source.of(metric);
       if (curves) this.charts.get(metric)?.show(curves, marks);
     }
-    this.markList.hidden = marks.length === 0;
-    fill(
-      this.markList,
-      h("summary", {}, `Resumes and changes (${marks.length})`),
-      h("ul", {}, marks.map((mark) => h("li", {}, `${this.board.store.nameOf(mark.run)}, ${placeText(this.settings.axis, mark.x)}: ${mark.text}`))),
-    );
+    listMarks(this.markList, marks, (mark) => `${this.board.store.nameOf(mark.run)}, ${placeText(this.settings.axis, mark.x)}: ${mark.text}`);
   }
 
   private note(event: CurvesEvent): void {

@@ -5,6 +5,7 @@ import { exported, post, runPath } from "../api";
 import { type Child, fill, h } from "../dom";
 import { valueText } from "../text";
 import type { Board } from "../view";
+import { cellText } from "./tables";
 
 interface Answer {
   answered?: boolean;
@@ -111,12 +112,20 @@ export class AskPanel {
   }
 }
 
+const NAMES: Record<string, string> = { iter: "iteration" };
+
+function changeText(change: unknown): string {
+  const { key, old, new: now } = (change ?? {}) as Record<string, unknown>;
+  return key === undefined ? valueText(change) : `${valueText(key)} from ${cellText(old)} to ${cellText(now)}`;
+}
+
 /** Return an answer of a run in words. */
 export function answerText(deed: Deed, answer: Answer): string {
   const { id: _, do: __, answered, done, reason, ...more } = answer;
   const facts = Object.entries(more)
     .filter(([, value]) => value !== null && value !== "" && typeof value !== "boolean")
-    .map(([name, value]) => `${name.replaceAll("_", " ")} ${valueText(value)}`)
+    .map(([name, value]) => (Array.isArray(value) ? value.map(changeText).join(", ") : `${NAMES[name] ?? name.replaceAll("_", " ")} ${valueText(value)}`))
+    .filter((text) => text !== "")
     .join(", ");
   const what = { save: "saved", validate: "validated", stop: "stopping", set: "set" }[deed];
   if (done) return `Done: ${what}${reason ? `, ${reason}` : ""}${facts ? ` (${facts})` : ""}.`;

@@ -7,7 +7,7 @@ import { runHash } from "../routes";
 import { labelField } from "../runs/labels";
 import { clip, oneLine, valueText } from "../text";
 import { copyable } from "./copying";
-import { box, facts, table } from "./tables";
+import { box, cellText, facts, table } from "./tables";
 import type { Part } from "./view";
 
 /** Show the overview. */
@@ -19,7 +19,15 @@ export function showOverview(part: Part): void {
   const { store } = part.board;
   const name = (which: "tags" | "note"): HTMLElement =>
     h("div", { class: "field grow" }, h("span", {}, which === "tags" ? "Tags" : "Note"), labelField(store, store.find(part.run) ?? part.details(), which, (text) => (told.textContent = text)));
+  let open = store.canChange;
   fill(labels, name("tags"), name("note"));
+  // Whether labels can be changed is known with the list of runs, which may come later.
+  const leave = store.changed.add(() => {
+    if (store.canChange === open) return;
+    open = store.canChange;
+    fill(labels, name("tags"), name("note"));
+  });
+  part.signal.addEventListener("abort", leave);
   show();
   part.onChange(show);
 
@@ -101,14 +109,15 @@ function historyBox(run: RunDetails): HTMLElement {
     const what = index ? `resumed at iteration ${number(start.iter)}` : "started";
     return h("li", {}, h("span", { class: "dim" }, `${moment(start.time)} `), `${what}${start.host ? ` on ${start.host}` : ""}`);
   });
-  const changes = run.changes.map((change) =>
-    h("li", {}, h("span", { class: "dim" }, `${moment(change.time)} `), `${change.key ?? "a value"}: ${oneLine(valueText(change.old))} → ${oneLine(valueText(change.new))} at iteration ${number(change.iter)}${change.by ? `, by ${oneLine(change.by)}` : ""}`),
-  );
+  const changes = run.changes.map((change) => {
+    const who = change.by ? `, by ${oneLine(change.by)}` : "";
+    const what = `${change.key ?? "a value"} from ${oneLine(cellText(change.old))} to ${oneLine(cellText(change.new))} at iteration ${number(change.iter)}${who}`;
+    return h("li", {}, change.time ? h("span", { class: "dim" }, `${moment(change.time)} `) : null, what);
+  });
   return box(
     "Starts and intended changes",
     starts.length + changes.length === 0 && h("p", { class: "dim" }, "Nothing was recorded."),
-    h("ol", { class: "history" }, starts),
-    changes.length > 0 && h("ol", { class: "history" }, changes),
+    h("ul", { class: "history" }, starts, changes),
   );
 }
 

@@ -81,9 +81,13 @@ export function allColumns(answer: Runs): Column[] {
     group: "Config",
     kind: answer.runs.some((run) => typeof run.config[name] === "number") ? "number" : "text",
     value: (run) => run.config[name],
-    text: (run) => (name in run.config ? oneLine(valueText(run.config[name])) : ""),
+    text: (run) => (name in run.config ? configText(run.config[name]) : ""),
   }));
   return [...FIXED, ...last, ...best, ...config];
+}
+
+function configText(value: unknown): string {
+  return typeof value === "number" && !Number.isInteger(value) ? number(value) : oneLine(valueText(value));
 }
 
 function namesOf(runs: Run[], part: (run: Run) => object): string[] {

@@ -40,6 +40,7 @@ export class Grid {
   /** Show these runs in these columns. */
   show(runs: Run[], columns: Column[], sorting: Sorting): void {
     const same = columns.map((column) => column.id).join("\n") === this.columns.map((column) => column.id).join("\n");
+    const sight = this.sight();
     this.runs = runs;
     this.columns = columns;
     this.active = Math.min(this.active, Math.max(0, runs.length - 1));
@@ -47,7 +48,7 @@ export class Grid {
     this.table.dataset["rows"] = String(runs.length);
     if (!same || this.columnsOf.childElementCount === 0) this.setWidths();
     this.showHead(sorting);
-    this.draw(true);
+    this.draw(true, sight);
   }
 
   /** Put the focus on the row that was last active. */
@@ -96,8 +97,13 @@ export class Grid {
     }
   }
 
-  private draw(again: boolean): void {
+  // Read before anything changes: afterwards it would make the browser lay out the page an extra time.
+  private sight(): { scrollTop: number; clientHeight: number } {
     const { scrollTop, clientHeight } = this.element;
+    return { scrollTop, clientHeight };
+  }
+
+  private draw(again: boolean, { scrollTop, clientHeight } = this.sight()): void {
     const begin = Math.max(0, Math.floor(scrollTop / ROW) - SPARE);
     const end = Math.min(this.runs.length, Math.ceil((scrollTop + Math.max(clientHeight, 600)) / ROW) + SPARE);
     if (!again && begin === this.shown.begin && end === this.shown.end) return;
@@ -188,7 +194,7 @@ function classOf(column: Column): string {
 }
 
 function widthOf(column: Column, runs: Run[]): number {
-  const own = { name: 90, status: 118, progress: runs.some((run) => run.status === "running") ? 245 : 140, tags: 130, note: 180, number: 84, text: 84 }[column.kind];
+  const own = { name: 90, status: 118, progress: runs.some((run) => run.status === "running") ? 270 : 140, tags: 130, note: 180, number: 84, text: 84 }[column.kind];
   let longest = Math.min(column.label.length, 22) + 2;
   for (const run of runs) longest = Math.max(longest, Math.min(column.text(run).length, 34));
   return column.kind === "progress" || column.kind === "status" ? own : Math.max(own, Math.round(longest * (column.kind === "name" ? 8.8 : 7.6)) + 22);
