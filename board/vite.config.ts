@@ -15,7 +15,7 @@ export default defineConfig({
     reportCompressedSize: false,
   },
   server: {
-    proxy: { "/api": "http://127.0.0.1:8265" },
+    proxy: { "/api": "http://127.0.0.1:6060" },
   },
   test: { include: ["tests/**/*.test.ts"], environment: "node" },
 });

@@ -95,7 +95,7 @@ function speedBox(run: RunDetails): HTMLElement {
 
 function memoryText(name: string, value: Numeric): string {
   if (/percent|share|util/.test(name)) return number(value);
-  return /_(mb|mib)$|memory$/i.test(name) && numeric(value) < 1e6 ? `${number(value)} MB` : bytes(value);
+  return bytes(value);
 }
 
 function warningsBox(run: RunDetails): HTMLElement {
