@@ -24,7 +24,7 @@ class CartPoles:
 
     def step(self, push_right: Tensor) -> Tensor:
         """Push every cart once; return which poles stood until now."""
-        place, speed, angle, rate = self.state.unbind(1)
+        _, speed, angle, rate = self.state.unbind(1)
         force = torch.where(push_right.bool(), FORCE, -FORCE)
         sine, cosine = angle.sin(), angle.cos()
         total = CART + POLE
