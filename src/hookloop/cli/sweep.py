@@ -179,10 +179,11 @@ class Sweep:
     def run(self) -> tuple[Study, int | None]:
         """Make the trials that are missing; return them, and the signal that ended this early."""
         from hookloop.cli.sweep_jobs import Jobs
-        from hookloop.cli.sweep_study import Study
+        from hookloop.cli.sweep_study import Study, require_optuna
         from hookloop.runs.lock import RunLock
 
-        self.home.mkdir(parents=True, exist_ok=True)
+        require_optuna()
+        self._claim()
         lock = RunLock(self.home)
         lock.take()
         try:
@@ -206,6 +207,20 @@ class Sweep:
         finally:
             lock.give_back()
         return study, jobs.signal
+
+    def _claim(self) -> None:
+        """Make the directory, with a file that shows what it is.
+
+        Before the lock: a directory that has a lock and not this file is taken for a run.
+        """
+        from hookloop.runs.files import write_text
+        from hookloop.runs.reader import SWEEP
+        from hookloop.runs.records import to_json
+
+        self.home.mkdir(parents=True, exist_ok=True)
+        if not (self.home / SWEEP).exists():
+            begun = {**self.about, "best": None, "trials": []}
+            write_text(self.home / SWEEP, to_json(begun, indent=2))
 
     def _task(self) -> dict[str, object]:
         """Return what every process of the sweep is told."""
