@@ -211,7 +211,7 @@ def test_its_docstring_has_a_duty_its_parameters_and_an_example(name):
 
 @every_hook
 def test_it_has_an_entry_in_the_documentation(name):
-    assert f"\n## {name}\n" in (DOCS / "hooks.md").read_text(encoding="utf-8")
+    assert f"\n### {name}\n" in (DOCS / "hooks.md").read_text(encoding="utf-8")
 
 
 def test_every_module_of_a_hook_is_in_the_list_of_all_hooks():
