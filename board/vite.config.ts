@@ -17,5 +17,5 @@ export default defineConfig({
   server: {
     proxy: { "/api": "http://127.0.0.1:6060" },
   },
-  test: { include: ["tests/**/*.test.ts"], environment: "node" },
+  test: { include: ["tests/**/*.test.ts"], environment: "node", css: true },
 });

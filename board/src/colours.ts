@@ -1,13 +1,9 @@
 /** One colour per run, the same in every view, told apart also by the colour-blind. */
 
+import { PALETTES } from "./palette";
 import { keepSetting, readSetting } from "./settings";
 import { theme } from "./theme";
 
-// After Okabe and Ito, darkened or lightened until each has a contrast of at least 3:1 to its background.
-const PALETTES = {
-  light: ["#0072b2", "#d55e00", "#008a63", "#b5488a", "#8f6700", "#5b4fc4", "#3c4650"],
-  dark: ["#56b4e9", "#ff8a3d", "#2fc79b", "#f09bcb", "#e6c200", "#a99cff", "#d5dbe1"],
-};
 const DASHES: number[][] = [[], [8, 4], [2, 3]];
 
 export interface Look {

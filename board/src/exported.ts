@@ -17,11 +17,18 @@ export function readExported(page: Document): ExportedData | null {
 export function lookUp(data: ExportedData, path: string): unknown {
   const [place = "", query = ""] = path.split("?", 2);
   if (place === "/api/curves") return joinCurves(data, new URLSearchParams(query));
-  for (const key of [path, decodeURIComponent(path), place]) {
+  // An answer without its query is the right one only if the query asks for nothing else.
+  const keys = asksForMore(new URLSearchParams(query)) ? [path] : [path, place];
+  for (const key of keys) {
     if (Object.hasOwn(data.answers, key)) return checked(data.answers[key]);
   }
   if (place === "/api/sweeps") return { sweeps: [] };
   throw new Error("This is not in the exported file. Open the board with “hookloop board” to see it.");
+}
+
+function asksForMore(query: URLSearchParams): boolean {
+  const offset = query.get("offset") ?? "0";
+  return offset !== "0" || ["against", "sort", "file", "before"].some((name) => query.has(name));
 }
 
 // What the server could not answer when it wrote the file is there with its reason.

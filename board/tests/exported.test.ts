@@ -20,7 +20,7 @@ const data = {
 describe("answers of an exported page", () => {
   test("are found by path, with or without their query", () => {
     expect(lookUp(data, "/api/runs")).toEqual({ runs: [] });
-    expect(lookUp(data, "/api/runs/a/config?against=b")).toEqual({ text: "" });
+    expect(lookUp(data, "/api/runs/a/config?offset=0&limit=100")).toEqual({ text: "" });
   });
   test("curves of several runs come from one entry each", () => {
     const answer = lookUp(data, "/api/curves?run=a&run=b&metric=val%2Floss&axis=iter&points=500") as { curves: { run: string }[]; marks: unknown[] };
@@ -36,6 +36,8 @@ describe("answers of an exported page", () => {
   });
   test("what is missing or failed is told", () => {
     expect(() => lookUp(data, "/api/runs/b")).toThrow("not in the exported file");
+    expect(() => lookUp(data, "/api/runs/a/config?against=b")).toThrow("not in the exported file");
+    expect(() => lookUp(data, "/api/runs/a/config?offset=100")).toThrow("not in the exported file");
     expect(() => lookUp(data, "/api/runs/a/log?limit=1")).toThrow("The log is gone.");
     expect(() => lookUp(data, "/api/__proto__")).toThrow("not in the exported file");
     expect(lookUp(data, "/api/sweeps")).toEqual({ sweeps: [] });

@@ -1,11 +1,13 @@
 /** The choice of another run to compare with. */
 
+import { exported } from "../api";
 import { choice } from "../dom";
 import { oneLine } from "../text";
 import type { Part } from "./view";
 
-/** Make the choice; the empty text is for none. */
-export function againstChoice(part: Part, change: (run: string) => void): HTMLElement {
+/** Make the choice; the empty text is for none. An exported page has no comparisons. */
+export function againstChoice(part: Part, change: (run: string) => void): HTMLElement | null {
+  if (exported) return null;
   const others = part.board.store.runs
     .filter((run) => run.id !== part.run)
     .map((run): [string, string] => [run.id, oneLine(run.name, 60)])

@@ -35,13 +35,14 @@ export class AskPanel {
     ),
   );
   private run: Run | null = null;
+  readonly close: () => void;
 
   constructor(
     private readonly board: Board,
     private readonly id: string,
   ) {
     this.element.append(this.buttons, this.answer);
-    board.store.changed.add(() => this.run && this.show(this.run));
+    this.close = board.store.changed.add(() => this.run && this.show(this.run));
   }
 
   /** Show the buttons while the run can answer. */

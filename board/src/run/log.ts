@@ -48,7 +48,8 @@ export function showLog(part: Part): void {
 
   async function loadEarlier(): Promise<void> {
     if (!held || held.begin === 0) return;
-    const piece = await ask(held.begin);
+    const piece = await ask(held.begin).catch(report);
+    if (!piece) return;
     const height = text.scrollHeight;
     text.prepend(visible(piece.text));
     text.scrollTop += text.scrollHeight - height;
@@ -71,12 +72,16 @@ export function showLog(part: Part): void {
       tell(size);
       toEnd();
     } catch (error) {
-      if (!isAbort(error)) told.textContent = error instanceof Error ? error.message : String(error);
+      report(error);
     }
   }
 
+  function report(error: unknown): void {
+    if (!isAbort(error)) told.textContent = error instanceof Error ? error.message : String(error);
+  }
+
   function tell(size: number): void {
-    earlier.disabled = !held || held.begin === 0;
+    earlier.disabled = exported !== null || !held || held.begin === 0;
     told.textContent = held && held.begin > 0 ? `the last ${bytes(held.end - held.begin)} of ${bytes(size)}` : bytes(size);
   }
 

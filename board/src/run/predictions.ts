@@ -1,7 +1,7 @@
 /** The predictions of a run as a table, the worst first. */
 
 import type { Predictions } from "../answers";
-import { get, query, runPath } from "../api";
+import { exported, get, query, runPath } from "../api";
 import { choice, h } from "../dom";
 import { number, plural } from "../format";
 import { oneLine } from "../text";
@@ -37,7 +37,7 @@ export function showPredictions(part: Part): void {
     const bar = h(
       "div",
       { class: "toolbar" },
-      choice("File", files, now.file ?? files[0]![0], (file) => go({ file, offset: 0 }, true)),
+      choice("File", files, now.file ?? files[0]![0], (file) => go({ file, offset: 0 }, true), { disabled: exported !== null }),
       turn("Previous", now.offset === 0, now.offset - PAGE),
       turn("Next", end >= answer.total, now.offset + PAGE),
       h("span", { class: "dim", role: "status" }, `${number(now.offset + 1)} to ${number(end)} of ${plural(answer.total, "row")}${now.sort === undefined ? ", worst first" : ""}`),
@@ -52,11 +52,11 @@ export function showPredictions(part: Part): void {
   function head(column: string): HTMLElement {
     const here = column === now.sort;
     const again = (): void => go({ sort: column, descending: here ? !now.descending : true, offset: 0 });
-    return h("button", { type: "button", class: "quiet", onclick: again }, oneLine(column, 60), h("span", { "aria-hidden": "true" }, here ? (now.descending ? " ▼" : " ▲") : ""));
+    return h("button", { type: "button", class: "quiet", disabled: exported !== null, onclick: again }, oneLine(column, 60), h("span", { "aria-hidden": "true" }, here ? (now.descending ? " ▼" : " ▲") : ""));
   }
 
   function turn(label: string, off: boolean, offset: number): HTMLElement {
-    return h("button", { type: "button", disabled: off, onclick: () => go({ offset: Math.max(0, offset) }) }, label);
+    return h("button", { type: "button", disabled: off || exported !== null, onclick: () => go({ offset: Math.max(0, offset) }) }, label);
   }
 
   function go(change: Partial<typeof now>, worstFirst = false): void {

@@ -67,6 +67,7 @@ export function openRun(board: Board, run: string, part: RunView, query: URLSear
     title: board.store.nameOf(run),
     close: () => {
       stop.abort();
+      ask.close();
       refresh.cancel();
       leave.forEach((call) => call());
     },
