@@ -80,7 +80,7 @@ class Study:
         self.folder = folder
         self.space = space
         self.rule = rule
-        self.optuna = _optuna()
+        self.optuna = require_optuna()
         self._study = self.optuna.create_study(
             storage=_storage(self.optuna, folder),
             study_name=NAME,
@@ -160,7 +160,8 @@ class Study:
         return summary
 
 
-def _optuna() -> Any:  # noqa: ANN401 - a module that need not be installed
+def require_optuna() -> Any:  # noqa: ANN401 - a module that need not be installed
+    """Import Optuna, or raise an error with the command that installs it."""
     module = require("optuna", "sweep", "hookloop sweep")
     module.logging.set_verbosity(module.logging.WARNING)
     return module

@@ -16,6 +16,7 @@ from hookloop.cli.report import print_error, print_text, reporting
 from hookloop.cli.table import show_table
 from hookloop.cli.trials import Trials, failure_of
 from hookloop.errors import HookloopError
+from hookloop.every import count_of
 
 USER_ERROR = 2
 COLUMNS = ("hook", "class", "declared as", "leaving it out changes")
@@ -61,7 +62,7 @@ class Ending:
         """Describe what is different in another training; empty if nothing is different."""
         parts = []
         if other.iters != self.iters:
-            parts.append(f"the length: {other.iters} iterations, not {self.iters}")
+            parts.append(f"the length: {count_of(other.iters, 'iteration')}, not {self.iters}")
         weights = [
             name for name, digest in self.weights.items() if other.weights.get(name) != digest
         ]
@@ -90,7 +91,7 @@ class Comparison(Trials):
                 "and add deterministic=true."
             )
             return USER_ERROR
-        print_text(f"with all hooks: {whole.iters} iterations, twice the same.")
+        print_text(f"with all hooks: {count_of(whole.iters, 'iteration')}, twice the same.")
         rows, culprits = [], []
         for number, hook in enumerate(whole.hooks):
             name, takes_part = str(hook["name"]), bool(hook["takes_part"])

@@ -18,6 +18,7 @@ from hookloop.cli.output import set_result
 from hookloop.cli.report import print_error, print_text, reporting
 from hookloop.cli.trials import Trials, failure_of
 from hookloop.errors import HookloopError
+from hookloop.every import count_of
 
 if TYPE_CHECKING:
     from hookloop.checkpoint.compare import Difference
@@ -89,8 +90,9 @@ class Proof(Trials):
         self._train("undisturbed")
         done = self._iterations("undisturbed")
         if done < 2:
-            raise HookloopError(f"The run ends after {done} iterations: there is nothing to kill.")
-        print_text(f"undisturbed: {done} iterations.")
+            made = count_of(done, "iteration")
+            raise HookloopError(f"The run ends after {made}: there is nothing to kill.")
+        print_text(f"undisturbed: {count_of(done, 'iteration')}.")
         # Each kill needs an iteration of its own, before the last one.
         self._train_and_kill(done, min(kills, done - 1))
         differences = self._compare("undisturbed", "killed", exactly=self._is_exact)

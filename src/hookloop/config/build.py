@@ -24,6 +24,7 @@ from hookloop.core.points import PointTable
 from hookloop.data.randomness import seed_all
 from hookloop.errors import ConfigError, HookError, HookloopError, Problem, caused_by
 from hookloop.every import Every
+from hookloop.hooks.write_to import WriteTo
 from hookloop.lr_schedule import Schedule
 from hookloop.runs.layout import RunDir, default_path
 from hookloop.trainer.data_limits import expected_progress
@@ -33,6 +34,7 @@ from hookloop.trainer.preparation import Preparation, Prepared
 from hookloop.trainer.start import AUTO as BEGIN_OR_CONTINUE
 from hookloop.trainer.start import Start
 from hookloop.trainer.trainer import Trainer
+from hookloop.writers.base import Writer
 
 if TYPE_CHECKING:
     from torch import nn
@@ -286,6 +288,7 @@ class Builder:
         if not isinstance(part, Part):
             return part
         arguments = {name: self._make(item, supply) for name, item in part.arguments.items()}
+        arguments |= self._opened(part, supply, arguments)
         arguments |= {name: supply[name] for name in part.supplied}
         where = self.config.where(part.key)
         try:
@@ -308,6 +311,21 @@ class Builder:
         for name, value in part.settings.items():
             setattr(made, name, value)
         return made
+
+    def _opened(
+        self, part: Part, supply: Mapping[str, object], made: Mapping[str, object]
+    ) -> dict[str, object]:
+        """Return the writer of a `WriteTo` as a function, so that the hook closes what it opens.
+
+        The first writer is made with the config, which reports what is wrong with its arguments. A
+        test after the training opens another.
+        """
+        written, first = part.arguments.get("writer"), made.get("writer")
+        is_write_to = isinstance(part.make, type) and issubclass(part.make, WriteTo)
+        if not (is_write_to and isinstance(written, Part) and isinstance(first, Writer)):
+            return {}
+        waiting = [first]
+        return {"writer": lambda run: waiting.pop() if waiting else self._make(written, supply)}
 
     def _note(self, error: Exception, part: Part) -> None:
         where = self.config.where(part.key)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook
 from hookloop.data.portable import named_tensors, write_portable
+from hookloop.every import count_of
 from hookloop.parallel.memory import memory_summary
 from hookloop.runs.files import write_text
 from hookloop.secret import redact
@@ -51,8 +52,9 @@ def _report(run: Run, error: Exception) -> Iterator[str]:
     progress = run.progress
     yield "".join(traceback.format_exception(error))
     yield (
-        f"in {run.phase}, stream '{run.stream}', after {progress.iter} iterations and "
-        f"{progress.epoch} epochs; {progress.iter_in_epoch} iterations of this epoch are done\n"
+        f"in {run.phase}, stream '{run.stream}', after {count_of(progress.iter, 'iteration')} and "
+        f"{count_of(progress.epoch, 'epoch')}; {count_of(progress.iter_in_epoch, 'iteration')} of "
+        "this epoch done\n"
     )
     yield memory_summary(run.device)
     for name, value in (("batch", run.batch), ("output", run.output), ("loss", run.loss)):

@@ -214,6 +214,11 @@ class SaveCheckpoint(Hook):
         """The metrics whose best checkpoint is kept, without their phase."""
         return list(self._best.metrics)
 
+    @property
+    def best_rules(self) -> dict[str, Rule]:
+        """The metrics whose best checkpoint is kept, and whether more or less of each is better."""
+        return {f"val/{name}": rule for name, rule in self._best.rules.items()}
+
     def best_checkpoints(self, run: Run) -> list[BestCheckpoint]:
         """List the best checkpoint of each metric, as far as there is one."""
         found = dict(self._best_saved)

@@ -16,6 +16,7 @@ from hookloop.hooks._timetable import Timetable
 from hookloop.hooks._writing import Writing
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.metrics.best import BestValues
+from hookloop.metrics.rule import Rule
 from hookloop.runs.layout import RunDir
 from hookloop.runs.reader import trained_seconds
 from hookloop.writers.base import Writer
@@ -108,7 +109,8 @@ class WriteMetrics(Writing):
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         super().after_val_epoch(run, metrics)
         self._evaluated.append("val")
-        self._best.update(metrics, iter=run.progress.iter, epoch=run.progress.epoch)
+        done, rules = run.progress, _best_rules(run)
+        self._best.update(metrics, iter=done.iter, epoch=done.epoch, rules=rules)
         if self._trained:
             self._update_summary(run)
             self._timetable.update(run)
@@ -222,8 +224,16 @@ def _batch_size(run: Run) -> int | None:
 
 def _main_metric(run: Run) -> str | None:
     """Return the metric by which the best checkpoint is chosen."""
-    hooks = [hook for hook in run.hooks if isinstance(hook, SaveCheckpoint)]
-    return next((f"val/{name}" for hook in hooks for name in hook.best_metrics), None)
+    return next(iter(_best_rules(run)), None)
+
+
+def _best_rules(run: Run) -> dict[str, Rule]:
+    """Return the metrics whose best checkpoint is kept, and which values of them are better."""
+    rules: dict[str, Rule] = {}
+    for hook in run.hooks:
+        if isinstance(hook, SaveCheckpoint):
+            rules |= {n: rule for n, rule in hook.best_rules.items() if n not in rules}
+    return rules
 
 
 def _now() -> str:

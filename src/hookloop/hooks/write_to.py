@@ -22,7 +22,7 @@ class WriteTo(Writing):
 
     Args:
         writer: A writer, which is flushed when the run ends and stays open; or a function of the
-            run that returns one, which is closed when the run ends.
+            run that returns one, which is closed when the run ends, as one from a config is.
         every: Interval in training, in iterations or time.
         metrics: Names or patterns of the numbers to write; all by default.
 

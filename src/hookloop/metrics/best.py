@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict, cast
 
-from hookloop.metrics.rule import is_better, rule_of
+from hookloop.metrics.rule import Rule, is_better, rule_of
 
 
 class Best(TypedDict):
@@ -29,10 +29,18 @@ class BestValues:
     def __init__(self) -> None:
         self._best: dict[str, Best] = {}
 
-    def update(self, values: Mapping[str, float], *, iter: int, epoch: int) -> None:
-        """Compare the values of one evaluation with the best so far."""
+    def update(
+        self,
+        values: Mapping[str, float],
+        *,
+        iter: int,
+        epoch: int,
+        rules: Mapping[str, Rule] | None = None,
+    ) -> None:
+        """Compare the values of one evaluation with the best; rules come before names."""
         for name, value in values.items():
-            rule, best = rule_of(name), self._best.get(name)
+            rule = (rules or {}).get(name) or rule_of(name)
+            best = self._best.get(name)
             # Without a rule a "best" would be a guess, which a summary must not show as a fact.
             if rule and is_better(value, best["value"] if best else None, rule):
                 self._best[name] = {"value": value, "iter": iter, "epoch": epoch}

@@ -59,6 +59,11 @@ class BestScores:
         """The metrics that the validation must produce."""
         return tuple(f"val/{name}" for name in self.metrics)
 
+    @property
+    def rules(self) -> dict[str, Rule]:
+        """Whether more or less of each watched metric is better."""
+        return {name: self._rule(index, name) for index, name in enumerate(self.metrics)}
+
     def update(self, metrics: Mapping[str, float], streams: Collection[str] = ()) -> list[str]:
         """Add the metrics of a validation; return the names of those that are a new best.
 

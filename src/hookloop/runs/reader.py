@@ -55,7 +55,7 @@ class RunSummary:
         reason: Why it ended, or how the status is known.
         epochs: Completed epochs.
         iters: Completed iterations.
-        best: The best value of its first watched metric.
+        best: The best value of its main metric, by which the best checkpoint is chosen.
         started: When it started.
         seconds: How long it was trained, without pauses, up to the last time it wrote something.
         disabled: The hooks that failed and were left out.
@@ -105,7 +105,7 @@ def summarize(run: RunDir, root: Path | None = None) -> RunSummary:
         reason=reason,
         epochs=_count(summary, last, "epoch"),
         iters=_count(summary, last, "iter"),
-        best=_best(summary.get("best")),
+        best=_best(summary.get("best"), summary.get("main_metric")),
         started=read_time(summary.get("started")),
         seconds=_seconds(summary, last, is_running=status == "running"),
         disabled=_disabled(summary.get("disabled")),
@@ -254,9 +254,15 @@ def _bests(value: object) -> dict[str, Best]:
     return found
 
 
-def _best(value: object) -> Best | None:
-    """Return the best value of the metric to show: the first that is not a loss, or the first."""
+def _best(value: object, main: object) -> Best | None:
+    """Return the best value of the metric to show.
+
+    That is the main metric, by which the best checkpoint is chosen. A run without one shows its
+    first metric that is not a loss, or its first.
+    """
     found = _bests(value)
+    if isinstance(main, str) and main in found:
+        return found[main]
     name = next((name for name in found if "loss" not in name), next(iter(found), None))
     return None if name is None else found[name]
 

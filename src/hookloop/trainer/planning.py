@@ -9,8 +9,16 @@ from hookloop.core.loop import Loop
 from hookloop.core.plan import Plan
 from hookloop.core.points import PointTable
 from hookloop.errors import HookError
+from hookloop.hooks.step_schedules import StepSchedules
+from hookloop.hooks.write_metrics import WriteMetrics
 from hookloop.metrics.store import EPOCH_STREAM
 from hookloop.trainer.inputs import produced_names
+
+SINGLE: dict[type[Hook], tuple[str, str]] = {
+    WriteMetrics: ("both would write metrics.jsonl", "metrics"),
+    StepSchedules: ("each step of a schedule would be made twice", "schedule"),
+}
+"""Hooks that a run has once: what two of them would do, and the name of the standard one."""
 
 
 class Planner:
@@ -45,6 +53,7 @@ class Planner:
             HookError: If a hook cannot work.
         """
         run = loop.run
+        check_single(self.hooks)
         declare_points(self.hooks, self.points)
         streams = {"val": run.val_data, "test": run.test_data}
         produced = produced_names(loop.updates, loop.evaluation.metrics, streams) | besides
@@ -63,6 +72,22 @@ class Planner:
     def use(self) -> None:
         """Note that a run uses the plan, in which it may disable and add hooks."""
         self._made = None
+
+
+def check_single(hooks: Iterable[Hook]) -> None:
+    """Reject a second hook of a kind that does its work once in a run."""
+    hooks = list(hooks)
+    for kind, (harm, name) in SINGLE.items():
+        several = [hook for hook in hooks if type(hook) is kind]
+        if len(several) > 1:
+            names = " and ".join(f"'{hook.name}'" for hook in several)
+            # The standard one has this name unless it was left out; the other one is the user's.
+            own = next((hook.name for hook in several if hook.name != name), several[1].name)
+            raise HookError(
+                f"The hooks {names} are both {kind.__name__}: {harm}. Keep one of them; "
+                f"default_hooks={{'{name}': {kind.__name__}(...)}} replaces the standard one.",
+                own,
+            )
 
 
 def declare_points(hooks: Iterable[Hook], points: PointTable) -> None:

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.conftest import Invoke
 
+from hookloop.runs.lock import LOCK, RunLock
+from hookloop.runs.reader import list_runs
+
 
 @pytest.mark.parametrize(
     ("words", "message"),
@@ -43,3 +46,18 @@ def test_a_sweep_finds_the_best_and_can_be_made_longer(project: Path, invoke: In
     other = invoke("sweep", "config.yaml", "optimizer.lr=[1,2]", "--sampler", "grid")
     assert other.exit_code == 2
     assert "holds another sweep, which differs in space" in other.stderr
+
+
+def test_a_sweep_that_is_killed_at_its_start_is_not_taken_for_a_run(
+    project: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take_and_die(lock: RunLock) -> None:
+        take(lock)
+        raise RuntimeError("killed here")
+
+    take = RunLock.take
+    monkeypatch.setattr(RunLock, "take", take_and_die)
+    result = invoke("sweep", "config.yaml", "optimizer.lr=[1,2]", "--sampler", "grid")
+    assert result.exit_code == 1 and "killed here" in result.stderr
+    assert (project / "runs/config_sweep" / LOCK).is_file()
+    assert list_runs(project / "runs") == []

@@ -45,7 +45,7 @@ def test_a_run_without_a_checkpoint_has_no_iterations(proof: Proof) -> None:
 def test_a_run_that_is_too_short_is_rejected(project: Path, invoke: Invoke) -> None:
     result = invoke("verify-resume", "config.yaml", "max_iters=1", "--iters", "6")
     assert result.exit_code == 2
-    assert "The run ends after 1 iterations: there is nothing to kill." in result.stderr
+    assert "The run ends after 1 iteration: there is nothing to kill." in result.stderr
 
 
 def test_rounding_is_forgiven_on_another_number_of_ranks(proof: Proof, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What a config constructs: the arguments that the Trainer gets."""
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -489,3 +490,32 @@ def test_an_unknown_phase_of_a_limit_is_rejected_with_its_line(write: Write) -> 
     config = write(f"{MODEL}{SGD}limit: {{trian: 3}}\nmax_epochs: 1\ntrain_data: proj.batches\n")
     with pytest.raises(ConfigError, match=r"there is no phase 'trian'. Did you mean 'train'\?"):
         build(config)
+
+
+def test_a_writer_of_a_config_is_closed_and_opened_again_for_a_test(
+    write: Write, project: Path
+) -> None:
+    (project / "keeping.py").write_text(
+        "from hookloop.writers import Writer\n"
+        "made = []\n"
+        "class Keeping(Writer):\n"
+        "    def __init__(self):\n"
+        "        self.is_open, self.count = True, 0\n"
+        "        made.append(self)\n"
+        "    def write(self, records):\n"
+        "        assert self.is_open\n"
+        "        self.count += len(list(records))\n"
+        "    def close(self):\n"
+        "        self.is_open = False\n"
+    )
+    data = "{type: proj.batches, count: 4}"
+    config = write(
+        f"{MODEL}{SGD}loss: mse_loss\ntrain_data: {data}\ntest_data: {data}\nmax_epochs: 1\n"
+        "default_hooks: false\nhooks:\n  - WriteTo: {writer: {type: keeping.Keeping}}\n"
+    )
+    trainer = build(config)
+    keeping = importlib.import_module("keeping")
+    assert [one.is_open for one in keeping.made] == [True]
+    trainer.train()
+    trainer.test()
+    assert [(one.is_open, one.count > 0) for one in keeping.made] == [(False, True)] * 2

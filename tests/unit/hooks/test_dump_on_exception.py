@@ -25,7 +25,7 @@ def test_text_and_batch_of_the_failure_are_written(tmp_path):
     text = (tmp_path / "exception_iter_1.txt").read_text()
     assert "ZeroDivisionError: mine" in text
     assert "raised by the hook 'fail'" in text
-    assert "in train, stream 'train', after 1 iterations and 0 epochs" in text
+    assert "in train, stream 'train', after 1 iteration and 0 epochs; 1 iteration of" in text
     assert "rss" in text
     assert "batch[0]: float32[4, 4] on cpu" in text
     assert "0.weight.grad: float32[8, 4] on cpu" in text

@@ -148,3 +148,21 @@ def test_a_summary_that_cannot_be_updated_does_not_stop_the_numbers(tmp_path, ca
     assert sum("summary.json" in record.message for record in caplog.records) == 1
     assert RunDir(tmp_path).read_summary()["status"] == "completed"
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) >= 9
+
+
+@pytest.mark.parametrize(("rule", "epoch"), [("greater", 2), ("less", 1)])
+def test_the_best_follows_the_rule_of_the_checkpoints(tmp_path, rule, epoch):
+    class Put(Hook):
+        writes = ("val/zebra", "val/accuracy_gap")
+
+        def after_val_epoch(self, run, metrics):
+            run.metrics.put("val/zebra", float(run.progress.epoch))
+            run.metrics.put("val/accuracy_gap", float(run.progress.epoch))
+
+    best = ["val/zebra", "val/accuracy_gap"]
+    hooks = [Put(), WriteMetrics(), SaveCheckpoint(best=best, rule=rule)]
+    make_classifier(hooks=hooks, run_dir=tmp_path, max_epochs=2).train()
+    summary = RunDir(tmp_path).read_summary()
+    assert summary["main_metric"] == "val/zebra"
+    assert [summary["best"][name]["epoch"] for name in best] == [epoch, epoch]
+    assert summarize(RunDir(tmp_path)).best.metric == "val/zebra"

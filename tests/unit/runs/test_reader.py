@@ -315,3 +315,12 @@ def test_a_directory_without_runs_has_none(tmp_path: Path) -> None:
 def test_a_loss_is_shown_when_nothing_else_was_measured(tmp_path: Path) -> None:
     run = summarize(make(tmp_path, best={"val/loss": {"value": 0.1, "iter": 2, "epoch": 1}}))
     assert run.best == Best("val/loss", 0.1, 1, 2)
+
+
+def test_the_best_to_show_is_that_of_the_main_metric(tmp_path: Path) -> None:
+    watched = summarize(make(tmp_path / "a", main_metric="val/loss"))
+    assert watched.best == Best("val/loss", 0.1, 1, 20)
+    # Without a value, or from a damaged file, it is as if there were none.
+    for other in ("val/zebra", 3, ["val/loss"], None):
+        run = summarize(make(tmp_path / f"b{other!r}".replace("/", "_"), main_metric=other))
+        assert run.best == Best("val/accuracy", 0.98, 2, 40)

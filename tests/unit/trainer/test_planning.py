@@ -3,6 +3,7 @@ from tests.tiny import make_trainer
 
 from hookloop import Hook, Point
 from hookloop.errors import HookError, MetricError
+from hookloop.hooks import StepSchedules, WriteMetrics
 
 
 class Count(Hook):
@@ -172,3 +173,18 @@ def test_two_hooks_cannot_bring_different_points_of_one_name():
 
     with pytest.raises(HookError, match="Two hooks bring different mount points 'on_half_time'"):
         make_trainer(hooks=[Announce(), Other()]).check()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "harm"),
+    [(WriteMetrics, "metrics", "metrics.jsonl"), (StepSchedules, "schedule", "made twice")],
+)
+def test_a_second_hook_of_a_kind_that_works_once_is_rejected(tmp_path, kind, name, harm):
+    trainer = make_trainer(hooks=[kind()], default_hooks={name: kind()}, run_dir=tmp_path / "run")
+    own = kind().name
+    with pytest.raises(HookError, match=harm) as caught:
+        trainer.train()
+    assert f"default_hooks={{'{name}': {kind.__name__}(...)}}" in str(caught.value)
+    assert caught.value.hook == own
+    assert not (tmp_path / "run").exists()
+    make_trainer(default_hooks={name: kind()}, run_dir=tmp_path / "run").check()
