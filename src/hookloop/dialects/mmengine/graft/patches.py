@@ -158,7 +158,8 @@ def _everywhere(original: Callable[..., None]) -> Callable[..., None]:
             return
         before, training.asks_everywhere = training.asks_everywhere, True
         try:
-            original(hook, runner, *args, **kwargs)
+            with training.files.naming_last_later(hook):
+                original(hook, runner, *args, **kwargs)
         finally:
             training.asks_everywhere = before
 

@@ -46,6 +46,7 @@ class SaveFiles(Hook):
         self._meta: dict[str, object] = {}
         self._counters: tuple[int, int] | None = None
         self._coming: set[str] = set()
+        self._named_last: set[str] = set()
         # Each with the file that replaces it, once that has been requested.
         self._removals: list[tuple[str, str | None]] = []
 
@@ -78,6 +79,25 @@ class SaveFiles(Hook):
         """Return whether a file was requested and is not there yet."""
         return os.path.abspath(path) in self._coming
 
+    @contextmanager
+    def naming_last_later(self, hook: Any) -> Iterator[None]:  # noqa: ANN401 - of mmengine
+        """Let a CheckpointHook name its file as the last one when that is on the disk.
+
+        A hook that fails before that, or a kill, leaves the name of the file before.
+        """
+        pointer = Path(self._training.run.dir) / LAST
+        before = pointer.read_text() if pointer.is_file() else None
+        yield
+        if hook.last_ckpt is None or not self.is_coming(hook.last_ckpt):
+            return
+        self._named_last.add(os.path.abspath(hook.last_ckpt))
+        if not self._training.run.world.is_main:
+            return
+        if before is not None:
+            write_text(pointer, before)
+        else:
+            pointer.unlink(missing_ok=True)
+
     # --- at the points
 
     def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
@@ -109,11 +129,13 @@ class SaveFiles(Hook):
 
     def after_save_checkpoint(self, run: Run, saved: Saved) -> None:
         path = os.path.abspath(saved.path)
+        is_last = path in self._named_last or (saved.kind != "best" and saved.is_resumable)
         self._coming.discard(path)
+        self._named_last.discard(path)
         if not run.world.is_main:
             return
         # MMEngine and its tools read a whole path there.
-        if saved.kind != "best" and saved.is_resumable:
+        if is_last:
             write_text(Path(run.dir) / LAST, path)
         replaced = [old for old, after in self._removals if after == path]
         self._removals = [entry for entry in self._removals if entry[0] not in replaced]
