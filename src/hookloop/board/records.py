@@ -78,7 +78,7 @@ def read_columns(data: bytes) -> Columns:
         if len(rest) < FEW:
             break
         # In the middle, because a file may begin with something else.
-        shape = _shape_of(text.line(rest[len(rest) // 2]))
+        shape = _shape_of(text.line(int(rest[len(rest) // 2])))
         alike = text.find(shape, rest) if shape is not None else None
         if shape is None or alike is None or not len(alike.rows):
             break
@@ -87,7 +87,7 @@ def read_columns(data: bytes) -> Columns:
             break
         reading.add_block(alike.rows, shape, numbers)
         rest = np.setdiff1d(rest, alike.rows, assume_unique=True)
-    reading.add_records(rest.tolist(), [text.line(row) for row in rest])
+    reading.add_records(rest.tolist(), [text.line(row) for row in rest.tolist()])
     return reading.columns()
 
 
@@ -202,7 +202,8 @@ class _Text:
             return inside
         windows = np.lib.stride_tricks.sliding_window_view(self._bytes, len(piece))
         found = windows[np.where(inside, places, 0)] == np.frombuffer(piece, np.uint8)
-        return inside & found.all(axis=1)
+        is_there: Bools = inside & found.all(axis=1)
+        return is_there
 
     def numbers(self, alike: _Alike, whole: Container[int | None]) -> list[Floats] | None:
         """Return the numbers of lines, place by place; None if something else is among them.
