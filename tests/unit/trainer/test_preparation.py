@@ -14,7 +14,6 @@ from hookloop.errors import ConfigError, ModelError
 from hookloop.hooks import AverageWeights, SaveCheckpoint
 from hookloop.trainer.preparation import Prepared, convert
 
-
 # torch itself warns when what it compiles gets the output of another module.
 pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
 
