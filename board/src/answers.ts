@@ -108,6 +108,8 @@ export interface Curves {
   axis: string;
   curves: Curve[];
   marks: Mark[];
+  /** How much of the files is read, if not all: ask again for more. */
+  reading?: number;
 }
 
 export interface ConfigValue {

@@ -32,7 +32,8 @@ when an epoch really begins.
 `before_forward` is the place to replace `run.batch`: to mix, resize or choose samples. It fires for
 each microbatch, and where several optimizers take turns, for each of them with the batch as it was
 read. What it leaves there is what the model, the loss, the metrics and later hooks get, and what
-counts as the batch's samples. [MixUp](hooks.md#mixup) and [CutMix](hooks.md#cutmix) are such hooks.
+counts as the batch's samples. [MixUp](hooks.md#mixup), [CutMix](hooks.md#cutmix),
+[ResizeInputs](hooks.md#resizeinputs) and [WarmUpLength](hooks.md#warmuplength) are such hooks.
 
 Not in the drawing, because they come on request: {elsewhere}.
 

@@ -148,7 +148,18 @@ ONE_OF_EACH = [
 ]
 
 
-@pytest.fixture(params=CASES, ids=lambda case: case.__name__.removesuffix("Case"))
+SERVICES = (WandbCase, MLflowCase, TrackioCase, CometCase, ClearMLCase)
+PARAMS = [
+    pytest.param(
+        case,
+        id=case.__name__.removesuffix("Case"),
+        marks=[pytest.mark.slow] if case in SERVICES else [],  # Their packages take seconds.
+    )
+    for case in CASES
+]
+
+
+@pytest.fixture(params=PARAMS)
 def case(request, tmp_path):
     directory = tmp_path / "written"
     directory.mkdir()

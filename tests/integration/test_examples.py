@@ -1,6 +1,8 @@
 """Each example trains for a little while, and does what it promises."""
 
+import gzip
 import json
+import math
 import runpy
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ import torch
 from click.testing import CliRunner
 
 from hookloop.cli.main import cli
+from hookloop.errors import DataError, ModelError
 
 pytestmark = pytest.mark.slow  # Every example trains.
 
@@ -118,6 +121,129 @@ def test_points_are_drawn_where_they_are(monkeypatch):
 
     points = torch.tensor([[-1.5, 1.0], [2.5, -1.0], [9.0, -9.0]])
     assert draw(points, rows=2, columns=6, reach=3.0) == " :\n     @"
+
+
+def write_idx(file, values):
+    header = bytes([0, 0, 8, values.ndim]) + b"".join(n.to_bytes(4, "big") for n in values.shape)
+    file.write_bytes(gzip.compress(header + values.numpy().tobytes()))
+
+
+@pytest.fixture
+def clothes(tmp_path):
+    """Files in the format of Fashion-MNIST, in which the bright half of a picture is its class."""
+    generator = torch.Generator().manual_seed(0)
+    for prefix, count in (("train", 480), ("t10k", 100)):
+        targets = torch.randint(0, 2, (count,), generator=generator)
+        pictures = torch.randint(0, 60, (count, 28, 28), generator=generator)
+        rows = torch.arange(28)[None, :, None] >= 14
+        pictures += 150 * (rows == targets.bool()[:, None, None])
+        write_idx(tmp_path / f"{prefix}-images-idx3-ubyte.gz", pictures.byte())
+        write_idx(tmp_path / f"{prefix}-labels-idx1-ubyte.gz", targets.byte())
+    return tmp_path
+
+
+def test_clothes_are_learnt(clothes):
+    run_dir = clothes / "run"
+    small = ["model.width=4", "train_data.batch_size=32", "train_data.augment=false"]
+    output = train("fashion", run_dir, f"vars.root={clothes}", "max_epochs=3", *small)
+    assert values(run_dir, "test/accuracy")[-1] > 0.9
+    assert "best_accuracy" in output  # The best was tested, and not the last.
+
+
+def test_clothes_are_read_as_they_were_written(clothes, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES / "fashion")
+    from clothes import Clothes, read_idx, shift
+
+    splits = [Clothes(split, clothes) for split in ("train", "val", "test")]
+    assert list(map(len, splits)) == [440, 40, 100]
+    picture, _ = splits[2][0]
+    assert picture.shape == (1, 28, 28) and picture.mean().abs() < 2
+    block = torch.zeros(1, 28, 28)
+    block[..., 10:12, 10:12] = 1
+    assert all((shift(block) == 1).sum() == 4 for _ in range(20))
+    for content, message in ((b"", "does not begin"), (b"\0\0\x08\x01\0\0\0\x09a", "cut off")):
+        (clothes / "bad.gz").write_bytes(gzip.compress(content))
+        with pytest.raises(DataError, match=message):
+            read_idx(clothes / "bad.gz")
+
+
+def test_clothes_that_are_not_installed_are_said_to_be_missing(tmp_path):
+    config = str(EXAMPLES / "fashion" / "config.yaml")
+    result = CliRunner().invoke(cli, ["train", config, f"vars.root={tmp_path}"])
+    assert result.exit_code == 2
+    assert "apt-get install dataset-fashion-mnist" in result.output
+
+
+def test_the_gpt_counts_tokens_and_writes(tmp_path):
+    run_dir = tmp_path / "run"
+    parts = [f"{d}_data.{k}.modules=12" for d in ("train", "val") for k in ("code", "prose")]
+    small = ["model.width=32", "model.layers=1", "max_iters=30", "epoch_iters=30"]
+    intervals = ["val_every=20k tokens", "hooks.speed.every=10", "hooks.writing.length=20"]
+    train("gpt", run_dir, *parts, *small, *intervals)
+    losses = values(run_dir, "val/code/loss")
+    assert len(losses) > 2 and losses[-1] < losses[0]
+    assert len(values(run_dir, "val/prose/loss")) == len(losses)
+    assert all(speed > 0 for speed in values(run_dir, "train/tokens_per_second"))
+    assert (run_dir / "samples.txt").read_text().count("--- iteration ") == len(losses)
+    last = torch.load(run_dir / "iter_30.pth", weights_only=True)
+    assert last["progress"]["tokens"] > 20_000 * (len(losses) - 1)
+
+
+def test_two_microbatches_of_the_gpt_are_one_batch(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES / "gpt")
+    from hookloop import Trainer
+
+    from corpus import collate
+    from gpt_model import GPT, step
+
+    long, short = [0, *range(1, 40), 0], [0, 5, 0]
+    weights = []
+    for batches, accumulate in (
+        ([collate([long, short])], 1),
+        ([collate([long]), collate([short])], 2),
+    ):
+        torch.manual_seed(0)
+        model = GPT(width=16, layers=1, heads=2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        parts = {"step": step, "optimizer": optimizer, "accumulate": accumulate}
+        Trainer(model, train_data=batches, max_iters=1, default_hooks=False, **parts).train()
+        weights.append(torch.cat([value.flatten() for value in model.state_dict().values()]))
+    assert torch.allclose(*weights, atol=1e-6)
+
+
+def test_the_baselines_of_the_gpt_are_what_they_claim(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES / "gpt")
+    from baselines import losses
+
+    from corpus import VOCABULARY
+
+    found = losses("code", modules=20)
+    assert found["bigram"] < found["unigram"] < math.log(VOCABULARY)
+
+
+def test_a_text_classifier_thaws_its_encoder(tmp_path):
+    run_dir = tmp_path / "run"
+    # Random weights have much to learn, unlike those of the pre-trained encoder.
+    rates = ["hooks.thaw.rates=0.005", "max_epochs=6", "train_data.batch_size=16"]
+    train("fine_tune", run_dir, "vars.encoder=tiny", "val_data.most=100", *rates)
+    before, *_, after = values(run_dir, "val/accuracy")
+    assert after > before + 0.1
+    assert values(run_dir, "test/accuracy")[-1] > 0.4  # One of eight is right by chance.
+    earlier, later = (
+        torch.load(run_dir / name, weights_only=True)["model"]
+        for name in ("epoch_5.pth", "epoch_6.pth")
+    )
+    name = "body.embeddings.weight"
+    assert not torch.equal(earlier[name], later[name])
+
+
+def test_a_missing_encoder_is_said_to_be_missing(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES / "fine_tune")
+    import encoders
+
+    monkeypatch.setattr(encoders, "PACKAGE", "no_such_package")
+    with pytest.raises(ModelError, match=r"no-such-package: pip install 'hookloop\[fine-tune\]'"):
+        encoders.find_minilm()
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,16 @@ from tests.tiny import make_classifier
 from hookloop import Hook, Resume, hooks
 from hookloop.runs import RunDir
 from hookloop.runs.tags import add_tags
+from hookloop.writers import Text
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "files.md"
 NOT_HERE = {"starts[].torch.hip", "starts[].torch.cudnn"}  # Other builds of torch have them.
-FILES = ("summary.json", "checkpoints.json", "environment.json", "trackers.json", "tags.json")
+NAMES = ("summary", "checkpoints", "environment", "hooks", "trackers", "tags")
+
+
+class EmitText(Hook):
+    def after_train_epoch(self, run):
+        run.emit(Text("note", f"epoch {run.progress.epoch}"))
 
 
 class FailLater(Hook):
@@ -31,7 +37,13 @@ def train(directory, *, rate, **options):
         run_dir=directory,
         max_epochs=2 if "resume" in options else 1,
         default_hooks={"console": None, "checkpoint": hooks.SaveCheckpoint(best="val/loss")},
-        hooks=[FailLater(), hooks.WriteTrackio()],
+        hooks=[
+            FailLater(),
+            EmitText(),
+            hooks.StopAfter(epochs=9),
+            hooks.RecordHookTimes(file=None),  # In so short a run nothing else is measured.
+            hooks.WriteTrackio(),
+        ],
         **options,
     )
     for group in trainer.run.optimizer.param_groups:
@@ -83,12 +95,17 @@ def compare(written, patterns, exempt=()):
     assert unused <= set(exempt), "described, and not written"
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [f"{name}.json" for name in NAMES])
 def test_the_page_describes_every_field(run, name):
     written = set(paths(json.loads((run / name).read_text(encoding="utf-8"))))
     if name == "summary.json":  # They have a section of their own.
         written = {path for path in written if not path.startswith("changes[]")}
     compare(written, described(name), NOT_HERE)
+
+
+def test_the_page_describes_the_index_of_media(run):
+    lines = (run / "media.jsonl").read_text(encoding="utf-8").splitlines()
+    compare({path for line in lines for path in paths(json.loads(line))}, described("media.jsonl"))
 
 
 def test_the_page_describes_the_lines_of_the_metrics(run):

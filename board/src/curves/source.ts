@@ -22,7 +22,13 @@ export async function loadCurves(
     parts.push(get<Curves>(query("/api/curves", { run, metric: metrics, axis: settings.axis, from, to, points }), signal));
   }
   const found = await Promise.all(parts);
-  return { axis: settings.axis, curves: found.flatMap((part) => part.curves), marks: found.flatMap((part) => part.marks) };
+  const reading = found.map((part) => part.reading ?? 1);
+  return {
+    axis: settings.axis,
+    curves: found.flatMap((part) => part.curves),
+    marks: found.flatMap((part) => part.marks),
+    reading: reading.reduce((sum, share) => sum + share, 0) / Math.max(1, reading.length),
+  };
 }
 
 /** What is known of the curves, by metric and run. */
@@ -42,13 +48,14 @@ export class Source {
     this.marks = [];
   }
 
-  /** Load metrics in the range of the settings. */
-  async load(metrics: string[], signal: AbortSignal): Promise<void> {
+  /** Load metrics in the range of the settings; returns how much of the files the server has read. */
+  async load(metrics: string[], signal: AbortSignal): Promise<number> {
     const [from, to] = this.settings.range ?? [];
     const answer = await loadCurves(this.runs, metrics, this.settings, { from, to, points: this.points, signal });
     for (const metric of metrics) this.curves.set(metric, new Map());
     for (const curve of answer.curves) this.curves.get(curve.metric)?.set(curve.run, curve);
     this.addMarks(answer.marks);
+    return answer.reading ?? 1;
   }
 
   /** Return the curves of a metric in the order of the runs; nothing while it is not loaded. */

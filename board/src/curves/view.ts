@@ -219,9 +219,14 @@ class CurvesView {
     if (metrics.length === 0 || this.runs.length === 0) return;
     const { signal } = this.stop;
     try {
-      await this.source.load(metrics, signal);
-      if (this.problem.querySelector("[role=alert]")) fill(this.problem);
+      const read = await this.source.load(metrics, signal);
+      if (this.problem.querySelector("[role=alert], .reading")) fill(this.problem);
       this.draw(metrics);
+      if (read < 1) {
+        fill(this.problem, h("p", { class: "dim reading", role: "status" }, `Reading the metrics: ${Math.floor(read * 100)} %`));
+        metrics.forEach((metric) => this.wanted.add(metric));
+        this.loadSoon();
+      }
     } catch (error) {
       if (!isAbort(error)) fill(this.problem, failure(error, () => this.reload()));
     }

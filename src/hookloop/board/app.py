@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, cast
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 LARGEST_BODY = 200_000
 """Bytes of a request that are read."""
 
+PATIENCE = 0.7
+"""Seconds of reading metrics after which an answer has what is read so far."""
+
 Answer = Callable[[Request], object]
 
 _log = logging.getLogger("hookloop")
@@ -61,8 +65,11 @@ def make_app(collection: Collection, access: Access, page: Path | None) -> Starl
 
     @asynccontextmanager
     async def living(app: Starlette) -> AsyncIterator[None]:
+        # Before anybody asks: the first look at a thousand runs takes half a second.
+        looking = asyncio.create_task(asyncio.to_thread(board.look))
         yield
         board.close()
+        looking.cancel()
 
     app = Starlette(
         routes=board.routes(),
@@ -92,6 +99,11 @@ class Board:
         # Known before anybody asks, so that an address is never made into a path.
         files = [one for one in page.rglob("*") if one.is_file()] if page is not None else []
         self._page = {one.relative_to(page).as_posix(): one for one in files if page is not None}
+
+    def look(self) -> None:
+        """Read the runs that are there; what goes wrong is told to who asks for them."""
+        with suppress(OSError):
+            self.collection.entries()
 
     def close(self) -> None:
         """End what waits: streams, and questions to runs."""
@@ -146,10 +158,10 @@ class Board:
         return self.collection.entry(number) if number else None
 
     def _run(self, request: Request) -> object:
-        return run_view(self.collection, self._entry(request))
+        return run_view(self.collection, self._entry(request), PATIENCE)
 
     def _curves(self, request: Request) -> object:
-        return curves_view(self.collection, parse_query(self.collection, _query(request)))
+        return curves_view(self.collection, parse_query(self.collection, _query(request)), PATIENCE)
 
     def _log(self, request: Request) -> object:
         before = _number(request, "before", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +28,9 @@ FRESH = 0.5
 MOST_OPEN = 200
 MOST_VALUES = 60_000_000
 """How many runs, and how many numbers of them, are kept in memory."""
+
+WATCHED = ("summary.json", "metrics.jsonl", LOCK, "config.yaml", TAGS)
+"""The files of a run that are looked at again."""
 
 LIVE = ("running", "unknown", "dead")
 """States that change without a file: a process dies, or a clock passes."""
@@ -107,8 +111,8 @@ class Collection:
         reject_links(found.home, self.roots[found.root])
         return found
 
-    def metrics(self, entry: Entry) -> MetricsFile:
-        """Return the metrics of a run, with what was written last."""
+    def metrics(self, entry: Entry, until: float = math.inf) -> MetricsFile:
+        """Return the metrics of a run, with what was written last, as far as there was time."""
         with self._files_lock:
             file = self._files.setdefault(entry.id, MetricsFile(entry.dir.metrics_file))
             self._files.move_to_end(entry.id)
@@ -117,7 +121,7 @@ class Collection:
                 or sum(one.count for one in self._files.values()) > MOST_VALUES
             ):
                 self._files.popitem(last=False)
-        file.update()
+        file.update(until)
         return file
 
     def _look(self) -> Iterator[tuple[str, Entry]]:
@@ -136,9 +140,8 @@ class Collection:
                 yield identity, self._entry(identity, number, path, problem)
 
     def _entry(self, identity: str, root: int, path: Path, problem: str | None) -> Entry:
-        run = RunDir(path)
-        files = (run.summary_file, run.metrics_file, path / LOCK, run.config_file, path / TAGS)
-        stamps = tuple(map(stamp_of, files))
+        home = str(path)  # Joined as text: paths would take most of the time of a look.
+        stamps = tuple(stamp_of(f"{home}{os.sep}{name}") for name in WATCHED)
         old = self._entries.get(identity)
         if old is not None and old.stamps == stamps:
             if old.summary.status not in LIVE:
@@ -146,11 +149,12 @@ class Collection:
             summary = summarize_safely(path, problem, self.roots[root])
             old.row = RunRow(summary, old.row.config, old.row.labels)
             return old
-        summary = summarize_safely(path, problem, self.roots[root])
+        written = _written(RunDir(path))
+        summary = summarize_safely(path, problem, self.roots[root], written)
         # The config is the slowest to read, and never changes while a run is trained.
         config = old.row.config if old is not None and old.stamps[3] == stamps[3] else None
         row = row_of(summary, config)
-        return Entry(identity, root, path, row, _extra(run), stamps)
+        return Entry(identity, root, path, row, written or {}, stamps)
 
 
 def run_id(root: Path, relative: str) -> str:
@@ -159,11 +163,12 @@ def run_id(root: Path, relative: str) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
-def _extra(run: RunDir) -> Mapping[str, object]:
+def _written(run: RunDir) -> Mapping[str, object] | None:
+    """Return the summary file of a run; None if it cannot be read, which the reader explains."""
     try:
         return run.read_summary()
     except (OSError, ValueError):
-        return {}
+        return None
 
 
 def _order(entry: Entry) -> tuple[float, str]:

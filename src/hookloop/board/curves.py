@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from time import monotonic
 from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
@@ -58,21 +60,33 @@ class Query:
     points: int = POINTS
 
 
-def curves_view(collection: Collection, query: Query) -> dict[str, object]:
-    """Return the answer to ``/api/curves``."""
+def curves_view(
+    collection: Collection, query: Query, patience: float = math.inf
+) -> dict[str, object]:
+    """Return the answer to ``/api/curves``.
+
+    After ``patience`` seconds of reading, it has what is read so far, and how much of all that is;
+    the next question reads on.
+    """
     if len(query.runs) * len(query.metrics) > MOST_CURVES:
         raise BadQuestion(f"These are more than {MOST_CURVES:,} curves: choose fewer.")
     curves: list[dict[str, object]] = []
     marks: list[dict[str, object]] = []
+    shares: list[float] = []
+    until = monotonic() + patience
     for entry in query.runs:
-        file = collection.metrics(entry)
+        file = collection.metrics(entry, until)
+        shares.append(file.share)
         scale = _Scale(entry, file, query.axis)
         for name in query.metrics:
             points = file.points(name)
             if points is not None:
                 curves.append({"run": entry.id, "metric": name, **_curve(points, scale, query)})
         marks += _marks(entry, scale, query)
-    return {"axis": query.axis, "curves": curves, "marks": marks}
+    answer: dict[str, object] = {"axis": query.axis, "curves": curves, "marks": marks}
+    if any(share < 1 for share in shares):
+        answer["reading"] = sum(shares) / len(shares)
+    return answer
 
 
 def _curve(points: Points, scale: _Scale, query: Query) -> dict[str, object]:

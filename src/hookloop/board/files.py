@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from hookloop.runs.reading import FLAGS, file_of, opened_to_read
+from hookloop.runs.reading import FLAGS, file_of, opened_to_read, read_most
 
 Stamp = tuple[int, int, int]
 """Time of the last change, size and inode of a file: as long as they stay, so does the file."""
@@ -21,7 +21,7 @@ _DIRECTORY = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _HAS_DIR_FD = os.open in os.supports_dir_fd
 
 
-def stamp_of(path: Path) -> Stamp | None:
+def stamp_of(path: Path | str) -> Stamp | None:
     """Return the stamp of a plain file; None if it is missing, a link or anything else."""
     try:
         found = os.lstat(path)
@@ -108,7 +108,7 @@ def read_inside(home: Path, relative: str, most: int) -> bytes:
         ValueError: If it is larger than ``most`` bytes.
     """
     with open_inside(home, relative) as file:
-        data = file.read(most + 1)
+        data = read_most(file, most + 1)
     if len(data) > most:
         raise ValueError(f"'{PurePosixPath(relative).name}' is larger than {most:,} bytes")
     return data

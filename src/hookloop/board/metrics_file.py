@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from hookloop.runs.reading import opened_to_read, parse_json
-from hookloop.runs.records import to_number
+from hookloop.board.records import Columns, count_of, parse_lines, read_columns
+from hookloop.runs.reading import opened_to_read
 from hookloop.runs.series import LONGEST_LINE, STAMPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CHUNK = 4_000_000
+CHUNK = 1_000_000
 """Bytes that are read at once."""
 
 MOST_VALUES = 30_000_000
@@ -32,8 +32,6 @@ MOST_NAMES = 5_000
 
 REMEMBERED = 64
 """Bytes before the end by which a file that was written again is noticed."""
-
-LARGEST_INT = 1 << 53
 
 
 @dataclass
@@ -68,6 +66,10 @@ class MetricsFile:
 
     Args:
         path: The file, which may be missing, torn, foreign or huge, and may be replaced.
+
+    Attributes:
+        is_behind: Whether more of the file is to be read.
+        share: How much of it is read, from 0 to 1.
     """
 
     def __init__(self, path: Path) -> None:
@@ -83,22 +85,28 @@ class MetricsFile:
         self._is_skipping = False
         self.count = 0
         self.is_cut = False
+        self.is_behind = False
+        self.share = 1.0
 
-    def update(self) -> bool:
+    def update(self, until: float = math.inf) -> bool:
         """Read what is new; return whether anything is.
 
         A file that was replaced or shortened, as a resume does it, is read again from its start.
+
+        Args:
+            until: When to leave the rest to the next call, by the monotonic clock: a million
+                records take seconds.
         """
         with self.lock:
             try:
                 with opened_to_read(self.path) as file:
-                    return self._read(file)
+                    return self._read(file, until)
             except OSError:
                 had = bool(self.series)
                 self._forget()
                 return had
 
-    def _read(self, file: BinaryIO) -> bool:
+    def _read(self, file: BinaryIO, until: float) -> bool:
         status = os.fstat(file.fileno())
         begins_again = status.st_ino != self._inode or status.st_size < self._offset
         if not begins_again and self._before:
@@ -110,63 +118,62 @@ class MetricsFile:
             self._inode = status.st_ino
         before = self.count
         file.seek(self._offset)
+        self.is_behind = True
         for lines in self._whole_lines(file, status.st_size):
             if self.count >= MOST_VALUES:
                 self.is_cut = True
+                self.is_behind = False
                 break
-            self._add(lines)
+            self._add(read_columns(lines))
+            if monotonic() >= until:
+                self.is_behind = self._offset < status.st_size
+                break
+        self._remember(file)
+        self.share = self._offset / status.st_size if self.is_behind else 1.0
         return self.count != before or (begins_again and had)
 
-    def _whole_lines(self, file: BinaryIO, size: int) -> Iterator[list[bytes]]:
+    def _whole_lines(self, file: BinaryIO, size: int) -> Iterator[bytes]:
         """Yield complete lines, many at once; what is longer than a record is passed over."""
         rest = b""
         while self._offset + len(rest) < size:
             data = file.read(min(CHUNK, size - self._offset - len(rest)))
             if not data:
                 break
-            *lines, rest = (rest + data).split(b"\n")
-            whole = sum(map(len, lines)) + len(lines)
-            self._offset += whole
+            lines, end, rest = (rest + data).rpartition(b"\n")
+            lines += end
+            self._offset += len(lines)
             if self._is_skipping and lines:
-                lines, self._is_skipping = lines[1:], False
+                lines, self._is_skipping = lines.partition(b"\n")[2], False
             if len(rest) > LONGEST_LINE or (self._is_skipping and rest):
                 self._offset += len(rest)
                 rest, self._is_skipping = b"", True
             if lines:
-                yield [line for line in lines if len(line) <= LONGEST_LINE]
+                yield lines
+        # The end of a file may be half a line.
+        self.is_behind = False
+
+    def _remember(self, file: BinaryIO) -> None:
         start = max(0, self._offset - REMEMBERED)
         file.seek(start)
         self._before = file.read(self._offset - start)
 
-    def _add(self, lines: list[bytes]) -> None:
-        for record in _parse_all(lines):
-            iteration = _count_of(record.get("iter"))
-            if iteration is None:
-                continue
-            row = len(self._stamps[0])
-            is_used = False
-            for name, value in record.items():
-                if name in STAMPS:
+    def _add(self, found: Columns) -> None:
+        """Add the records of some lines, numbered behind those that are there."""
+        rows = np.cumsum(found.is_used) - 1 + len(self._stamps[0])
+        for stamp, column in zip(
+            self._stamps, (found.iters, found.epochs, found.times), strict=True
+        ):
+            stamp.frombytes(column[found.is_used].tobytes())
+        for name, (lines, values) in found.values.items():
+            series = self.series.get(name)
+            if series is None:
+                if len(self.series) >= MOST_NAMES:
                     continue
-                number = _float_of(value)
-                if number is None:
-                    continue
-                series = self.series.get(name)
-                if series is None:
-                    if len(self.series) >= MOST_NAMES:
-                        continue
-                    series = self.series[name] = Series(
-                        span=_word(record.get("span")), phase=_word(record.get("phase"))
-                    )
-                series.rows.append(row)
-                series.values.append(number)
-                self.count += 1
-                is_used = True
-            if is_used:
-                epoch, time = _count_of(record.get("epoch")), _float_of(record.get("time"))
-                self._stamps[0].append(iteration)
-                self._stamps[1].append(0 if epoch is None else epoch)
-                self._stamps[2].append(math.nan if time is None else time)
+                span, phase = found.kinds[name]
+                series = self.series[name] = Series(span=span, phase=phase)
+            series.rows.frombytes(rows[lines].astype(np.int64).tobytes())
+            series.values.frombytes(values.tobytes())
+            self.count += len(values)
 
     def points(self, name: str) -> Points | None:
         """Return the values of a metric; None if there is none of that name."""
@@ -206,24 +213,6 @@ class MetricsFile:
             ]
 
 
-def _parse_all(lines: list[bytes]) -> Iterator[Mapping[str, object]]:
-    try:  # All at once: a call for each line takes as long as the parsing.
-        found = json.loads(b"[" + b",".join(lines) + b"]")
-        is_whole = len(found) == len(lines)
-    except (ValueError, RecursionError):
-        is_whole = False
-    if is_whole:
-        yield from (record for record in found if isinstance(record, dict))
-        return
-    for line in lines:
-        try:
-            record = parse_json(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            yield record
-
-
 def names_in(path: Path, start: int, most: int = 65_536) -> tuple[list[str], int]:
     """Return which metrics were written behind a position, as far as the end shows, and the iter.
 
@@ -236,29 +225,7 @@ def names_in(path: Path, start: int, most: int = 65_536) -> tuple[list[str], int
         lines = file.read(most).split(b"\n")[:-1]
     names: dict[str, None] = {}
     last = 0
-    for record in _parse_all(lines):
+    for _, record in parse_lines(lines):
         names |= dict.fromkeys(name for name in record if name not in STAMPS)
-        last = max(last, _count_of(record.get("iter")) or 0)
+        last = max(last, count_of(record.get("iter")) or 0)
     return list(names)[:MOST_NAMES], last
-
-
-def _count_of(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if 0 <= value < LARGEST_INT else None
-
-
-def _float_of(value: object) -> float | None:
-    if type(value) is float:  # Nearly all of them.
-        return value
-    number = to_number(value)
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        return None
-    try:
-        return float(number)
-    except OverflowError:  # A whole number of hundreds of digits is damage.
-        return math.inf
-
-
-def _word(value: object) -> str:
-    return value[:40] if isinstance(value, str) else ""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import math
 import re
 from pathlib import PurePosixPath
 
 from hookloop.board.collection import Entry, NotFound
 from hookloop.board.files import list_inside, read_inside, stamp_of
+from hookloop.board.prediction_files import LARGEST, Table, is_table, read_table
 
 FOLDER = "predictions"
-LARGEST = 100_000_000
-MOST_FILES, MOST_PAGE, MOST_COLUMNS = 1_000, 1_000, 200
-
-Table = tuple[list[str], list[list[str]]]
+MOST_FILES, MOST_PAGE = 1_000, 1_000
 
 
 def predictions_view(
@@ -117,7 +113,7 @@ def _files(entry: Entry) -> dict[str, str]:
     listed = [
         (status.st_mtime_ns, file)
         for file, status in list_inside(entry.home, FOLDER)
-        if file.endswith(".csv")
+        if is_table(file)
     ]
     newest = sorted(listed, reverse=True)[:MOST_FILES]
     return {hashlib.sha256(file.encode()).hexdigest()[:16]: file for _, file in newest}
@@ -129,11 +125,6 @@ def _read(entry: Entry, file: str) -> Table:
     if isinstance(kept, tuple) and kept[0] == (file, stamp):
         table: Table = kept[1]
         return table
-    text = read_inside(entry.home, file, LARGEST).decode("utf-8", "replace")
-    try:
-        found = [row[:MOST_COLUMNS] for row in csv.reader(io.StringIO(text)) if row]
-    except csv.Error as error:
-        raise ValueError(f"the file is not a table: {error}") from error
-    table = (found[0], found[1:]) if found else ([], [])
+    table = read_table(file, read_inside(entry.home, file, LARGEST))
     entry.kept["predictions"] = ((file, stamp), table)  # One, not all that were ever looked at.
     return table

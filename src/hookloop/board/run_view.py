@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 
 from hookloop.board.collection import Collection, Entry
 from hookloop.board.files import open_inside
@@ -82,11 +83,13 @@ def row_view(entry: Entry) -> dict[str, object]:
     }
 
 
-def run_view(collection: Collection, entry: Entry) -> dict[str, object]:
-    """Return the overview of a run."""
-    file = collection.metrics(entry)
+def run_view(collection: Collection, entry: Entry, patience: float = math.inf) -> dict[str, object]:
+    """Return the overview of a run, after ``patience`` seconds with what is read by then."""
+    file = collection.metrics(entry, monotonic() + patience)
     extra, run = entry.extra, entry.summary
-    values = {**run.metrics, **file.latest()}
+    latest = file.latest()
+    # As long as the file is read, the summary is newer.
+    values = {**latest, **run.metrics} if file.is_behind else {**run.metrics, **latest}
     done = {name: extra.get(name) for name in ("samples", "tokens") if _is_number(extra.get(name))}
     return {
         **row_view(entry),

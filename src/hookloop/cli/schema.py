@@ -11,7 +11,6 @@ from hookloop.cli.report import reporting
 
 
 @click.command("schema", short_help="Print a JSON Schema of configs, for editors.")
-@click.option("--json", is_flag=True, expose_value=False, help="Changes nothing: it is JSON.")
 @reporting
 def command() -> int:
     """Print the JSON Schema of a config: its keys, hooks and their arguments, with what they mean.

@@ -14,7 +14,7 @@ from hookloop.config.dump import effective
 from hookloop.config.load import load
 from hookloop.config.parts.part import Part
 from hookloop.core.hook import Hook
-from hookloop.data.batch import inputs_in
+from hookloop.data.model_inputs import inputs_for
 from hookloop.errors import CheckpointError, ConfigError, HookloopError, Problem
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ class RunModel:
         return describe_weights(self.chosen, effective(self.config))
 
     def example_inputs(self) -> tuple[object, str]:
-        """Return the inputs of the model in the first batch of the run's data, and its key."""
+        """Return the inputs of the model in the first batch of the run's data, and its key.
+
+        A mapping is passed by name, a tuple by position.
+        """
         parts = self._builder.blueprint.parts
         name = next((name for name in DATA if name in parts), None)
         if name is None:
@@ -55,7 +58,8 @@ class RunModel:
         # Several streams: the first of them.
         data = self._builder.make(next(iter(part.values())) if isinstance(part, dict) else part)
         for batch in cast("list[object]", data):
-            return inputs_in(batch, has_loss="loss" in parts), name
+            args, named = inputs_for(self.model, batch, has_loss="loss" in parts)
+            return named or args, name
         raise ConfigError([Problem(f"{name} has no batch to take as an example.")])
 
 

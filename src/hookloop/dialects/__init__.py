@@ -132,18 +132,19 @@ def alias(*names: str) -> Alias:
 def graft(*names: str) -> Grafts:
     """Put our engine under foreign packages that are installed, until ``undo()``.
 
-    It also works as a ``with`` block. What scripts import stays the real package.
+    It also works as a ``with`` block. What scripts import stays the real package. A package that is
+    grafted already stays so until its first graft is undone.
 
     Raises:
         HookError: If there is no graft of this name, or its package is not installed.
     """
     from hookloop.dialects.grafts import Grafts, missing_graft
 
-    chosen = [named(name) for name in names]
-    for dialect in chosen:
+    dialects = {name: named(name) for name in names}
+    for dialect in dialects.values():
         if (problem := missing_graft(dialect, installed().values())) is not None:
             raise problem
-    return Grafts([dialect.graft() for dialect in chosen if dialect.graft is not None])
+    return Grafts({name: one.graft for name, one in dialects.items() if one.graft is not None})
 
 
 # Imported when they are first used: only a run with foreign hooks needs them.

@@ -8,37 +8,19 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, spec_from_loader
-from multiprocessing import spawn
-from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from hookloop.dialects.spawned import InSpawned, Temporary
 
 if TYPE_CHECKING:
     from hookloop.dialects import Dialect
 
 _log = logging.getLogger("hookloop")
-
-
-class Temporary:
-    """A change that `undo` takes back, and the end of a ``with`` block, too."""
-
-    def undo(self) -> None:
-        """Set everything back."""
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.undo()
 
 
 class Alias(Temporary):
@@ -67,32 +49,16 @@ class Alias(Temporary):
         # our own package's directory and load it a second time.
         sys.meta_path.insert(0, self._finder)
         # A process that is spawned, such as a worker of a loader, imports the script again.
-        self._prepare = spawn.get_preparation_data
-        spawn.get_preparation_data = self._prepare_with_aliases
-
-    def _prepare_with_aliases(self, name: str) -> dict[str, Any]:
-        """Return what a spawned process gets before it imports the script, with the aliases."""
-        return {**self._prepare(name), "hookloop_aliases": _Handed(self.packages)}
+        self._in_spawned = InSpawned("hookloop_aliases", alias_here, self.packages)
 
     def undo(self) -> None:
         """Remove the aliases; what was imported through them stays usable."""
         if self._finder in sys.meta_path:
             sys.meta_path.remove(self._finder)
-        if spawn.get_preparation_data == self._prepare_with_aliases:
-            spawn.get_preparation_data = self._prepare
+        self._in_spawned.undo()
         # Without this, an import would still find the foreign name in the cache.
         for name in [name for name in sys.modules if name.partition(".")[0] in self.packages]:
             del sys.modules[name]
-
-
-class _Handed:
-    """Aliases that hold in another process as soon as it unpickles them."""
-
-    def __init__(self, packages: dict[str, str]) -> None:
-        self._packages = packages
-
-    def __reduce__(self) -> tuple[Callable[[dict[str, str]], None], tuple[dict[str, str]]]:
-        return alias_here, (self._packages,)
 
 
 def alias_here(packages: dict[str, str]) -> None:

@@ -7,10 +7,11 @@ changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, ClassVar
 
-from hookloop.dialects.aliases import Temporary, is_installed
+from hookloop.dialects.aliases import is_installed
+from hookloop.dialects.spawned import InSpawned, Temporary
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:
@@ -55,18 +56,37 @@ class Graft(Temporary):
 class Grafts(Graft):
     """The grafts of several packages, undone together.
 
+    Processes that are spawned in the meantime have them too: they import the script again, which
+    may then ask for a graft that is there.
+
     Args:
-        grafts: One for each package.
+        grafts: What makes each of them, by the name of its dialect.
     """
 
-    def __init__(self, grafts: Iterable[Undoable]) -> None:
+    _active: ClassVar[set[str]] = set()
+
+    def __init__(self, grafts: Mapping[str, Callable[[], Undoable]]) -> None:
         super().__init__()
-        self._grafts = list(grafts)
+        self._grafts: dict[str, Undoable] = {}
+        for name, make in grafts.items():
+            if name not in self._active:
+                self._grafts[name] = make()
+                self._active.add(name)
+        self._in_spawned = InSpawned("hookloop_grafts", graft_here, tuple(grafts))
 
     def undo(self) -> None:
         """Set everything back, in the reverse order."""
-        for graft in reversed(self._grafts):
-            graft.undo()
+        self._in_spawned.undo()
+        for name in reversed(list(self._grafts)):
+            self._grafts.pop(name).undo()
+            self._active.discard(name)
+
+
+def graft_here(names: tuple[str, ...]) -> None:
+    """Graft packages in this process, which another one has started."""
+    from hookloop import dialects
+
+    dialects.graft(*names)
 
 
 def missing_graft(dialect: Dialect, others: Iterable[Dialect]) -> HookError | None:

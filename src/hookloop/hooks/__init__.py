@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hookloop.hooks.requeue import Requeue
     from hookloop.hooks.require_finite_loss import RequireFiniteLoss
     from hookloop.hooks.require_metric import RequireMetric
+    from hookloop.hooks.resize_inputs import ResizeInputs
     from hookloop.hooks.save_checkpoint import SaveCheckpoint
     from hookloop.hooks.save_confusion_matrix import SaveConfusionMatrix
     from hookloop.hooks.save_files import SaveFiles
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from hookloop.hooks.trace_run import TraceRun
     from hookloop.hooks.unfreeze import Unfreeze
     from hookloop.hooks.visualize_predictions import VisualizePredictions
+    from hookloop.hooks.warm_up_length import WarmUpLength
     from hookloop.hooks.write_clearml import WriteClearML
     from hookloop.hooks.write_comet import WriteComet
     from hookloop.hooks.write_csv import WriteCSV
@@ -113,6 +115,7 @@ __all__ = [
     "Requeue",
     "RequireFiniteLoss",
     "RequireMetric",
+    "ResizeInputs",
     "SaveCheckpoint",
     "SaveConfusionMatrix",
     "SaveFiles",
@@ -134,6 +137,7 @@ __all__ = [
     "TraceRun",
     "Unfreeze",
     "VisualizePredictions",
+    "WarmUpLength",
     "WriteCSV",
     "WriteClearML",
     "WriteComet",

@@ -6,7 +6,6 @@ The two differ only in how they mix two samples.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass, replace
 from typing import TYPE_CHECKING, cast
 from zlib import crc32
 
@@ -18,14 +17,12 @@ from hookloop.core.hook import Priority
 from hookloop.data.batch import size_of
 from hookloop.data.description import describe
 from hookloop.errors import HookError
+from hookloop.hooks._batch_parts import BatchKey, part_of, with_part
 from hookloop.hooks._intervals import moment_of
 from hookloop.hooks._state_of_ranks import StateOfRanks
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
-
-BatchKey = int | str
-"""Where a part of a batch is: its index, its key or its attribute."""
 
 
 class Mixing(StateOfRanks):
@@ -100,12 +97,12 @@ class Mixing(StateOfRanks):
         if self.probability < 1 and self.random.random() >= self.probability:
             return
         share = float(self.random.beta(self.alpha, self.alpha))
-        inputs, targets = (self._part(run.batch, key) for key in (self.inputs, self.targets))
+        inputs, targets = (part_of(self, run.batch, key) for key in (self.inputs, self.targets))
         # Drawn with NumPy on the CPU: every device mixes the same samples.
         order = torch.from_numpy(self.random.permutation(size_of(inputs)))
         mixed = self.mix(inputs, targets, share, order)
         for key, part in zip((self.inputs, self.targets), mixed, strict=True):
-            run.batch = _with_part(run.batch, key, part)
+            run.batch = with_part(run.batch, key, part)
 
     def mix(
         self, inputs: Tensor, targets: Tensor, share: float, order: Tensor
@@ -145,35 +142,3 @@ class Mixing(StateOfRanks):
 
     def _is_over(self, run: Run) -> bool:
         return self.until is not None and self.until.reached(run.progress)
-
-    def _part(self, batch: object, key: BatchKey) -> Tensor:
-        part: object = None
-        if isinstance(batch, Mapping):
-            part = batch.get(key)
-        elif isinstance(key, str):
-            part = getattr(batch, key, None)
-        elif isinstance(batch, Sequence) and -len(batch) <= key < len(batch):
-            part = batch[key]
-        if not isinstance(part, Tensor):
-            raise HookError(
-                f"{type(self).__name__}: there is no tensor at {key!r} of the batch, which is "
-                f"{describe(batch)}: give inputs= and targets=, the index or key of each."
-            )
-        return part
-
-
-def _with_part(batch: object, key: BatchKey, part: Tensor) -> object:
-    """Return a copy of a batch with one part replaced."""
-    # Never in place: several optimizers get the batch as it was read, and a list of batches may
-    # be iterated again in the next epoch.
-    if isinstance(batch, Mapping):
-        return {**batch, key: part}
-    # A named tuple is a tuple, but its class takes the values as separate arguments.
-    if isinstance(batch, tuple) and hasattr(batch, "_replace"):
-        name = key if isinstance(key, str) else batch._fields[key]  # type: ignore[attr-defined]
-        return batch._replace(**{name: part})
-    if is_dataclass(batch) and not isinstance(batch, type):
-        return replace(batch, **{str(key): part})
-    parts = list(cast("Sequence[object]", batch))
-    parts[cast("int", key)] = part
-    return parts if isinstance(batch, list) else tuple(parts)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from hookloop.data.description import describe
 from hookloop.errors import HookError
-from hookloop.hooks._mixing import BatchKey, Mixing
+from hookloop.hooks._batch_parts import BatchKey
+from hookloop.hooks._mixing import Mixing
 
 
 class CutMix(Mixing):

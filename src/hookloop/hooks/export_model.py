@@ -18,7 +18,8 @@ from hookloop.checkpoint.export import (
     write_model,
 )
 from hookloop.core.hook import Hook, Priority
-from hookloop.data.batch import inputs_in, size_of, to_device
+from hookloop.data.batch import size_of, to_device
+from hookloop.data.model_inputs import inputs_for
 from hookloop.errors import HookError, HookloopError, ModelError
 from hookloop.runs.files import make_folder
 from hookloop.version import VERSION
@@ -87,8 +88,8 @@ class ExportModel(Hook):
 
 
 def _inputs_of(run: Run) -> object:
-    inputs = inputs_in(run.batch, has_loss=run.loss_function is not None)
-    return at_least_two(inputs, size_of(inputs))
+    args, named = inputs_for(run.model, run.batch, has_loss=run.loss_function is not None)
+    return at_least_two(named or args, size_of(run.batch))
 
 
 def _metadata(run: Run) -> dict[str, object]:

@@ -102,6 +102,10 @@ class WriteMetrics(Writing):
         self._timetable.begin(run)
         super().before_train(run)
 
+    def after_train_iter(self, run: Run) -> None:
+        super().after_train_iter(run)
+        self._timetable.update(run)  # A training by iterations may have one long epoch.
+
     def after_train_epoch(self, run: Run) -> None:
         super().after_train_epoch(run)
         self._timetable.update(run)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from hookloop.runs.layout import RunDir
-from hookloop.runs.reading import opened_to_read
+from hookloop.runs.reading import opened_to_read, read_most
 
 LARGEST = 1_000_000
 """Bytes of a config that are read."""
@@ -20,8 +20,9 @@ LARGEST = 1_000_000
 MOST = 10_000
 """How many values of a config are read."""
 
-# What belongs to a top-level key: its line, and those that are indented or items of a list.
-_BLOCK = re.compile(r"[A-Za-z_][^\n]*\n(?:[ -][^\n]*\n|\n)*")
+# What belongs to a top-level key: its line, and those that are indented, items of a list or
+# comments. Comments before the first key belong to that.
+_BLOCK = re.compile(r"(?:#[^\n]*\n|\n)*[A-Za-z_][^\n]*\n(?:[ #-][^\n]*\n|\n)*")
 _COUNT = re.compile(r"([A-Za-z_]\w*): (-?[1-9][0-9]{0,15}|0)\n")
 
 
@@ -36,7 +37,7 @@ def read_config(run: RunDir) -> dict[str, object]:
     """
     try:
         with opened_to_read(run.config_file) as file:
-            data = file.read(LARGEST + 1)
+            data = read_most(file, LARGEST + 1)
     except FileNotFoundError:
         return {}
     if len(data) > LARGEST:
@@ -52,7 +53,7 @@ def parse_config(text: str) -> dict[str, object]:
     """
     text = text if text.endswith("\n") else f"{text}\n"
     blocks = _BLOCK.findall(text)
-    if "".join(blocks) != text:  # Comments, documents, flow style: nothing that a run writes.
+    if "".join(blocks) != text:  # Documents, flow style: nothing that a run writes.
         return dict(_parse(text))
     flat: dict[str, object] = {}
     try:

@@ -87,17 +87,25 @@ def list_runs(directory: str | Path) -> list[RunSummary]:
     return sorted(runs, key=lambda run: (run.started or oldest, run.name))
 
 
-def summarize(run: RunDir, root: Path | None = None) -> RunSummary:
+def summarize(
+    run: RunDir, root: Path | None = None, written: Mapping[str, object] | None = None
+) -> RunSummary:
     """Return the summary of a run; what it has not written yet is left empty.
+
+    Args:
+        run: Its directory.
+        root: The directory that was searched, to which its name is relative.
+        written: What its summary file holds, if that was read already.
 
     Raises:
         OSError: If its summary file cannot be read.
         ValueError: If that file is not a summary.
     """
-    summary = run.read_summary()
+    summary = run.read_summary() if written is None else written
     last = _last_record(run)
     life, holder = _life(run)
     status, reason = _status(run, summary, life, holder)
+    bests = _bests(summary.get("best"))
     return RunSummary(
         name=_name(run.path, root),
         path=run.path,
@@ -105,13 +113,13 @@ def summarize(run: RunDir, root: Path | None = None) -> RunSummary:
         reason=reason,
         epochs=_count(summary, last, "epoch"),
         iters=_count(summary, last, "iter"),
-        best=_best(summary.get("best"), summary.get("main_metric")),
+        best=_shown_best(bests, summary.get("main_metric")),
         started=read_time(summary.get("started")),
         seconds=_seconds(summary, last, is_running=status == "running"),
         disabled=_disabled(summary.get("disabled")),
         ranks=max(1, int(_number(summary.get("ranks")) or 1)),
         metrics=_metrics(summary.get("metrics")),
-        bests=_bests(summary.get("best")),
+        bests=bests,
     )
 
 
@@ -153,11 +161,13 @@ def find_runs(root: Path) -> Iterator[tuple[Path, str | None]]:
         waiting += [directory / name for name in visible]
 
 
-def summarize_safely(path: Path, problem: str | None, root: Path) -> RunSummary:
+def summarize_safely(
+    path: Path, problem: str | None, root: Path, written: Mapping[str, object] | None = None
+) -> RunSummary:
     """Return the summary of what `find_runs` found; whatever is wrong with it is in its reason."""
     if problem is None:
         try:
-            return summarize(RunDir(path), root)
+            return summarize(RunDir(path), root, written)
         except Exception as error:  # noqa: BLE001 - whatever a file holds, the other runs are shown
             problem = str(error) if isinstance(error, ValueError) else ""
             problem = problem or getattr(error, "strerror", None) or str(error)
@@ -254,13 +264,12 @@ def _bests(value: object) -> dict[str, Best]:
     return found
 
 
-def _best(value: object, main: object) -> Best | None:
+def _shown_best(found: Mapping[str, Best], main: object) -> Best | None:
     """Return the best value of the metric to show.
 
     That is the main metric, by which the best checkpoint is chosen. A run without one shows its
     first metric that is not a loss, or its first.
     """
-    found = _bests(value)
     if isinstance(main, str) and main in found:
         return found[main]
     name = next((name for name in found if "loss" not in name), next(iter(found), None))

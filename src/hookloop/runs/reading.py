@@ -14,8 +14,9 @@ from typing import BinaryIO
 MOST = 16_000_000
 """The most bytes of a file that is read as a whole."""
 
-TAIL = 65_536
-"""How many bytes at the end of a file of records are searched for the last one."""
+SHORT_TAIL, TAIL = 4_096, 65_536
+"""How many bytes at the end of a file of records are searched for the last one, and for a long one.
+"""
 
 
 # Without O_NONBLOCK, opening a pipe would wait for a writer. Windows has none of the flags but one.
@@ -57,13 +58,24 @@ def read_json(path: Path, most: int = MOST) -> object:
         ValueError: If it is not JSON, too deep or too large.
     """
     with opened_to_read(path) as file:
-        data = file.read(most + 1)
+        data = read_most(file, most + 1)
     if len(data) > most:
         raise ValueError(f"'{path.name}' is larger than {most} bytes")
     try:
         return parse_json(data)
     except ValueError as error:
         raise ValueError(f"'{path.name}' is not JSON that can be read: {error}") from error
+
+
+def read_most(file: BinaryIO, most: int) -> bytes:
+    """Return a file, or its first ``most`` bytes.
+
+    Room is made for what is there: making it for megabytes takes longer than reading a small file.
+    """
+    wanted = min(os.fstat(file.fileno()).st_size + 1, most)
+    data = file.read(wanted)
+    # One byte more than there was: it has grown meanwhile.
+    return data if len(data) < wanted else data + file.read(most - wanted)
 
 
 def parse_json(data: bytes) -> object:
@@ -78,8 +90,14 @@ def last_record(path: Path) -> dict[str, object]:
     """Return the last complete record of a file, without reading all of it; {} if there is none."""
     with opened_to_read(path) as file:
         size = os.fstat(file.fileno()).st_size
-        file.seek(max(0, size - TAIL))
-        data = file.read(TAIL)
+        for tail in (SHORT_TAIL, TAIL):
+            file.seek(max(0, size - tail))
+            if record := _last_of(file.read(tail)):
+                return record
+    return {}
+
+
+def _last_of(data: bytes) -> dict[str, object]:
     lines = data.split(b"\n")[:-1]  # A last line without its newline is still being written.
     for line in reversed(lines):
         try:

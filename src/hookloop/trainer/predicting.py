@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -15,8 +14,8 @@ from torch import Tensor
 
 from hookloop.core.update import Step, Update
 from hookloop.data.batch import size_of
-from hookloop.data.description import describe
 from hookloop.data.join import by_name, join, to_cpu
+from hookloop.data.model_inputs import inputs_for
 from hookloop.data.source import Batches, Source
 from hookloop.errors import DataError, nearest
 from hookloop.hooks.accumulate_variables import to_array
@@ -34,58 +33,9 @@ Target = str | Path | Callable[[Any], object] | None
 
 
 def call_model(model: nn.Module, batch: object, *, has_loss: bool) -> object:
-    """Call the model on the inputs of a batch; targets are left out where it can do without.
-
-    Args:
-        model: The model.
-        batch: Inputs, a pair of inputs and targets, or a mapping.
-        has_loss: Whether it is trained with ``loss=``, so that a pair is inputs and targets.
-    """
-    if isinstance(batch, Mapping):
-        return _call_with_mapping(model, batch)
-    if not isinstance(batch, tuple | list):
-        return model(batch)
-    if len(batch) == 1 or (has_loss and len(batch) == 2):
-        return model(batch[0])
-    # The targets of a pair are left out if possible. Of more parts the model gets as many as it
-    # takes.
-    counts = (1, 2) if len(batch) == 2 else range(len(batch), 0, -1)
-    for count in () if has_loss else counts:
-        if _takes(model, batch[:count], {}):
-            return model(*batch[:count])
-    if has_loss:
-        return model(batch)
-    raise _unknown_inputs(model, batch)
-
-
-def _call_with_mapping(model: nn.Module, batch: Mapping[str, object]) -> object:
-    if _takes(model, (), batch):
-        return model(**batch)
-    if "input" in batch:
-        return model(batch["input"])
-    names = inspect.signature(model.forward).parameters
-    known = {name: value for name, value in batch.items() if name in names}
-    if known and _takes(model, (), known):
-        return model(**known)
-    if _takes(model, (batch,), {}):
-        return model(batch)
-    raise _unknown_inputs(model, batch)
-
-
-def _takes(model: nn.Module, args: object, named: Mapping[str, object]) -> bool:
-    try:
-        inspect.signature(model.forward).bind(*cast("tuple[object, ...]", args), **named)
-    except TypeError:
-        return False
-    return True
-
-
-def _unknown_inputs(model: nn.Module, batch: object) -> DataError:
-    return DataError(
-        f"{type(model).__name__}.forward{inspect.signature(model.forward)} cannot be called with "
-        f"the parts of a batch, which is {describe(batch)}: give batches of inputs alone, or "
-        "predict(..., step=function), which gets the run and the batch and returns the output."
-    )
+    """Call the model on the inputs of a batch; the arguments are those of `inputs_for`."""
+    args, named = inputs_for(model, batch, has_loss=has_loss)
+    return model(*args, **named)
 
 
 def make_update(

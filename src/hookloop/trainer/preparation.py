@@ -50,6 +50,8 @@ class Compile(Preparation):
         dynamic: Whether shapes may vary.
         fullgraph: Whether to reject a model that is not one graph.
         options: Options of the backend.
+        parts: Dotted names of modules, or ``fnmatch`` patterns: ``"layers.*"``, each of which is
+            compiled by itself; by default the whole model. Layers that are alike compile faster so.
     """
 
     mode: str | None = None
@@ -57,12 +59,23 @@ class Compile(Preparation):
     dynamic: bool | None = None
     fullgraph: bool = False
     options: dict[str, object] | None = None
+    parts: str | Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.parts is not None:
+            object.__setattr__(self, "parts", _patterns(self, self.parts))
 
     def apply(self, model: nn.Module) -> Compilation | None:
-        """Compile the model's forward."""
+        """Compile the model's forward, or that of its parts."""
         given = {name: value for name, value in asdict(self).items() if value not in (None, False)}
+        given.pop("parts", None)
         if self.dynamic is False:  # Unlike None, it forbids dynamic shapes.
             given["dynamic"] = False
+        if self.parts is not None:
+            first, *rest = _outermost(model, self, self.parts)
+            for module in rest:
+                compilation.compile_model(module, given or True)
+            return compilation.compile_model(first, given or True)
         return compilation.compile_model(model, given or True)
 
 
@@ -80,15 +93,11 @@ class ActivationCheckpointing(Preparation):
     patterns: str | Sequence[str]
 
     def __post_init__(self) -> None:
-        one = isinstance(self.patterns, str)
-        patterns = (str(self.patterns),) if one else tuple(self.patterns)
-        if not patterns:
-            raise ModelError("ActivationCheckpointing: give at least one pattern.")
-        object.__setattr__(self, "patterns", patterns)
+        object.__setattr__(self, "patterns", _patterns(self, self.patterns))
 
     def apply(self, model: nn.Module) -> Compilation | None:
         """Wrap the modules."""
-        checkpoint_activations(model, _outermost(model, list(self.patterns)))
+        checkpoint_activations(model, _outermost(model, self, self.patterns))
         return None
 
 
@@ -187,13 +196,20 @@ def convert(value: object, change: Callable[[Tensor], Tensor]) -> object:
     return value
 
 
-def _outermost(model: nn.Module, patterns: Sequence[str]) -> list[nn.Module]:
+def _patterns(step: Preparation, patterns: str | Sequence[str]) -> tuple[str, ...]:
+    listed = (patterns,) if isinstance(patterns, str) else tuple(patterns)
+    if not listed:
+        raise ModelError(f"{type(step).__name__}: give at least one pattern.")
+    return listed
+
+
+def _outermost(model: nn.Module, step: Preparation, patterns: Sequence[str]) -> list[nn.Module]:
     """Return the modules whose names match, without those inside another one of them."""
     names = [name for name, _ in model.named_modules() if name]
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
             hint = nearest(pattern, names) or f" There are: {', '.join(names[:8])}."
-            raise ModelError(f"ActivationCheckpointing: no module matches '{pattern}'.{hint}")
+            raise ModelError(f"{type(step).__name__}: no module matches '{pattern}'.{hint}")
     found: dict[str, nn.Module] = {}
     for name, module in model.named_modules():  # An outer module comes before those in it.
         is_inside = any(name.startswith(f"{outer}.") for outer in found)

@@ -2,6 +2,9 @@
 
 import os
 
+import pytest
+import torch
+from mmengine.hooks import Hook
 from tests.downstream.graft import toy
 
 from hookloop import dialects
@@ -28,6 +31,47 @@ def test_another_directory_gets_the_files(tmp_path):
             toy.make_runner(directory, length=2, checkpoint=checkpoint).train()
         names.append(toy.files_in(tmp_path / "out" / directory.name))
     assert names[0] == names[1] == ["epoch_1.pth", "epoch_2.pth"]
+
+
+class FailLast(Hook):
+    """Fail in the sweep in which a checkpoint was asked for, after the hook that asked."""
+
+    priority = "LOWEST"
+
+    def __init__(self, epoch):
+        self.epoch = epoch
+
+    def after_train_epoch(self, runner):
+        if runner.epoch == self.epoch:
+            raise ValueError("at the end of an epoch")
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_the_last_checkpoint_is_there_after_a_failure(tmp_path, epoch):
+    with dialects.graft("mmengine"):
+        whole = toy.make_runner(tmp_path / "whole", length=3)
+        whole.train()
+        cut = tmp_path / "cut"
+        with pytest.raises(ValueError, match="at the end of an epoch"):
+            toy.make_runner(cut, FailLast(epoch), length=3).train()
+        pointer = cut / "last_checkpoint"
+        assert toy.files_in(cut) == [f"epoch_{number}.pth" for number in range(1, epoch + 1)]
+        if epoch:
+            assert pointer.read_text() == str(cut / "epoch_1.pth")
+        else:
+            assert not pointer.exists()
+        resumed = toy.make_runner(cut, length=3, resume=True)
+        resumed.train()
+    assert pointer.read_text() == str(cut / "epoch_3.pth")
+    weights = toy.weights_of(whole)
+    assert all(torch.equal(one, weights[name]) for name, one in toy.weights_of(resumed).items())
+
+
+def test_a_file_without_the_optimizer_is_named_as_the_last_one(tmp_path):
+    checkpoint = {"save_optimizer": False, "save_best": "auto", "rule": "less"}
+    with dialects.graft("mmengine"):
+        toy.make_runner(tmp_path, length=2, checkpoint=checkpoint).train()
+    assert (tmp_path / "last_checkpoint").read_text() == str(tmp_path / "epoch_2.pth")
 
 
 class Backend:

@@ -25,11 +25,13 @@ def test_only_what_is_new_is_read(path, monkeypatch):
     file = MetricsFile(path)
     assert file.update() and not file.update()
     parsed = []
-    original = metrics_file._parse_all
-    monkeypatch.setattr(metrics_file, "_parse_all", lambda ls: parsed.extend(ls) or original(ls))
+    original = metrics_file.read_columns
+    monkeypatch.setattr(
+        metrics_file, "read_columns", lambda data: parsed.append(data) or original(data)
+    )
     with path.open("a") as more:
         more.write(lines(record(3, loss=0.25)))
-    assert file.update() and len(parsed) == 1
+    assert file.update() and [one.count(b"\n") for one in parsed] == [1]
     assert file.points("loss").values.tolist() == [1.0, 0.5, 0.25]
     assert file.points("loss").iters.tolist() == [1, 2, 3]
     assert file.points("other") is None
@@ -133,3 +135,25 @@ def test_series_are_described(path):
     assert one == {
         "name": "loss", "count": 2, "span": "iter", "phase": "train", "first": 1, "last": 9,
     }  # fmt: skip
+
+
+def test_a_long_file_is_read_in_parts(path, monkeypatch):
+    monkeypatch.setattr(metrics_file, "CHUNK", 1000)
+    path.write_text(lines(*(record(i, loss=float(i)) for i in range(100))))
+    file = MetricsFile(path)
+    shares, calls = [], 0
+    while file.is_behind or not calls:
+        file.update(until=0)
+        shares.append(file.share)
+        calls += 1
+    assert calls > 5 and shares == sorted(shares) and shares[0] < 0.5 and shares[-1] == 1
+    assert file.points("loss").values.tolist() == [float(i) for i in range(100)]
+    assert not file.update()
+
+
+def test_half_a_line_at_the_end_does_not_count_as_unread_for_ever(path):
+    path.write_text(lines(record(1, loss=1.0)) + '{"iter"')
+    file = MetricsFile(path)
+    file.update(until=0)
+    file.update(until=0)
+    assert not file.is_behind and file.share == 1

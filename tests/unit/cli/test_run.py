@@ -41,3 +41,30 @@ def test_a_foreign_package_is_imported_from_our_dialect(project: Path, invoke: I
 
 def test_a_script_has_to_exist(invoke: Invoke) -> None:
     assert invoke("run", "none.py").exit_code == 2
+
+
+def test_a_module_is_run_as_python_would(
+    project: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (project / "run_package").mkdir()
+    (project / "run_package" / "__init__.py").write_text("")
+    (project / "run_package" / "values.py").write_text("VALUE = 7\n")
+    (project / "run_package" / "tool.py").write_text(
+        "import sys\nfrom pathlib import Path\nfrom .values import VALUE\n"
+        "print(__name__, VALUE, Path(sys.argv[0]).name, sys.argv[1:])\n"
+    )
+    (project / "run_package" / "__main__.py").write_text("import run_broken_neighbour\n")
+    result = invoke("run", "-m", "run_package.tool", "-m", "3")
+    assert (result.exit_code, result.stdout) == (0, "__main__ 7 tool.py ['-m', '3']\n")
+    failed = invoke("run", "-m", "run_package")
+    assert failed.exit_code == 1 and "No module named 'run_broken_neighbour'" in failed.stderr
+    for name in [name for name in sys.modules if name.startswith("run_package")]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+@pytest.mark.parametrize("name", ["run_nothing", "run_nothing.tool", "json.nothing"])
+def test_a_module_has_to_exist(name: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    result = invoke("run", "-m", name)
+    assert result.exit_code == 2 and f"There is no module '{name}'." in result.stderr

@@ -61,7 +61,7 @@ def test_an_example_is_a_batch_of_the_data(
     train: Callable[..., torch.nn.Module], changes: list[str], key: str
 ) -> None:
     train(*changes)
-    inputs, found = load_run_model("runs/one").example_inputs()
+    (inputs,), found = load_run_model("runs/one").example_inputs()
     assert found == key and inputs.shape == (8, 2)
 
 

@@ -1,5 +1,8 @@
 """Grafts: what is replaced comes back, and what cannot be grafted is named."""
 
+import pickle
+from multiprocessing import spawn
+
 import pytest
 
 from hookloop import dialects
@@ -23,14 +26,36 @@ def test_what_was_inherited_is_inherited_again():
     assert Child().run() == "parent" and "run" not in vars(Child)
 
 
+def graft_with(text):
+    graft = Graft()
+    graft.replace(Parent, "run", lambda self: text)
+    return graft
+
+
 def test_what_was_replaced_twice_is_set_back():
-    first = Graft()
-    first.replace(Parent, "run", lambda self: "first")
-    second = Graft()
-    second.replace(Parent, "run", lambda self: "second")
-    with Grafts([first, second]):
+    with Grafts({"a": lambda: graft_with("first"), "b": lambda: graft_with("second")}):
         assert Parent().run() == "second"
     assert Parent().run() == "parent"
+
+
+def test_a_package_is_grafted_once():
+    with Grafts({"a": lambda: graft_with("first")}):
+        with Grafts({"a": lambda: graft_with("second")}):
+            assert Parent().run() == "first"
+        assert Parent().run() == "first"
+    assert Parent().run() == "parent"
+    with Grafts({"a": lambda: graft_with("second")}):
+        assert Parent().run() == "second"
+
+
+def test_a_spawned_process_grafts_before_it_imports_the_script(monkeypatch):
+    grafted = []
+    monkeypatch.setattr(dialects, "graft", lambda *names: grafted.append(names))
+    with Grafts({"a": Graft}):
+        data = pickle.dumps(spawn.get_preparation_data("worker")["hookloop_grafts"])
+    assert "hookloop_grafts" not in spawn.get_preparation_data("worker")
+    pickle.loads(data)  # What the other process does first.
+    assert grafted == [("a",)]
 
 
 def test_a_system_without_a_graft_is_named_with_those_that_have_one():

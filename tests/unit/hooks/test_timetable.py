@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 from tests.ranks import on_ranks
-from tests.tiny import assert_same_bits, make_classifier, make_trainer
+from tests.tiny import assert_same_bits, make_classifier, make_data, make_trainer
 
 from hookloop import Hook
 from hookloop.hooks import (
@@ -157,6 +157,24 @@ def test_hooks_tell_what_they_are_at(tmp_path):
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert (summary["total_iters"], summary["total_epochs"], summary["batch_size"]) == (6, 2, 4)
     assert summary["main_metric"] == "val/accuracy"
+
+
+def test_what_hooks_are_at_is_kept_up_within_an_epoch(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "SELDOM", 0.0)
+    seen = []
+
+    class Tells(Hook):
+        def describe(self, run):
+            return {"at": run.progress.iter}
+
+        def after_train_iter(self, run):
+            (own,) = [one for one in read(tmp_path)["hooks"] if one["type"].endswith("Tells")]
+            seen.append(own["state"]["at"])
+
+    data = make_data(samples=400)
+    metrics = WriteMetrics(every=10)
+    make_trainer(train_data=data, hooks=[metrics, Tells()], run_dir=tmp_path, max_iters=95).train()
+    assert {30, 40, 90} <= {*seen} and 45 not in seen
 
 
 def test_an_evaluation_leaves_the_timetable_of_the_training(tmp_path):

@@ -14,6 +14,9 @@ from hookloop.errors import ConfigError, ModelError
 from hookloop.hooks import AverageWeights, SaveCheckpoint
 from hookloop.trainer.preparation import Prepared, convert
 
+# torch itself warns when what it compiles gets the output of another module.
+pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
+
 
 @pytest.fixture(autouse=True)
 def fresh_compiler():
@@ -57,6 +60,7 @@ def train(prepare, epochs=1, **options):
 
 ALL = {
     "compile": Compile(backend="eager"),
+    "compiled parts": Compile(backend="eager", parts="layers.*"),
     "checkpointing": ActivationCheckpointing("layers.*"),
     "channels": ChannelsLast(),
     "cast": Cast("bf16"),
@@ -92,6 +96,20 @@ def test_only_the_outermost_module_that_matches_is_wrapped():
     copy.deepcopy(model)(torch.ones(1, 2)).sum().backward()
     assert calls == ["inner", "inner"]
     assert prepared.describe() == [{"type": "ActivationCheckpointing", "patterns": ("0*",)}]
+
+
+def test_parts_are_compiled_one_by_one_with_the_same_numbers():
+    plain, parts = train(()), train([Compile(backend="eager", parts=["layers.0", "head"])])
+    assert_same_bits(plain.run.model, parts.run.model)
+    model = Images()
+    Prepared.of(model, [Compile(backend="eager", parts="layers.*")])
+    compiled = {name for name, one in model.named_modules() if one._compiled_call_impl is not None}
+    assert compiled == {"layers.0", "layers.1", "layers.2"}
+    assert list(model.state_dict()) == list(Images().state_dict())
+    with pytest.raises(ModelError, match=r"Compile: no module matches 'haed'.*'head'"):
+        Prepared.of(Images(), [Compile(parts="haed")])
+    with pytest.raises(ModelError, match="Compile: give at least one pattern"):
+        Compile(parts=[])
 
 
 def test_a_pattern_without_a_module_is_rejected_with_the_nearest():

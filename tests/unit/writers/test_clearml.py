@@ -9,6 +9,8 @@ from tests.readback import clearml_points
 from hookloop.errors import HookError
 from hookloop.writers.clearml import MASTER, ClearML, check_server, keeping_signals, read_steps
 
+pytestmark = pytest.mark.slow  # ClearML takes seconds to open and close a task.
+
 
 def write(directory, values, run_id=None):
     writer = ClearML(directory, "p", run_id=run_id, mode="offline", name="one")

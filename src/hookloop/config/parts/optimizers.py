@@ -18,11 +18,15 @@ ONLY = ""
 
 @dataclass
 class Group:
-    """A parameter group: which parameters, and the options for them."""
+    """A parameter group: which parameters, and the options for them.
+
+    With ``decay`` it becomes one group per layer.
+    """
 
     key: Key
     match: list[str] = field(default_factory=list)
     norms: bool = False
+    decay: float | None = None
     options: dict[str, object] = field(default_factory=dict)
 
 
@@ -118,6 +122,8 @@ def _group(reader: PartReader, key: Key, value: dict[str, object], part: Part) -
             group.match = _patterns(reader, at, item)
         elif name == "norms":
             group.norms = bool(reader.plain(at, item, bool))
+        elif name == "decay" and "decay" not in part.signature.annotations:
+            group.decay = _decay(reader, at, item)
         elif name == "name":
             group.options[name] = item
         elif unknown:
@@ -128,6 +134,14 @@ def _group(reader: PartReader, key: Key, value: dict[str, object], part: Part) -
     if not group.match and not group.norms:
         reader.report(key, "a group names its parameters: match: '*.bias', or norms: true.")
     return group
+
+
+def _decay(reader: PartReader, key: Key, value: object) -> float | None:
+    read = reader.plain(key, value, float)
+    if isinstance(read, float | int) and not 0 < read <= 1:
+        reader.report(key, f"decay is a share of the rate above 0 and up to 1, not {read:g}.")
+        return None
+    return float(read) if isinstance(read, float | int) else None
 
 
 def _patterns(reader: PartReader, key: Key, value: object) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from torch.nn import Parameter
 
     Named = dict[str, Parameter]
+
+_LAYER = re.compile(r"(\d+)(?=\.)")
+"""The number of a layer in a parameter's name: ``encoder.layer.3.norm.weight``, ``block3.bias``."""
 
 
 def select_parameters(
@@ -47,9 +51,45 @@ def select_parameters(
             _reject_empty(group, matching, config)
         free = {name: parameter for name, parameter in free.items() if name not in selected}
         # Frozen ones are removed only now: a pattern that matches nothing else is not a mistake.
-        chosen.append({"params": _trainable(selected), **group.options})
+        if group.decay is None:
+            chosen.append({"params": _trainable(selected), **group.options})
+        else:
+            chosen += _decaying(selected, group, group.decay, _rate(optimizer, group, config))
     chosen.append({"params": _trainable(free)})
     return [group for group in chosen if group["params"]]
+
+
+def _decaying(selected: Named, group: Group, decay: float, rate: float) -> list[dict[str, object]]:
+    """Return a group for each layer: the last has the full rate, each one before it a share."""
+    layers: dict[int, Named] = {}
+    numbers = {name: int(found[1]) for name in selected if (found := _LAYER.search(name))}
+    # What has no number is before the first layer, such as an embedding, or after the last.
+    number = min(numbers.values(), default=0) - 1
+    highest = max(numbers.values(), default=0)
+    for name, parameter in selected.items():
+        if name in numbers:
+            number = highest
+        layers.setdefault(numbers.get(name, number), {})[name] = parameter
+    named = str(group.options.get("name") or "layer")
+    return [
+        {
+            "params": _trainable(layers[number]),
+            **group.options,
+            "lr": rate * decay**place,
+            "name": f"{named}_{number}" if number in numbers.values() else f"{named}_first",
+        }
+        for place, number in enumerate(sorted(layers, reverse=True))
+    ]
+
+
+def _rate(optimizer: OptimizerPart, group: Group, config: Config) -> float:
+    """Return the rate that decays from layer to layer."""
+    rate = group.options.get("lr", optimizer.part.arguments.get("lr"))
+    if isinstance(rate, float | int):
+        return float(rate)
+    key = (*group.key, "decay")
+    message = f"{spell(key)}: there is no rate to decay: give lr, of the optimizer or of the group."
+    raise ConfigError([Problem(message, config.where(key))])
 
 
 def _members(group: Group, everything: Named, norms: Collection[str], config: Config) -> list[str]:

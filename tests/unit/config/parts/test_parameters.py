@@ -1,5 +1,6 @@
 """Which parameters an optimizer of a config gets, and in which groups."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,53 @@ def test_an_optimizer_gets_the_parameters_in_groups(write: Write) -> None:
     ]
     assert [group["lr"] for group in groups] == [1e-3, 1e-4, 1e-5, 1e-3]
     assert [group["weight_decay"] for group in groups] == [0, 0, 0.01, 0.01]
+
+
+LAYERS = """\
+import torch
+
+class Deep(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = torch.nn.Embedding(3, 4)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(11))
+        self.norm = torch.nn.LayerNorm(4)
+        self.head = torch.nn.Linear(4, 2)
+"""
+
+
+def test_the_rate_decays_from_layer_to_layer(write: Write, project: Path) -> None:
+    (project / "deep.py").write_text(LAYERS)
+    groups = "[{match: 'head.*'}, {match: '*', decay: 0.5, weight_decay: 0}]"
+    given: dict[str, Any] = arguments(
+        write(f"model: deep.Deep\noptimizer: {{type: SGD, lr: 0.8, groups: {groups}}}\n")
+    )
+    head, *layers = given["optimizer"].param_groups
+    assert head["lr"] == 0.8 and names_in(given["model"], head) == ["head.weight", "head.bias"]
+    assert [group["lr"] for group in layers] == [0.8 * 0.5**place for place in range(12)]
+    names = [names_in(given["model"], group) for group in layers]
+    assert names[0] == ["layers.10.weight", "layers.10.bias", "norm.weight", "norm.bias"]
+    assert names[1] == ["layers.9.weight", "layers.9.bias"]
+    assert names[-1] == ["embed.weight"]
+    assert [group["name"] for group in layers[:2]] == ["layer_10", "layer_9"]
+    assert layers[-1]["name"] == "layer_first"
+
+
+@pytest.mark.parametrize(
+    ("group", "message"),
+    [
+        ("{match: '*', decay: 1.5}", "decay is a share of the rate above 0 and up to 1, not 1.5"),
+        ("{match: '*', decay: half}", "optimizer.groups[0].decay: expected"),
+    ],
+)
+def test_a_decay_is_a_share(write: Write, group: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        build(write(f"{MODEL}optimizer: {{type: SGD, lr: 1, groups: [{group}]}}\n"))
+
+
+def test_a_decay_needs_a_rate(write: Write) -> None:
+    with pytest.raises(ConfigError, match="there is no rate to decay: give lr"):
+        build(write(f"{MODEL}optimizer: {{type: Adam, groups: [{{match: '*', decay: 0.9}}]}}\n"))
 
 
 def test_frozen_parameters_are_left_out(write: Write, project: Path) -> None:
