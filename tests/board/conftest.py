@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -89,12 +90,12 @@ class Board:
         self.process.stdout.close()
 
 
-@pytest.fixture
-def serve(page_directory, tmp_path):
-    """Start a board; it ends with the test."""
+@pytest.fixture(scope="session")
+def boards(page_directory):
+    """Start boards; they end with the tests."""
     started = []
 
-    def start(*arguments, cwd=tmp_path, **environment):
+    def start(*arguments, cwd, **environment):
         started.append(Board(*arguments, cwd=cwd, **environment))
         assert started[-1].address, "the board has ended"
         return started[-1]
@@ -102,6 +103,12 @@ def serve(page_directory, tmp_path):
     yield start
     for board in started:
         board.end()
+
+
+@pytest.fixture
+def serve(boards, tmp_path):
+    """Start a board over the directory of a test."""
+    return partial(boards, cwd=tmp_path)
 
 
 @pytest.fixture

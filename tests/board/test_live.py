@@ -3,6 +3,7 @@
 import json
 
 from playwright.sync_api import expect
+from tests.board_runs import write_run
 
 WAIT = 120_000
 
@@ -30,8 +31,17 @@ def points(tab, metric):
     )
 
 
-def test_a_curve_grows_while_the_run_trains(serve, tab, train, tmp_path):
-    train(tmp_path / "runs" / "live")
+def confirm(tab, deed):
+    tab.get_by_test_id(f"ask-{deed}").click()
+    if deed == "set":
+        tab.get_by_test_id("ask-key").fill("optimizer.lr")
+        tab.get_by_test_id("ask-value").fill("0.001")
+    tab.get_by_test_id("ask-confirm").click()
+    expect(tab.get_by_test_id("ask-answer")).to_contain_text(f"Done: {deed}", timeout=WAIT)
+
+
+def test_a_training_is_watched_asked_and_stopped(serve, tab, train, tmp_path):
+    process = train(tmp_path / "runs" / "live")
     board = serve()
     run = wait_for_run(tab, board)
     tab.goto(f"{board.origin}/#/curves?run={run}&metric=train%2Floss")
@@ -39,52 +49,28 @@ def test_a_curve_grows_while_the_run_trains(serve, tab, train, tmp_path):
     expect(curve).to_be_visible(timeout=WAIT)
     before = wait_for_points(tab, 4)
     assert wait_for_points(tab, before + 10) > before
+    tab.goto(f"{board.origin}/#/run/{run}")
+    for deed in ("save", "validate", "set", "stop"):
+        confirm(tab, deed)
+    assert process.wait(120) == 0
+    summary = json.loads((tmp_path / "runs" / "live" / "summary.json").read_text())
+    assert summary["status"] == "stopped" and summary["changes"]
+    wait_for_run(tab, board, "stopped")
 
 
-def test_a_killed_run_turns_dead(serve, tab, train, tmp_path):
+def test_a_killed_run_turns_dead_while_the_page_is_open(serve, tab, train, tmp_path):
     process = train(tmp_path / "runs" / "live")
     board = serve()
     wait_for_run(tab, board)
     process.kill()
     process.wait()
-    expect(tab.locator('[data-testid="run-row"][data-status="dead"]')).to_have_count(
-        1, timeout=WAIT
-    )
+    dead = tab.locator('[data-testid="run-row"][data-status="dead"]')
+    expect(dead).to_have_count(1, timeout=WAIT)
 
 
-def test_a_pressed_stop_ends_the_training_in_order(serve, tab, train, tmp_path):
-    process = train(tmp_path / "runs" / "live")
-    board = serve()
-    run = wait_for_run(tab, board)
-    tab.goto(f"{board.origin}/#/run/{run}")
-    tab.get_by_test_id("ask-stop").click()
-    tab.get_by_test_id("ask-confirm").click()
-    expect(tab.get_by_test_id("ask-answer")).to_contain_text("Done", timeout=WAIT)
-    assert process.wait(60) == 0
-    summary = json.loads((tmp_path / "runs" / "live" / "summary.json").read_text())
-    assert summary["status"] == "stopped"
-    wait_for_run(tab, board, "stopped")
-
-
-def test_a_run_saves_validates_and_changes_a_value_when_asked(serve, tab, train, tmp_path):
-    train(tmp_path / "runs" / "live")
-    board = serve()
-    run = wait_for_run(tab, board)
-    tab.goto(f"{board.origin}/#/run/{run}")
-    for deed in ("save", "validate"):
-        tab.get_by_test_id(f"ask-{deed}").click()
-        tab.get_by_test_id("ask-confirm").click()
-        expect(tab.get_by_test_id("ask-answer")).to_contain_text(f"Done: {deed}", timeout=WAIT)
-    tab.get_by_test_id("ask-set").click()
-    tab.get_by_test_id("ask-key").fill("optimizer.lr")
-    tab.get_by_test_id("ask-value").fill("0.001")
-    tab.get_by_test_id("ask-confirm").click()
-    expect(tab.get_by_test_id("ask-answer")).to_contain_text("Done: set", timeout=WAIT)
-
-
-def test_two_runs_are_compared(serve, tab, train, tmp_path):
+def test_two_runs_are_compared(serve, tab, tmp_path):
     for name in ("one", "two"):
-        assert train(tmp_path / "runs" / name, epochs=4, pause=0).wait(120) == 0
+        write_run(tmp_path / "runs" / name)
     board = serve()
     tab.goto(f"{board.origin}/#/runs")
     rows = tab.get_by_test_id("run-row")

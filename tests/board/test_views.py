@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
-from tests.board_runs import record, write_run
+from tests.board_runs import write_run
 
 WAIT = 60_000
 # Now, because each test works in a directory of its own.
@@ -34,90 +34,41 @@ START = {
 }
 """An environment for the pictures, instead of that of this machine."""
 
-TRAINING = """
-import sys
-sys.path[:0] = {path!r}
-import torch
-from tests.tiny import make_classifier
-from hookloop import Hook
-from hookloop.hooks import *
-from hookloop.writers import Histogram
-
-
-class EmitWeights(Hook):
-    def after_train_epoch(self, run):
-        run.emit(Histogram("weights/first", next(run.model.parameters())))
-
-
-trainer = make_classifier(
-    default_hooks={{
-        "console": None,
-        "metrics": WriteMetrics(every=1),
-        "checkpoint": SaveCheckpoint(best="accuracy"),
-    }},
-    hooks=[
-        EmitWeights(), AverageWeights(), StopOnPlateau("val/loss", patience=50), RecordThroughput(),
-        SaveConfusionMatrix(class_names=["cat", "dog", "owl"]),
-        SavePredictions(streams=["val"]),
-        LogMemory(),
-    ],
-    max_epochs=12, run_dir={directory!r}, seed=0, config={config!r},
-)
-trainer.train()
-"""
+ROOT = Path(__file__).parents[2]
+RUNS = ("digits", "digits-small-lr", "digits-large-lr", "digits-resumed", "digits-killed")
+TRIALS = 12
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A run with everything, two more for curves, and a sweep."""
-    root = Path(__file__).parents[2]
+    """Real runs, one with everything, one resumed and one killed; and a sweep."""
     home = tmp_path_factory.mktemp("board") / "runs"
     home.mkdir()
-    config = {"optimizer": {"type": "SGD", "lr": 0.1}, "test_data": {"type": "x"}}
-    code = TRAINING.format(
-        path=[str(root), str(root / "src")], directory=str(home / "classifier"), config=config
+    path = [ROOT / "src", ROOT / "examples" / "digits", os.environ.get("PYTHONPATH", "")]
+    subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("digits.py")), str(home)],
+        check=True,
+        cwd=home.parent,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), "OMP_NUM_THREADS": "1"},
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=home)
-    (home / "classifier" / "environment.json").write_text(json.dumps({"starts": [START]}))
-    log = home / "classifier" / "run.log"
-    log.write_text(log.read_text().replace(socket.gethostname(), "node7"))
+    for name in RUNS:
+        resumed = [{**START, "iter": 130, "host": "node3"}] * (name == "digits-resumed")
+        (home / name / "environment.json").write_text(json.dumps({"starts": [START, *resumed]}))
+        log = home / name / "run.log"
+        if log.is_file():
+            log.write_text(log.read_text().replace(socket.gethostname(), "node7"))
+    write_sweep(home / "sweep")
+    return home
+
+
+def write_sweep(folder):
+    """Twelve trials, as `hookloop sweep` leaves them."""
     rng = random.Random(0)
-    for name, rate in (("digits-1", 0.01), ("digits-2", 0.1)):
-        records = [
-            record(
-                i,
-                per_epoch=200,
-                **{
-                    "train/loss": 2.3 * math.exp(-rate * i / 10) + 0.1 + rng.random() / 10,
-                    "lr": rate,
-                },
-            )
-            for i in range(5, 1001, 5)
-        ]
-        records += [
-            {
-                **record(i, per_epoch=200, **{"val/accuracy": 1 - 0.9 * math.exp(-rate * i / 10)}),
-                "phase": "val",
-                "span": "epoch",
-            }
-            for i in range(200, 1001, 200)
-        ]
-        changes = (
-            [{"iter": 600, "key": "optimizer.lr", "old": rate, "new": rate / 10}]
-            if rate > 0.05
-            else []
-        )
-        write_run(
-            home / name,
-            records,
-            {"iter": 1000, "epoch": 5, "total_iters": 1000, "changes": changes},
-            f"optimizer:\n  lr: {rate}\n",
-        )
     trials = []
-    for number in range(12):
+    for number in range(TRIALS):
         rate, width = 10 ** rng.uniform(-4, -1), rng.choice([32, 64, 128])
         value = 0.95 - abs(math.log10(rate) + 2.5) / 10 + width / 2000
-        write_run(home / "sweep" / f"trial_{number:04d}", config=f"lr: {rate}\nwidth: {width}\n")
+        write_run(folder / f"trial_{number:04d}", config=f"lr: {rate}\nwidth: {width}\n")
         trials.append(
             {
                 "number": number,
@@ -127,15 +78,14 @@ def runs(tmp_path_factory):
                 "run": f"trial_{number:04d}",
             }
         )
-    (home / "sweep" / "sweep.json").write_text(
+    (folder / "sweep.json").write_text(
         json.dumps({"metric": "val/accuracy", "mode": "max", "trials": trials})
     )
-    return home
 
 
-@pytest.fixture
-def board(serve, runs):
-    return serve(runs.name, cwd=runs.parent)
+@pytest.fixture(scope="module")
+def board(boards, runs):
+    return boards(runs.name, cwd=runs.parent)
 
 
 @pytest.fixture
@@ -154,16 +104,20 @@ def shoot(tab, name):
 def test_the_table_is_filtered_and_sorted(board, tab):
     tab.goto(f"{board.origin}/#/runs")
     rows = tab.get_by_test_id("run-row")
-    expect(rows).to_have_count(15, timeout=WAIT)
+    expect(rows).to_have_count(len(RUNS) + TRIALS, timeout=WAIT)
     expect(tab).to_have_title(re.compile("hookloop board"))
     shoot(tab, "runs")
+    dead = tab.locator('[data-testid="run-row"][data-status="dead"]')
+    expect(dead).to_contain_text("digits-killed")
     tab.get_by_test_id("filter").fill("digits")
-    expect(rows).to_have_count(2)
+    expect(rows).to_have_count(len(RUNS))
 
 
-def test_curves_of_two_runs(board, tab, ids):
-    query = f"run={ids['digits-1']}&run={ids['digits-2']}&metric=train%2Floss&metric=val%2Faccuracy"
-    tab.goto(f"{board.origin}/#/curves?{query}")
+def test_curves_of_several_runs(board, tab, ids):
+    names = ("digits", "digits-small-lr", "digits-large-lr", "digits-resumed")
+    query = "&".join(f"run={ids[name]}" for name in names)
+    metrics = "metric=train%2Floss&metric=val%2Faccuracy"
+    tab.goto(f"{board.origin}/#/curves?{query}&{metrics}")
     expect(tab.get_by_test_id("curve")).to_have_count(2, timeout=WAIT)
     for number in range(2):
         expect(tab.get_by_test_id("curve").nth(number)).not_to_have_attribute("data-points", "0")
@@ -178,7 +132,7 @@ def test_curves_of_two_runs(board, tab, ids):
 @pytest.mark.parametrize(
     ("view", "text"),
     [
-        ("", "classifier"),
+        ("", "digits"),
         ("hooks", "after_train_iter"),
         ("checkpoints", ".pth"),
         ("config", "optimizer.lr"),
@@ -189,13 +143,13 @@ def test_curves_of_two_runs(board, tab, ids):
     ],
 )
 def test_the_views_of_a_run(board, tab, ids, view, text):
-    tab.goto(f"{board.origin}/#/run/{ids['classifier']}" + (f"/{view}" if view else ""))
+    tab.goto(f"{board.origin}/#/run/{ids['digits']}" + (f"/{view}" if view else ""))
     expect(tab.locator("body")).to_contain_text(text, timeout=WAIT)
     shoot(tab, view or "run")
 
 
 def test_the_timetable_has_costs(board, tab, ids):
-    tab.goto(f"{board.origin}/#/run/{ids['classifier']}/hooks")
+    tab.goto(f"{board.origin}/#/run/{ids['digits']}/hooks")
     table = tab.get_by_test_id("hooks-table")
     expect(table).to_contain_text("after_train_iter", timeout=WAIT)
     expect(tab.locator("body")).to_contain_text("iterations 11 to 30")
@@ -217,14 +171,14 @@ def test_narrow_and_wide_nothing_is_cut_off(board, tab, width):
 
 def test_tags_and_a_note_are_kept(board, tab, ids, runs):
     answer = tab.request.post(
-        f"{board.origin}/api/runs/{ids['digits-1']}/labels",
+        f"{board.origin}/api/runs/{ids['digits']}/labels",
         data={"tags": ["baseline"], "note": "first"}, headers={"Origin": board.origin},
     )  # fmt: skip
-    assert (
-        answer.ok and json.loads((runs / "digits-1" / "tags.json").read_text())["note"] == "first"
-    )
+    assert answer.ok and json.loads((runs / "digits" / "tags.json").read_text())["note"] == "first"
     tab.goto(f"{board.origin}/#/runs")
-    expect(tab.get_by_label("Tags of digits-1").first).to_have_value("baseline", timeout=WAIT)
+    expect(tab.get_by_label("Tags of digits", exact=True).first).to_have_value(
+        "baseline", timeout=WAIT
+    )
 
 
 def test_an_exported_file_opens_without_a_server(runs, tab, tmp_path, page_directory):
@@ -235,14 +189,12 @@ def test_an_exported_file_opens_without_a_server(runs, tab, tmp_path, page_direc
         cwd=tmp_path,
     )
     tab.goto(f"file://{file}")
-    expect(tab.get_by_test_id("run-row")).to_have_count(15, timeout=WAIT)
-    run = tab.locator('[data-testid="run-row"]', has_text="classifier").first.get_attribute(
-        "data-run"
-    )
+    expect(tab.get_by_test_id("run-row")).to_have_count(len(RUNS) + TRIALS, timeout=WAIT)
+    run = tab.locator('[data-testid="run-row"]', has_text="digits").first.get_attribute("data-run")
     tab.goto(f"file://{file}#/curves?run={run}&metric=train%2Floss")
     expect(tab.get_by_test_id("curve")).to_have_count(1)
     for view in ("", "/hooks", "/checkpoints", "/media"):
         tab.goto(f"file://{file}#/run/{run}{view}")
-        expect(tab.locator("body")).to_contain_text("classifier")
+        expect(tab.locator("body")).to_contain_text("digits")
     expect(tab.get_by_test_id("ask-stop")).to_be_hidden()
     assert all(one.startswith(("file:", "data:", "blob:")) for one in tab.requests)
