@@ -44,7 +44,7 @@ def trained(project: Path) -> Path:
 def test_find_batch(project: Path) -> None:
     part = "train_data={type: cli_project.loader, batch_size: 4}"
     done = hookloop("find-batch", "config.yaml", part, "--most", "32", "--json", cwd=project)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0 and "All sizes up to 32 fit" in done.stderr
     found = json.loads(done.stdout)
     assert (found["largest"], found["limited_by_memory"]) == (32, False)
     assert found["override"] == "train_data.batch_size=32"
@@ -57,28 +57,28 @@ def test_find_batch(project: Path) -> None:
 
 def test_find_batch_without_a_loader(project: Path) -> None:
     done = hookloop("find-batch", "config.yaml", "--json", cwd=project)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "needs a DataLoader" in done.stderr
+    assert done.returncode == json.loads(done.stdout)["exit_code"] == 2
+    assert "needs a DataLoader" in json.loads(done.stdout)["error"]
 
 
 def test_reproduce(trained: Path) -> None:
     asked = ("reproduce", "runs/a", "--trust", "--json", "--run-dir", "runs/b")
     done = hookloop(*asked, cwd=trained)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0 and "are the same bits" in done.stderr
     found = json.loads(done.stdout)
     assert (found["equal"], found["different"], found["differences"]) == (True, 0, [])
     assert (found["run_dir"], found["environment"], found["notes"]) == ("runs/b", [], [])
     # Without somebody who can answer, the code of a run is not run.
     untrusted = hookloop("reproduce", "runs/a", "--json", cwd=trained)
-    assert (untrusted.returncode, untrusted.stdout) == (2, "")
-    assert "say --trust" in untrusted.stderr
+    assert untrusted.returncode == json.loads(untrusted.stdout)["exit_code"] == 2
+    assert "say --trust" in json.loads(untrusted.stdout)["error"]
 
 
 def test_reproduce_with_other_code(trained: Path) -> None:
     changed = MODULE.replace("manual_seed(seed)", "manual_seed(9)")
     (trained / "cli_project.py").write_text(changed)
     done = hookloop("reproduce", "runs/a", "--no-sources", "--json", cwd=trained)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert done.returncode == 1 and "numbers differ" in done.stderr
     found = json.loads(done.stdout)
     assert found["equal"] is False and found["different"] > 0
     assert RunDir(trained / found["run_dir"]).read_summary()["status"] == "completed"
