@@ -271,6 +271,23 @@ def test_the_readme_has_the_whole_table_of_costs():
     assert table in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+MEASURED = re.compile(r"^(?:\*\*)?Measured\b|^## Measured$", flags=re.MULTILINE)
+MONTHS = "January February March April May June July August September October November December"
+DATE = re.compile(rf"(?:{MONTHS.replace(' ', '|')}) 20\d\d")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [one for one in PAGES if MEASURED.search(one.read_text(encoding="utf-8"))],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_what_was_measured_has_a_date(page):
+    text = page.read_text(encoding="utf-8")
+    for found in MEASURED.finditer(text):
+        below = text[found.start() :].split("\n\n")[: 2 if found[0].startswith("##") else 1]
+        assert DATE.search(" ".join(below)), f"{page.relative_to(ROOT)}: {below[0][:80]}"
+
+
 def test_the_readme_names_every_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     section = (ROOT / "README.md").read_text(encoding="utf-8").partition("Extras bring")[2]
