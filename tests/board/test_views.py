@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,12 @@ def write_sweep(folder):
     for number in range(TRIALS):
         rate, width = 10 ** rng.uniform(-4, -1), rng.choice([32, 64, 128])
         value = 0.95 - abs(math.log10(rate) + 2.5) / 10 + width / 2000
-        write_run(folder / f"trial_{number:04d}", config=f"lr: {rate}\nwidth: {width}\n")
+        loss = {"train/loss": 3 * (1 - value), "val/accuracy": value}
+        best = {"val/accuracy": {"value": value, "iter": 100, "epoch": 5}}
+        began = datetime.now(UTC) - timedelta(hours=2, minutes=-2 * number)
+        summary = {"metrics": loss, "best": best, "started": began.isoformat()}
+        config = f"optimizer:\n  type: AdamW\n  lr: {rate}\nmodel:\n  width: {width}\n"
+        write_run(folder / f"trial_{number:04d}", summary=summary, config=config)
         trials.append(
             {
                 "number": number,

@@ -9,6 +9,7 @@ import { keepInAddress } from "../routes";
 import { selection } from "../runs/selection";
 import { themeChanged } from "../theme";
 import { type Board, empty, failure, type View, waiting } from "../view";
+import { addressOf } from "./address";
 import { type Axis, placeText, readAxis } from "./axes";
 import { Chart } from "./chart";
 import { groupMetrics } from "./groups";
@@ -222,14 +223,16 @@ class CurvesView {
       const read = await this.source.load(metrics, signal);
       if (this.problem.querySelector("[role=alert], .reading")) fill(this.problem);
       this.draw(metrics);
-      if (read < 1) {
-        fill(this.problem, h("p", { class: "dim reading", role: "status" }, `Reading the metrics: ${Math.floor(read * 100)} %`));
-        metrics.forEach((metric) => this.wanted.add(metric));
-        this.loadSoon();
-      }
+      if (read < 1) this.readOn(metrics, read);
     } catch (error) {
       if (!isAbort(error)) fill(this.problem, failure(error, () => this.reload()));
     }
+  }
+
+  private readOn(metrics: string[], read: number): void {
+    fill(this.problem, h("p", { class: "dim reading", role: "status" }, `Reading the metrics: ${Math.floor(read * 100)} %`));
+    metrics.forEach((metric) => this.wanted.add(metric));
+    this.loadSoon();
   }
 
   private draw(metrics: string[]): void {
@@ -291,13 +294,6 @@ class CurvesView {
   }
 
   private remember(): void {
-    const kept = new URLSearchParams();
-    this.runs.forEach((run) => kept.append("run", run));
-    this.metrics?.forEach((metric) => kept.append("metric", metric));
-    if (this.settings.axis !== "iter") kept.set("axis", this.settings.axis);
-    if (this.smoothing) kept.set("smooth", String(this.smoothing));
-    if (this.settings.log) kept.set("log", "1");
-    this.settings.range?.forEach((end, index) => kept.set(index ? "to" : "from", String(Number(end.toPrecision(12)))));
-    keepInAddress("curves", kept);
+    keepInAddress("curves", addressOf(this.runs, this.metrics, this.settings, this.smoothing));
   }
 }

@@ -4,6 +4,7 @@ import type { Checkpoint } from "../answers";
 import { exported, get, post, runPath } from "../api";
 import { type Child, fill, h } from "../dom";
 import { ago, bytes, moment, number } from "../format";
+import { byInterest, isAboutSpeed } from "../judging";
 import { oneLine } from "../text";
 import { empty, load } from "../view";
 import { copyable } from "./copying";
@@ -37,9 +38,11 @@ export function showCheckpoints(part: Part): void {
     if (checkpoints.length === 0) {
       return empty("There are no checkpoints yet.", "The hook ", h("code", {}, "SaveCheckpoint"), " writes them; a running training can be asked to save above.");
     }
-    const metrics = [...new Set(checkpoints.flatMap((each) => Object.keys(each.metrics)))].filter(isResult).slice(0, 6);
-    const heads = ["name", "iteration", "epoch", "size", "written", "state", ...metrics];
-    const numbers = (index: number): boolean => (index > 0 && index < 4) || index > 5;
+    const metrics = [...new Set(checkpoints.flatMap((each) => Object.keys(each.metrics)))].filter((name) => !isAboutSpeed(name));
+    const main = part.details().main_metric;
+    const best = byInterest(metrics, main === null ? [] : [main]).slice(0, 6);
+    const heads = ["name", "iteration", "epoch", "size", "written", "state", "commands", ...best];
+    const numbers = (index: number): boolean => (index > 0 && index < 4) || index > 6;
     return h(
       "div",
       { class: "scroll", tabindex: "0", role: "region", "aria-label": "Checkpoints" },
@@ -47,8 +50,8 @@ export function showCheckpoints(part: Part): void {
         "table",
         { class: "plain checkpoints" },
         h("caption", { class: "unseen" }, "Checkpoints"),
-        h("thead", {}, h("tr", {}, heads.map((head, index) => h("th", { scope: "col", class: numbers(index) ? "is-number" : null }, head)), h("th", { scope: "col" }, "commands"))),
-        checkpoints.map((each) => rows(each, metrics)),
+        h("thead", {}, h("tr", {}, heads.map((head, index) => h("th", { scope: "col", class: numbers(index) ? "is-number" : null }, head)))),
+        checkpoints.map((each) => rows(each, best)),
       ),
     );
   }
@@ -80,8 +83,8 @@ export function showCheckpoints(part: Part): void {
       h("td", { class: "is-number" }, bytes(each.size)),
       h("td", {}, h("time", { title: moment(each.time), datetime: each.time }, ago(each.time))),
       h("td", {}, state(each)),
-      metrics.map((name) => h("td", { class: "is-number" }, name in each.metrics ? number(each.metrics[name]) : "")),
       h("td", {}, toggle),
+      metrics.map((name) => h("td", { class: "is-number" }, name in each.metrics ? number(each.metrics[name]) : "")),
     );
     return h("tbody", {}, row, commands);
   }
@@ -109,9 +112,6 @@ export function showCheckpoints(part: Part): void {
   }
 }
 
-function isResult(metric: string): boolean {
-  return !/time$|memory|per_second/.test(metric);
-}
 
 function marks(each: Checkpoint): Child {
   return [

@@ -3,6 +3,7 @@
 import type { RunDetails } from "../answers";
 import { type Child, fill, h } from "../dom";
 import { bytes, duration, moment, number, type Numeric, numeric, percent, shortTime } from "../format";
+import { byInterest, isAboutSpeed } from "../judging";
 import { runHash } from "../routes";
 import { labelField } from "../runs/labels";
 import { clip, oneLine, valueText } from "../text";
@@ -68,13 +69,15 @@ function progressBox(run: RunDetails): HTMLElement {
 }
 
 function metricsBox(run: RunDetails): HTMLElement {
-  const rows = Object.entries(run.metrics).map(([name, value]) => {
+  const main = run.main_metric === null ? [] : [run.main_metric];
+  const names = byInterest(Object.keys(run.metrics), main).filter((name) => /(^|\/)lr$/.test(name) || !isAboutSpeed(name));
+  const rows = names.map((name) => {
     const best = run.bests[name];
-    const where = best && best.iter !== null ? `iteration ${number(best.iter)}` : "";
-    return [name === run.main_metric ? h("strong", {}, name) : name, number(value), best ? number(best.value) : "", where];
+    const where = best && best.iter !== null ? number(best.iter) : "";
+    return [main.includes(name) ? h("strong", {}, name) : name, number(run.metrics[name]), best ? number(best.value) : "", where];
   });
   if (rows.length === 0) return box("Metrics", h("p", { class: "dim" }, "Nothing was recorded yet."));
-  return box("Metrics", table("Last and best metrics", ["metric", "last", "best", "at"], rows, [false, true, true, false]));
+  return box("Metrics", table("Last and best metrics", ["metric", "last", "best", "at iteration"], rows, [false, true, true, true]));
 }
 
 function speedBox(run: RunDetails): HTMLElement {

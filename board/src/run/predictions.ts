@@ -33,7 +33,7 @@ export function showPredictions(part: Part): void {
     }
     const files = answer.files.map((file): [string, string] => [file.id, oneLine(file.name, 80)]);
     const end = Math.min(answer.total, now.offset + answer.rows.length);
-    const numbers = answer.columns.map((_, index) => answer.rows.some((row) => typeof row[index] === "number"));
+    const numbers = answer.columns.map((_, index) => answer.rows.some((row) => typeof rounded(row[index]) === "number"));
     const bar = h(
       "div",
       { class: "toolbar" },
@@ -42,7 +42,7 @@ export function showPredictions(part: Part): void {
       turn("Next", end >= answer.total, now.offset + PAGE),
       h("span", { class: "dim", role: "status" }, `${number(now.offset + 1)} to ${number(end)} of ${plural(answer.total, "row")}${now.sort === undefined ? ", worst first" : ""}`),
     );
-    const grid = table("Predictions", answer.columns.map(head), answer.rows.map((row) => row.map(cellText)), numbers);
+    const grid = table("Predictions", answer.columns.map(head), answer.rows.map((row) => row.map((cell) => cellText(rounded(cell)))), numbers);
     grid.querySelectorAll("th").forEach((cell, index) => {
       if (answer.columns[index] === now.sort) cell.setAttribute("aria-sort", now.descending ? "descending" : "ascending");
     });
@@ -64,4 +64,9 @@ export function showPredictions(part: Part): void {
     if (worstFirst) delete now.sort;
     ask();
   }
+}
+
+/** Return the number that a cell holds as text; tables of text have numbers of seventeen digits. */
+function rounded(cell: unknown): unknown {
+  return typeof cell === "string" && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(cell) && cell.length < 40 ? Number(cell) : cell;
 }

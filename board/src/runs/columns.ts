@@ -2,6 +2,7 @@
 
 import type { Run, Runs } from "../answers";
 import { duration, moment, number, numeric } from "../format";
+import { byInterest, interest } from "../judging";
 import { oneLine, valueText } from "../text";
 
 export type Kind = "name" | "status" | "progress" | "tags" | "note" | "number" | "text";
@@ -22,7 +23,7 @@ export interface Sorting {
   descending: boolean;
 }
 
-const MOST_METRICS = 5;
+const MOST_METRICS = 4;
 const MOST_KEYS = 6;
 
 function fixed(id: string, label: string, kind: Kind, value: (run: Run) => unknown, text: (run: Run) => string): Column {
@@ -99,24 +100,16 @@ function namesOf(runs: Run[], part: (run: Run) => object): string[] {
 /** Return the columns to begin with: the run, what it is judged by, and the config keys that differ. */
 export function firstColumns(answer: Runs): string[] {
   const best = [...new Set(answer.runs.map((run) => run.main_metric).filter((name) => name !== null))];
-  const ranked = [...answer.metrics].sort((one, other) => interest(other, best) - interest(one, best));
-  const shown = ranked.filter((name) => interest(name, best) > 0).slice(0, MOST_METRICS);
-  const kept = answer.metrics.filter((name) => shown.includes(name));
+  const shown = byInterest(answer.metrics, best).filter((name) => interest(name, best) > 0).slice(0, MOST_METRICS);
+  const [main, others] = [shown.filter((name) => best.includes(name)), shown.filter((name) => !best.includes(name))];
   return [
     ...["name", "status", "progress", "started", "seconds"],
-    ...kept.map((name) => `last:${name}`),
+    ...main.map((name) => `last:${name}`),
     ...best.slice(0, 2).map((name) => `best:${name}`),
+    ...others.map((name) => `last:${name}`),
     ...answer.differing.slice(0, MOST_KEYS).map((name) => `config:${name}`),
     ...["tags", "note"],
   ];
-}
-
-function interest(metric: string, best: string[]): number {
-  if (best.includes(metric)) return 4;
-  if (/time$|memory|throughput|per_second|(^|\/)lr$/.test(metric)) return 0;
-  if (metric.startsWith("val/")) return 3;
-  if (/(^|\/)loss$/.test(metric)) return 2;
-  return metric.startsWith("test/") ? 1 : 0.5;
 }
 
 /** Return the runs in order; what has no value comes last either way. */
