@@ -8,6 +8,7 @@ import json
 import math
 import os
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from hookloop.errors import HookError
+from hookloop.runs.environment import packages
 from hookloop.writers.base import Writer, require
 from hookloop.writers.records import Config, Histogram, Image, Record, Scalars, Table, Text
 
@@ -88,6 +90,9 @@ class ClearML(Writer):
         if hasattr(kind, "_report_subprocess_enabled"):
             # From a thread, and not from a fork of this process, which has threads of torch's.
             kind._report_subprocess_enabled = False
+        # Otherwise ClearML parses the whole repository for its imports, for a minute of the
+        # training's time where that is large.
+        kind.force_requirements_env_freeze(requirements_file=str(_list_packages(directory)))
         with keeping_signals(), _silent():
             return kind.init(**given)
 
@@ -150,6 +155,15 @@ class ClearML(Writer):
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+def _list_packages(directory: Path) -> Path:
+    """Write what is installed to a file, in the form of pip."""
+    path = directory / "requirements.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"{name}=={version}\n" for name, version in packages(tuple(sys.path))]
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
 
 
 def load_clearml(who: str) -> ModuleType:

@@ -66,6 +66,6 @@ def test_the_command_prints_one_object(project: Path) -> None:
     found = json.loads(done.stdout)
     assert len(found["rates"]) == len(found["losses"]) == len(found["smoothed"])
     assert set(found) == {
-        "suggestion", "overrides", "factor", "ended", "rates", "losses", "smoothed",
+        "exit_code", "suggestion", "overrides", "factor", "ended", "rates", "losses", "smoothed",
     }  # fmt: skip
     assert names(project) == ["cli_project.py", "config.yaml"]

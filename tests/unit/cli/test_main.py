@@ -59,7 +59,7 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         "resume": sorted(
             ["--alias", "--change", "--checkpoint", "--config", "--strict", "--traceback", *RANKS]
         ),
-        "run": ["--alias", "--graft", "--traceback"],
+        "run": ["--alias", "--graft", "--traceback", "-m"],
         "find-batch": ["--alias", "--most", "--traceback"],
         "validate": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
         "test": ["--alias", "--checkpoint", "--run-dir", "--traceback"],

@@ -92,3 +92,15 @@ def test_an_online_task_needs_credentials(monkeypatch):
     check_server("offline")
     monkeypatch.setenv("CLEARML_API_ACCESS_KEY", "key")
     check_server("online")
+
+
+def test_it_lists_what_is_installed_and_parses_no_repository(tmp_path, monkeypatch):
+    from clearml.backend_interface.task.repo.scriptinfo import ScriptRequirements
+
+    parsed = []
+    monkeypatch.setattr(
+        ScriptRequirements, "get_requirements", lambda self, **options: parsed.append(options)
+    )
+    write(tmp_path, [(1, 0.5)])
+    assert not parsed
+    assert "\ntorch==" in (tmp_path / "requirements.txt").read_text(encoding="utf-8")
