@@ -53,7 +53,10 @@ class Planner:
             HookError: If a hook cannot work.
         """
         run = loop.run
-        check_single(self.hooks)
+        # Without a schedule there is nothing that two of them could step twice.
+        check_single(
+            hook for hook in self.hooks if run.schedules or type(hook) is not StepSchedules
+        )
         declare_points(self.hooks, self.points)
         streams = {"val": run.val_data, "test": run.test_data}
         produced = produced_names(loop.updates, loop.evaluation.metrics, streams) | besides

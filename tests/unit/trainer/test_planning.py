@@ -1,5 +1,6 @@
 import pytest
-from tests.tiny import make_trainer
+import torch
+from tests.tiny import make_model, make_trainer
 
 from hookloop import Hook, Point
 from hookloop.errors import HookError, MetricError
@@ -180,7 +181,16 @@ def test_two_hooks_cannot_bring_different_points_of_one_name():
     [(WriteMetrics, "metrics", "metrics.jsonl"), (StepSchedules, "schedule", "made twice")],
 )
 def test_a_second_hook_of_a_kind_that_works_once_is_rejected(tmp_path, kind, name, harm):
-    trainer = make_trainer(hooks=[kind()], default_hooks={name: kind()}, run_dir=tmp_path / "run")
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    trainer = make_trainer(
+        model=model,
+        optimizer=optimizer,
+        schedule=torch.optim.lr_scheduler.StepLR(optimizer, 1),
+        hooks=[kind()],
+        default_hooks={name: kind()},
+        run_dir=tmp_path / "run",
+    )
     own = kind().name
     with pytest.raises(HookError, match=harm) as caught:
         trainer.train()
