@@ -18,6 +18,7 @@ from typing import Any
 
 from hookloop.errors import HookError
 from hookloop.runs.environment import packages
+from hookloop.runs.files import write_text
 from hookloop.writers.base import Writer, require
 from hookloop.writers.records import Config, Histogram, Image, Record, Scalars, Table, Text
 
@@ -159,10 +160,10 @@ class ClearML(Writer):
 
 def _list_packages(directory: Path) -> Path:
     """Write what is installed to a file, in the form of pip."""
+    directory.mkdir(parents=True, exist_ok=True)
     path = directory / "requirements.txt"
-    path.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"{name}=={version}\n" for name, version in packages(tuple(sys.path))]
-    path.write_text("".join(lines), encoding="utf-8")
+    write_text(path, "".join(lines))
     return path
 
 
