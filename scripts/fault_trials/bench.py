@@ -19,6 +19,7 @@ from fault_trials.process import TrainingProcess, TrialFailed
 from fault_trials.training import SMALL, Size, make_trainer
 from hookloop import Hook
 from hookloop.checkpoint.compare import compare
+from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.run import Run
 
@@ -134,7 +135,7 @@ class DieAt(Hook):
     def __init__(self, iteration: int) -> None:
         self.iteration = iteration
 
-    def after_save_checkpoint(self, run: Run, saved: object) -> None:
-        """Die."""
-        if run.progress.iter >= self.iteration:
+    def after_save_checkpoint(self, run: Run, saved: Saved) -> None:
+        """Die. The checkpoint counts, not the run, which may be an iteration further by then."""
+        if saved.iter >= self.iteration:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 from fault_trials.bench import Bench
 from fault_trials.process import REJECTED, TrialFailed
@@ -100,11 +102,18 @@ def forbid_writing(bench: Bench) -> str:
         def after_train_epoch(self, run: Run) -> None:
             # A file in place of the directory: permissions would not stop root.
             if run.progress.epoch == 2:
-                shutil.move(run.dir, run.dir.with_suffix(".moved"))
-                run.dir.write_text("not a directory")
+                replace_by_file(run.dir)
 
     process = bench.run(run_dir, 1, hooks=[Forbid()], end=20)
     log = process.log.read_text()
     if "could not be saved" not in log or "Traceback" in log:
         raise TrialFailed(f"read_only: it was not reported, or with a traceback:\n{process.tail()}")
     return "train() returned with the problem and exit code 1"
+
+
+def replace_by_file(directory: Path) -> None:
+    """Put a file in place of a directory, also while a thread of the run makes it again."""
+    while not directory.is_file():
+        shutil.rmtree(directory, ignore_errors=True)
+        with suppress(IsADirectoryError):
+            directory.write_text("not a directory")
