@@ -89,7 +89,7 @@ OTHERS = [
     evaluation("test", "test()"),
     evaluation("predict", "predict()"),
     Box("around every save", ["before_save_checkpoint", "(written)", "after_save_checkpoint"]),
-    Box("when it comes to that", ["on_stop", "on_exception"]),
+    Box("only if it happens", ["after_rewind", "on_stop", "on_exception"]),
 ]
 
 

@@ -86,7 +86,7 @@ class Every:
 
     @classmethod
     def parse(cls, value: Every | int | str) -> Every:
-        """Read ``50``, ``"2 epochs"``, ``"10 min"``, ``"2M tokens"``; a bare number is iters."""
+        """Read ``50`` (iterations), ``"2 epochs"``, ``"10 min"``, ``"2M tokens"``."""
         if isinstance(value, Every):
             return value
         # True is an int to Python, but `every: yes` in a config is not an interval of 1.
@@ -139,7 +139,7 @@ class Every:
         return self.done(progress) >= self.count
 
     def fits(self, clock: str | None, *, ahead: bool) -> bool:
-        """Return whether it can limit what acts at a point, of which the clock is given."""
+        """Return whether it can limit what acts at a point with this clock."""
         if self.unit in COUNTED:  # They are counted when an iteration is done.
             return clock == "iters" and not ahead
         return clock is not None and self.unit in ("seconds", clock)

@@ -65,7 +65,7 @@ class Outcome:
 
 
 class Interrupted(SystemExit):
-    """Raised when a signal has ended a run in order: a script exits with 128 + its number."""
+    """Raised when a signal has ended a run in order: a script exits with 128 + the signal."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.exit_code)

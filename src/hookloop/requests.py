@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hookloop.checkpoint.request import Save
@@ -24,6 +24,22 @@ class Stop:
     signal: int | None = None
 
 
+@dataclass(frozen=True)
+class Rewind:
+    """A request to go back to an earlier checkpoint of the run, and to continue from there.
+
+    Attributes:
+        to: The run goes back to its newest checkpoint of at most this many iterations; without
+            one it fails.
+        skip: Iterations whose batches are left out when they come again.
+        reason: Why, for the log and the record of the rewind.
+    """
+
+    to: int
+    skip: tuple[int, ...] = ()
+    reason: str = ""
+
+
 def both(one: Wanted, other: Wanted) -> Wanted:
     """Return what two requests for a validation ask for together."""
     if isinstance(one, frozenset) and isinstance(other, frozenset):
@@ -36,8 +52,26 @@ class Requests:
     """What hooks requested and the loop has not done yet."""
 
     stop: Stop | None = None
+    rewind: Rewind | None = None
     validate: Wanted = False
     saves: list[Save] = field(default_factory=list)
     news: list[Saved] = field(default_factory=list)  # Checkpoints that have become durable.
     calls: deque[Callable[[Any], object]] = field(default_factory=deque)  # To make between iters.
     any: bool = False  # Whether there is anything, so that the loop reads one attribute per iter.
+
+    def sendable(self) -> Requests:
+        """Return these requests without what only this process can call."""
+        return replace(self, saves=[replace(save, on_lost=None) for save in self.saves])
+
+    def add(self, wish: Requests, iteration: int) -> None:
+        """Add what one rank wishes to what all ranks do, after this iteration."""
+        self.stop = self.stop or wish.stop  # The first reason counts.
+        self.rewind = self.rewind or wish.rewind
+        self.validate = both(self.validate, wish.validate)
+        for save in wish.saves:
+            named = replace(save, name=save.name.replace("{iter}", str(iteration)))
+            if named not in self.saves:
+                self.saves.append(named)
+        self.news += wish.news
+        self.calls += wish.calls
+        self.any = self.any or wish.any

@@ -77,6 +77,11 @@ def hide(text: str, reference: str) -> None:
         _HIDDEN[text] = reference
 
 
+def has_secrets() -> bool:
+    """Return whether `redact` knows anything to replace."""
+    return bool(_HIDDEN)
+
+
 def redact(text: str) -> str:
     """Return a text in which every known secret is replaced by its reference.
 

@@ -81,7 +81,7 @@ for _point in POINTS:
 
 
 def tiny_trainer(*hooks: Hook, **options: Any) -> Trainer:  # noqa: ANN401 - as Trainer takes them
-    """Return a training of two epochs of three iterations, with validation and test data.
+    """Return a Trainer for two epochs of three iterations, with validation and test data.
 
     The model is a classifier with dropout and momentum, so that a lost random number or a lost
     optimizer state shows. There are no default hooks unless they are asked for.
@@ -196,11 +196,12 @@ def assert_resumes_exactly(
     stop_at: Iterable[int] = (1, 4),
     ignore: Collection[str] = (),
 ) -> None:
-    """Check that a training which is cut off and resumed ends as one that is not.
+    """Check that a training that is cut off and resumed, or goes back, ends as if undisturbed.
 
     Weights, optimizers, schedules, counters, metrics, random numbers and the state of every hook
     are compared, bit by bit. The cut is an exception right after the checkpoint, in this process;
-    ``hookloop verify-resume`` kills whole processes instead.
+    ``hookloop verify-resume`` kills whole processes instead. One more training is not cut: it goes
+    back to the same checkpoint once, with `Run.rewind`.
 
     Args:
         make_trainer: Called with ``run_dir`` and ``resume``; returns a new trainer with new parts.
@@ -226,6 +227,14 @@ def assert_resumes_exactly(
                 f"A run that was cut after iteration {iteration} and resumed ends differently: "
                 f"{_listed(differences)}. State that has to survive goes through state_dict and "
                 "load_state_dict."
+            )
+            back = make_trainer(run_dir=Path(folder) / f"back_{iteration}", resume=None)
+            _train_and_go_back(back, iteration)
+            differences = compare(_final(whole, ignore), _final(back, ignore))
+            assert not differences, (
+                f"A run that went back to iteration {iteration} once ends differently: "
+                f"{_listed(differences)}. A hook that uses its loaded state in before_train has to "
+                "do so in after_rewind, too."
             )
 
 
@@ -258,6 +267,22 @@ def _train_and_cut(trainer: Trainer, iteration: int) -> None:
     raise AssertionError(f"The training did not get beyond iteration {iteration}.")
 
 
+def _train_and_go_back(trainer: Trainer, iteration: int) -> None:
+    went_back: list[int] = []
+
+    def save_then_go_back(run: Run) -> None:
+        if run.progress.iter == iteration and not went_back:
+            run.save("before.pth")
+        elif run.progress.iter == iteration + 1 and not went_back:
+            went_back.append(iteration)
+            run.rewind(iteration)
+
+    attach = trainer.on("after_train_iter", priority="HIGHEST", takes_part_in_training=True)
+    attach(save_then_go_back)
+    trainer.train()
+    trainer.run.changes = []  # The rewind itself is one.
+
+
 def _final(trainer: Trainer, ignore: Collection[str]) -> dict[str, object]:
     state = dict(gather(trainer.run, None))
     hooks = state["hooks"]
@@ -265,6 +290,7 @@ def _final(trainer: Trainer, ignore: Collection[str]) -> dict[str, object]:
     state["hooks"] = {
         name: {key: value for key, value in own.items() if key not in ignore}
         for name, own in hooks.items()
+        if own  # The hook that goes back has none, and is not in the other run.
     }
     return state
 

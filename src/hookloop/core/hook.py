@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hookloop.checkpoint.index import Saved
     from hookloop.core.points import Point
     from hookloop.core.run import Run
+    from hookloop.requests import Rewind
 
 _POSITIONAL = inspect.Parameter.POSITIONAL_ONLY
 
@@ -73,14 +74,14 @@ class Hook:
     Attributes:
         name: Unique in a run; by default the class name in snake case.
         priority: Order at a point, 0..100 or a name; the lower acts first, ties as given.
-        reads: Names in the metric store that the hook looks at; ``fnmatch`` patterns allowed.
+        reads: Names in the metric store that the hook reads; ``fnmatch`` patterns allowed.
         writes: Names that it puts there. A reader before its only writer is rejected.
         ends_training: Whether it is sure to end a training, which then needs no other limit.
         steps_schedules: Whether it steps the schedules of the run.
         takes_part_in_training: Whether it may change the training; it then draws from the
             training's random numbers. Any other hook draws from a sequence of its own.
-        draws_random_numbers: False saves a hook that never draws a check at each firing. It holds
-            for the class that sets it, not for its subclasses.
+        draws_random_numbers: False, in a hook that never draws, saves a check at each firing. It
+            holds for the class that sets it, not for its subclasses.
         changes_what_trains: Whether it freezes parameters, or unfreezes them, during a run.
         makes_update: Whether it makes backward and update itself, at ``after_backward``.
         sends: Whether it sends to a service; trials of a training leave it out.
@@ -148,7 +149,7 @@ class Hook:
         """Restore what `state_dict` returned."""
 
     def describe(self, run: Run) -> Mapping[str, object]:
-        """Return what it is at, in a few plain values, for people to look at."""
+        """Return the hook's present state in a few plain values, for people to read."""
         return {}
 
     def check_in(self, run: Run) -> None:
@@ -204,6 +205,7 @@ class Hook:
     def after_predict(self, run: Run) -> None: ...
     def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None: ...
     def after_save_checkpoint(self, run: Run, saved: Saved) -> None: ...
+    def after_rewind(self, run: Run, rewind: Rewind) -> None: ...
     def on_stop(self, run: Run, reason: str) -> None: ...
     def on_exception(self, run: Run, error: BaseException) -> None: ...
     def after_run(self, run: Run) -> None: ...

@@ -9,7 +9,6 @@ does, and so may a loop of the user's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Protocol
 
@@ -21,8 +20,9 @@ from hookloop.core.progress import Progress
 from hookloop.core.run import Run
 from hookloop.core.update import Update
 from hookloop.data.group_sizes import GroupSizes
+from hookloop.data.left_out import leave_out, loses_some
 from hookloop.data.microbatches import replace_batch
-from hookloop.data.randomness import Randomness
+from hookloop.data.moments import Moments
 from hookloop.data.source import Source
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError
@@ -30,7 +30,7 @@ from hookloop.every import Every, Unit, count_of
 from hookloop.metrics.meters import Metric
 from hookloop.metrics.results import Results
 from hookloop.parallel.sharded import Shards
-from hookloop.requests import Wanted
+from hookloop.requests import Rewind, Wanted
 
 
 class Saver(Protocol):
@@ -100,8 +100,8 @@ class Loop:
         saver: Makes the checkpoints that were requested.
 
     Attributes:
-        randomness: Where the training's random numbers stand while it pauses: as a checkpoint has
-            them, or as the training left them when it ended. None while it trains.
+        moments: Where the training's random numbers stand while it pauses.
+        go_back: Restores the checkpoint of a `Rewind`; None when no training is under way.
     """
 
     def __init__(
@@ -129,7 +129,8 @@ class Loop:
         self.count: Callable[[Run, list[object]], None] | None = None  # Counts samples or tokens.
         self.epoch_iters = epoch_iters
         self.saver = saver
-        self.randomness: Randomness | None = None
+        self.moments = Moments(run)
+        self.go_back: Callable[[Rewind], Rewind] | None = None
 
     def train(self) -> None:
         """Train until a limit is reached or a stop is requested."""
@@ -141,28 +142,40 @@ class Loop:
     def iterations(self) -> Generator[list[object], None, None]:
         """Yield the batches of each iteration for its update; do everything else in between."""
         run, plan, progress = self.run, self.run.plan, self.run.progress
-        is_continued = self.randomness is not None
-        if self.randomness is not None:
-            self._restore(self.randomness)
-            self.randomness = None
+        is_continued = self.moments.take_up()
         self.meetings.begin(progress.iter)
-        with self._repeating(is_continued):
+        with self.moments.repeating(is_continued):
             fire(plan.before_train, run)
         if self.validation.due_at_start(progress):
             self.validate()
         if progress.stage == "closing":  # The checkpoint was made before this epoch's validation.
             self._end_epoch()
-        while not (progress.is_done or run.requests.stop) and (yield from self._train_epoch()):
-            self._end_epoch()
-        kept = self._keep_randomness()
+        while self._goes_on():
+            if (yield from self._train_epoch()):
+                self._end_epoch()
+        self.go_back = None
+        kept = self.moments.keep()
         if self.validation.due_at_end(progress):
             run.validate(*self.validation.due, everywhere=True)
             self._handle_requests()
-        self._restore(kept)  # A checkpoint of the end has them, for a run that is made longer.
+        # A checkpoint of the end has them, for a run that is made longer.
+        self.moments.restore(kept)
         if run.requests.stop:
             fire(plan.on_stop, run, run.requests.stop.reason)
         fire(plan.after_train, run)
         self._handle_requests()
+
+    def _goes_on(self) -> bool:
+        """Return whether there is more to train; go back first, if that was requested."""
+        run = self.run
+        while run.requests.rewind and self.go_back:
+            rewind = self.go_back(run.requests.rewind)
+            run.requests.rewind = None
+            self.moments.take_up()
+            fire(run.plan.after_rewind, run, rewind)
+            if run.progress.stage == "closing":
+                self._end_epoch()
+        return not (run.progress.is_done or run.requests.stop)
 
     def _train_epoch(self) -> Generator[list[object], None, bool]:
         """Train one epoch; return whether its end was reached."""
@@ -170,12 +183,12 @@ class Loop:
         if is_new := progress.stage != "inside":
             progress.stage, progress.iter_in_epoch = "inside", 0
             run.metrics.start_epoch("train")
-        with self._repeating(not is_new):
+        with self.moments.repeating(not is_new):
             fire(plan.before_epoch, run)
             run.model.train()  # A hook may have left it in evaluation mode.
             fire(plan.before_train_epoch, run)
-        self._handle_requests()  # A validation may have been due when the run was cut off.
-        if run.requests.stop:
+        # A validation may have been due when the run was cut off.
+        if self._handle_requests() or run.requests.stop:
             return False
         due, requests, meetings = self.validation.due_after_iter, run.requests, self.meetings
         last = progress.epoch_iters if is_new and self.sizes.is_constant else self._last_iter()
@@ -190,15 +203,15 @@ class Loop:
             self._end_iteration()
             if due is not None and due(progress):
                 self.validation.request(run)
-            if requests.any or progress.iter >= meetings.next:
-                self._handle_requests()
+            if (requests.any or progress.iter >= meetings.next) and self._handle_requests():
+                return False
             if requests.stop or progress.iter == progress.max_iters:
                 if progress.iter_in_epoch != last:
                     return False
                 break
         else:
             # An epoch in which the batch size changed says nothing about the length of the next.
-            is_whole = is_new or last is None
+            is_whole = (is_new or last is None) and not loses_some(progress)
             progress.epoch_iters = progress.iter_in_epoch if is_whole else progress.epoch_iters
         self._complete_pass()
         fire(plan.after_train_epoch, run)
@@ -240,22 +253,29 @@ class Loop:
             run.stop(f"{name} ended after {count_of(progress.iter, 'iteration')}", everywhere=True)
         if self.validation.due_after_epoch(progress):
             if not self.validation.is_regular(progress):
-                self._keep_randomness()
+                self.moments.keep()
             run.validate(*self.validation.due, everywhere=True)
-        self._handle_requests()
-        if run.requests.validate:  # Interrupted: the epoch is closed by the run that resumes.
+        # Interrupted: the epoch is closed by the run that resumes, or after going back.
+        if self._handle_requests() or run.requests.validate:
             return
         progress.stage = "between"
         fire(plan.after_epoch, run)
         fire(plan.after_epoch_profile, run)
         self._handle_requests()
 
-    def _handle_requests(self) -> None:
-        """Do what hooks requested: save first, so that a failing validation loses nothing."""
+    def _handle_requests(self) -> bool:
+        """Do what hooks requested: save first, so that a failing validation loses nothing.
+
+        Returns whether the run is to go back instead, which leaves the epoch.
+        """
         run, requests = self.run, self.run.requests
         # Hooks at the points below may make further requests.
         while self._agree():
             requests.any = False  # First: a thread that has finished a save sets it at any time.
+            if self.go_back is None:
+                requests.rewind = None  # The training is over.
+            elif requests.rewind:
+                return True
             self.saver.report(run)
             while requests.calls:
                 requests.calls.popleft()(run)
@@ -263,6 +283,7 @@ class Loop:
             self.saver.save(run, saves)
             if requests.validate and not run.is_interrupted:
                 self.validate(requests.validate)
+        return False
 
     def _agree(self) -> bool:
         """Return whether anything was requested; many ranks meet to find out."""
@@ -283,51 +304,16 @@ class Loop:
 
     def validate(self, wanted: Wanted = True) -> Results:
         """Run validation streams once; a validation that a signal cuts short is due again."""
-        run, before = self.run, self._moment()
+        run, before = self.run, self.moments.now()
         results = self.evaluation.validate(wanted)
         if run.is_interrupted:
-            self._restore(before)  # The run that resumes makes the whole validation again.
+            self.moments.restore(before)  # The run that resumes makes the whole validation again.
             run.requests.validate = wanted
         else:
             run.requests.validate = False
             self.validation.note(run.progress, wanted)
             self.saver.amend(run, results)
         return results
-
-    @contextmanager
-    def _repeating(self, is_repeated: bool) -> Iterator[None]:
-        """Fire points that fired before the run was cut off, without a trace in the training.
-
-        Numbers are recorded once, and whatever hooks draw now, the training continues with the
-        random numbers of the checkpoint.
-        """
-        if not is_repeated:
-            yield
-            return
-        before = self._moment()
-        with self.run.metrics.keep_existing():
-            yield
-        self._restore(before)
-
-    def _keep_randomness(self) -> Randomness:
-        """Remember where the random numbers stand, for a training that is continued later.
-
-        A validation that takes place only because the run ends must not change how a longer run
-        would continue.
-        """
-        self.randomness = self.randomness or self._moment()
-        return self.randomness
-
-    def _moment(self) -> Randomness:
-        """Return where random numbers stand now, with those that the orders of data come from."""
-        now, source = Randomness.now(), self.run.train_data
-        now.order = source.order if source is not None else None
-        return now
-
-    def _restore(self, moment: Randomness) -> None:
-        moment.restore()
-        if moment.order is not None and self.run.train_data is not None:
-            self.run.train_data.order = moment.order
 
     def _groups(self) -> Iterator[list[object]]:
         """Read an epoch in groups of microbatches, on the device."""
@@ -337,7 +323,8 @@ class Loop:
         groups = source.epoch(self.sizes.to_read(self.run), left)
         if move is not None:
             groups = ([move(batch) for batch in group] for group in groups)
-        return source.label(groups, partial(setattr, self.run, "stream"))
+        labelled = source.label(groups, partial(setattr, self.run, "stream"))
+        return leave_out(labelled, self.run.progress)
 
     def _last_iter(self) -> int | None:
         """Return the last iteration of an epoch that is continued, or None if it is unknown.

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from hookloop.core.hook import method_of
 from hookloop.errors import HookError
 from hookloop.parallel.requesting import may_request
-from hookloop.requests import Requests, both
+from hookloop.requests import Requests
 
 if TYPE_CHECKING:
     from hookloop.core.hook import Hook
@@ -77,8 +76,8 @@ class Meetings:
             self._reject_lonely(shared)
         if has_wish:
             own = run.world.rank
-            for rank, wish in enumerate(run.ranks.gather(_sendable(wishes))):
-                _add(run.requests, wishes if rank == own else wish, run.progress.iter)
+            for rank, wish in enumerate(run.ranks.gather(wishes.sendable())):
+                run.requests.add(wishes if rank == own else wish, run.progress.iter)
         return run.requests.any
 
     def _distance(self, at: int) -> int:
@@ -97,24 +96,6 @@ class Meetings:
             "with everywhere=True, which all ranks have to make in the same iteration. Leave it "
             "out: the request is then obeyed at the next meeting of the ranks."
         )
-
-
-def _sendable(wishes: Requests) -> Requests:
-    """Return wishes without what only this process can call."""
-    return replace(wishes, saves=[replace(save, on_lost=None) for save in wishes.saves])
-
-
-def _add(requests: Requests, wish: Requests, iteration: int) -> None:
-    """Add what one rank wishes to what all ranks do, after this iteration."""
-    requests.stop = requests.stop or wish.stop  # The first reason counts.
-    requests.validate = both(requests.validate, wish.validate)
-    for save in wish.saves:
-        named = replace(save, name=save.name.replace("{iter}", str(iteration)))
-        if named not in requests.saves:
-            requests.saves.append(named)
-    requests.news += wish.news
-    requests.calls += wish.calls
-    requests.any = requests.any or wish.any
 
 
 def _acting_in_iterations(plan: Plan) -> Iterator[Hook]:

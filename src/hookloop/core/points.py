@@ -165,6 +165,7 @@ class MountPoints:
         args=("checkpoint",),
     )
     after_save_checkpoint = _Row("a checkpoint is written", args=("saved",))
+    after_rewind = _Row("the run went back to a checkpoint and is restored", args=("rewind",))
     on_stop = _Row("the loop obeys a request to stop", args=("reason",))
     on_exception = _Row("an exception leaves the loop", args=("error",))
     after_run = _Row("last of all, also after a failure; run.outcome tells how it ended")

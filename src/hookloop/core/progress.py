@@ -9,12 +9,12 @@ from typing import Literal, cast
 Stage = Literal["between", "inside", "closing"]
 
 _COUNTERS = ("iter", "epoch", "iter_in_epoch", "stage", "validated_at")
-_LATER = ("samples", "tokens", "split")  # Older checkpoints do not hold them.
+_LATER = ("samples", "tokens", "split", "left_out")  # Older checkpoints do not hold them.
 
 
 @dataclass(slots=True)
 class Progress:
-    """Counters of *completed* things, and where they lead.
+    """Counters of *completed* things, and their limits.
 
     In the first ``after_train_iter``, ``iter`` is 1; during the first epoch, ``epoch`` is 0.
 
@@ -24,7 +24,7 @@ class Progress:
         iter_in_epoch: Updates done since the epoch began.
         max_iters: The limit of ``iter``, if it is known.
         max_epochs: The limit of ``epoch``, if there is one.
-        epoch_iters: Updates per epoch, if it is known.
+        epoch_iters: Updates per epoch, if that is known.
         stage: Where in an epoch the run is: ``between`` two, ``inside`` one's training, or
             ``closing`` it with the validation that belongs to it.
         validated_at: The iteration after which the last validation was made; -1 for none.
@@ -32,7 +32,8 @@ class Progress:
         samples: Samples trained on, over all ranks; None if nobody asked to count them.
         tokens: The same for tokens.
         last_samples, last_tokens: Those of the last iteration.
-        split: In how many parts each microbatch is split, because whole ones do not fit in memory.
+        left_out: Which iterations' data was left out after a rewind, numbered as if none had been.
+        split: Into how many parts each microbatch is split, if whole ones do not fit into memory.
         iters_of_epochs: Returns how many updates some epochs make, where their length changes.
     """
 
@@ -50,6 +51,7 @@ class Progress:
     last_samples: int = 0
     last_tokens: int = 0
     split: int = 1
+    left_out: tuple[int, ...] = ()
     iters_of_epochs: Callable[[int], int | None] | None = None
 
     @property
@@ -61,7 +63,7 @@ class Progress:
 
     @property
     def total_iters(self) -> int | None:
-        """How many updates the whole run makes, if that can be told."""
+        """How many updates the whole run makes, if that is known."""
         by_epoch = None
         if self.max_epochs is not None and self.iters_of_epochs is not None:
             by_epoch = self.iters_of_epochs(self.max_epochs)

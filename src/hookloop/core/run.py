@@ -7,7 +7,7 @@ and handles the requests, between two iterations.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
@@ -24,7 +24,7 @@ from hookloop.errors import DataError, ModelError, nearest
 from hookloop.outcome import Outcome
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.world import World
-from hookloop.requests import Requests, Stop, both
+from hookloop.requests import Requests, Rewind, Stop, both
 from hookloop.writers.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ class Run:
         accumulate: Microbatches per iteration.
         val_every: Interval between validations, of the first stream if each has its own; None if
             there is nothing to validate on.
-        purpose: What was called, a phase; unlike ``phase`` it stays.
+        purpose: The phase that was called for; unlike ``phase`` it does not change.
         phase: ``"train"``, ``"val"``, ``"test"`` or ``"predict"``.
         stream: Name of the stream that is being read; ``"train"`` in training.
-        batch: The current microbatch, on the device; of many ranks, each has its part.
+        batch: The current microbatch, on the device; on many ranks, each has its part.
         place: Which part of the data the batch is, on many ranks; None in a single process.
         output: What the model, or the step, returned.
         loss: The loss of the current microbatch.
@@ -160,12 +160,25 @@ class Run:
     def stop(self, reason: str, *, signal: int | None = None, everywhere: bool = False) -> None:
         """Request the end of the training after this iteration; the first reason counts.
 
-        On many ranks a request is obeyed at the next meeting, which is at the latest half a second
-        later. With ``everywhere`` it is obeyed after this iteration: all ranks have to make it.
+        On many ranks a request is obeyed at the next meeting, which is half a second later at most.
+        With ``everywhere`` it is obeyed after this iteration: all ranks have to request it.
         """
         requests = self._requests(everywhere)
         if requests.stop is None:  # A later reason must not hide what ended the run.
             requests.stop = Stop(reason, signal)
+            requests.any = True
+
+    def rewind(
+        self, to: int, *, skip: Sequence[int] = (), reason: str = "", everywhere: bool = False
+    ) -> None:
+        """Request to go back to the newest checkpoint of at most ``to`` iterations.
+
+        The run continues from there as a resume would, without the batches of the iterations that
+        ``skip`` names; see `Rewind`, and for ``everywhere`` `stop`.
+        """
+        requests = self._requests(everywhere)
+        if requests.rewind is None:
+            requests.rewind = Rewind(to, tuple(skip), reason)
             requests.any = True
 
     def validate(self, *streams: str, everywhere: bool = False) -> None:
@@ -210,7 +223,7 @@ class Run:
         return self.ranks.reduce(value, how)
 
     def emit(self, record: Record) -> None:
-        """Send a record, of the iterations completed if it has no step, to all writers."""
+        """Send a record to all writers; if it has no step, it gets the completed iterations."""
         if self.world.is_main:
             self.outbox.put(record.at(self.progress.iter))
 

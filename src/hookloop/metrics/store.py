@@ -286,6 +286,11 @@ class MetricStore:
         for name, series in state.items():
             self.series(name).load_state_dict(cast("Mapping[str, object]", series))
 
+    def clear(self) -> None:
+        """Forget every value, before an earlier state is restored."""
+        for series in self._series.values():
+            series.load_state_dict(Series().state_dict())  # In place, as above.
+
     def _names_of_epoch(self, stream: str) -> list[str]:
         # With the slash: "train" must not match "train_epoch".
         prefix = f"{stream}/"

@@ -53,9 +53,9 @@ class Dialect:
         gives_all: Whether a hook with ``**kwargs`` is given model, data set and directory.
         default_hooks: What the system calls our default hooks; an entry under its name replaces
             ours.
-        graft: Puts our engine under the installed package, and returns what takes it back; None
-            if there is no such graft. It is called only then, so that it may import the package.
-        sections: Keys of a config that only this system, or few, have: a name there that several
+        graft: Puts our engine under the installed package, and returns what takes it back; None if
+            there is no such graft. It is called only to graft, so it may import the package.
+        sections: Config keys that only this system, or few, use: under them, a name that several
             dialects have means the hook of this one.
     """
 
@@ -141,7 +141,7 @@ def dialect_of_class(hook: type) -> Dialect | None:
 
 
 def adapt(hook: object) -> list[Hook]:
-    """Return a hook as it is, or those that stand for a foreign one.
+    """Return a native hook as it is, or the native hooks that stand for a foreign one.
 
     What no dialect knows is returned too: the plan rejects it, with an explanation.
     """

@@ -126,6 +126,7 @@ SHAPES: dict[str, object] = {
         "samples?": Maybe(is_count),
         "tokens?": Maybe(is_count),
         "split?": is_count,
+        "left_out?": Each(is_count),
     },
     "val_data": Named(READING),
     "metric_store": Named(SERIES),

@@ -90,16 +90,16 @@ def find_lr(
 ) -> RateSearch:
     """Train with a rate that rises exponentially, and suggest the one at which the loss falls most.
 
-    The state of the run is copied to memory and set back afterwards: a training that follows ends
+    The state of the run is copied to memory and restored afterwards: a training that follows ends
     with the same bits as without the search. Nothing is written. No hook acts, so what hooks do to
-    batches or gradients is left out, and schedules do not step. All groups of all optimizers rise
-    together and keep the ratios of their rates. Several updates per iteration are judged by the
+    batches or gradients is left out, and schedules do not step. The rates of all groups of all
+    optimizers rise together and keep their ratios. Several updates per iteration are judged by the
     sum of their losses.
 
     Args:
         trainer: A trainer; weights of its ``load_from`` are loaded for the search.
-        first: The rate of the first iteration, of the group with the highest one.
-        last: That of the last iteration.
+        first: The rate in the first iteration, of the group with the highest rate.
+        last: The same for the last iteration.
         iters: How many iterations; fewer if the loss diverges.
 
     Raises:

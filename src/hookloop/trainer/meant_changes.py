@@ -32,7 +32,7 @@ OF_SCHEDULE = ("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum"
 
 @dataclass(frozen=True)
 class Resume:
-    """A run to continue with changes that are meant: ``Resume("runs/a", change=["optimizer.lr"])``.
+    """A run to continue with intended changes: ``Resume("runs/a", change=["optimizer.lr"])``.
 
     Args:
         path: As ``resume=`` of the Trainer: a run, a checkpoint, True or ``"auto"``.

@@ -88,15 +88,15 @@ class ModelTable:
 def describe_model(
     model: nn.Module, batch: object = None, *, forward: Forward | None = None
 ) -> ModelTable:
-    """List the modules of a model with parameters, and with their outputs if there is a batch.
+    """List the modules of a model with their parameters, and their outputs if a batch is given.
 
     The batch goes through the model once, in evaluation mode and without gradients. Modes, buffers
-    and random numbers are as before.
+    and random numbers stay as they were.
 
     Args:
         model: The model.
-        batch: One batch: of a pair (inputs, targets) the inputs are given to the model, a mapping
-            as arguments, anything else as it is.
+        batch: One batch. Of a pair (inputs, targets), the model gets the inputs; it gets a mapping
+            as keyword arguments, and anything else as it is.
         forward: Gives a batch to the model in another way.
     """
     outputs: dict[nn.Module, tuple[str, int]] = {}

@@ -51,7 +51,8 @@ class Compile(Preparation):
         fullgraph: Whether to reject a model that is not one graph.
         options: Options of the backend.
         parts: Dotted names of modules, or ``fnmatch`` patterns: ``"layers.*"``, each of which is
-            compiled by itself; by default the whole model. Layers that are alike compile faster so.
+            compiled by itself; by default the whole model. Layers that are alike compile faster
+            this way.
     """
 
     mode: str | None = None
@@ -81,13 +82,13 @@ class Compile(Preparation):
 
 @dataclass(frozen=True)
 class ActivationCheckpointing(Preparation):
-    """Compute the activations of some modules again in the backward, instead of keeping them.
+    """Compute the activations of some modules again in the backward pass, instead of keeping them.
 
     It takes less memory and more time, and gives the same numbers, with dropout too.
 
     Args:
-        patterns: Dotted names of modules, or ``fnmatch`` patterns: ``"layers.*"``. Of modules
-            inside each other, the outermost one counts.
+        patterns: Dotted names of modules, or ``fnmatch`` patterns: ``"layers.*"``. Of nested
+            modules, only the outermost is wrapped.
     """
 
     patterns: str | Sequence[str]
@@ -103,10 +104,10 @@ class ActivationCheckpointing(Preparation):
 
 @dataclass(frozen=True)
 class ChannelsLast(Preparation):
-    """Lay out images with their channels last, which convolutions on a GPU like best.
+    """Lay out images with their channels last, which is fastest for convolutions on a GPU.
 
-    It converts the parameters with four dimensions, and whatever has four dimensions and floating
-    numbers among the inputs of the model.
+    It converts the parameters with four dimensions, and those floating-point inputs of the model
+    that have four.
     """
 
     def apply(self, model: nn.Module) -> Compilation | None:
@@ -119,11 +120,11 @@ class ChannelsLast(Preparation):
 
 @dataclass(frozen=True)
 class Cast(Preparation):
-    """Cast the floating parameters and buffers of the model; the optimizer steps them as they are.
+    """Cast the floating-point parameters and buffers of the model, for the optimizer too.
 
-    Floating inputs of the model are cast as well, and its floating outputs to float32, in which the
-    loss is computed. It takes half the memory, and loses small updates: `precision=` keeps float32
-    parameters instead.
+    Floating-point inputs of the model are cast too, and its outputs are cast to float32, in which
+    the loss is computed. Sixteen bits take half the memory, but lose small updates: ``precision=``
+    keeps float32 parameters instead.
 
     Args:
         dtype: ``"bf16"``, ``"fp16"``, ``"fp32"`` or ``"fp64"``.

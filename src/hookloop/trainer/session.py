@@ -15,7 +15,7 @@ from functools import partial
 from signal import SIGINT
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.gradients import marking_used_gradients, restore_gradients
+from hookloop.checkpoint.gradients import marking_used_gradients
 from hookloop.core.loop import Loop
 from hookloop.core.plan import fire
 from hookloop.core.run import Run
@@ -33,19 +33,18 @@ from hookloop.secret import redact
 from hookloop.trainer.arithmetic import Arithmetic
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.ending import do_at_end, fire_after_run
+from hookloop.trainer.loading import Loading
 from hookloop.trainer.other_weights import OtherWeights, best_of, load_best
 from hookloop.trainer.peer_failures import break_off, breaking_off, explaining, linger
+from hookloop.trainer.rewinding import Rewinder
 from hookloop.trainer.several_ranks import (
     agree_on_order,
     check_alike,
-    find_checkpoint,
-    join_orders,
     shard_model,
     share_updates,
     tensors_of,
 )
 from hookloop.trainer.start import Start
-from hookloop.trainer.state import restore
 
 if TYPE_CHECKING:
     from hookloop.data.source import Source
@@ -80,6 +79,7 @@ class Session:
         self.start = start
         self._loop = loop
         self._saver = saver
+        self._loading = Loading(loop, start, saver)
         self._replaced: OtherWeights | None = None
 
     @contextmanager
@@ -102,8 +102,9 @@ class Session:
             # last call.
             if run.seed is not None and run.progress.iter == 0:
                 seed_all(run.seed)
-            agree_on_order(run, is_new=run.progress.iter == 0 and self._loop.randomness is None)
+            agree_on_order(run, is_new=run.progress.iter == 0 and self._loop.moments.kept is None)
             share_updates(self._loop, self._parallel)
+            self._loop.go_back = Rewinder(self._loop, self._saver, self._loading.restore)
             yield
 
     def is_over(self) -> bool:
@@ -223,7 +224,7 @@ class Session:
             shard_model(self._loop, self._parallel)
             self._saver.is_sharded = self._loop.shards is not None
         fire(run.plan.before_run, run)
-        self._load(trains=trains)
+        self._loading.load(trains=trains)
         if not trains:
             agree_on_order(run, is_new=False)
 
@@ -241,28 +242,6 @@ class Session:
         except BaseException:
             self.start.leave()
             raise
-
-    def _load(self, *, trains: bool) -> None:
-        """Load the weights to start from, or the run to continue, if there are any."""
-        run, start = self.run, self.start
-        if start.weights is not None:
-            start.weights.load_into(run.model)
-            # Once: a second train() continues with the trained weights.
-            start.weights = None
-        stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
-        if (found := find_checkpoint(self._loop, start, stores)) is not None:
-            label, checkpoint = found
-            # Before anything is restored, so that hooks can still change the entries.
-            fire(run.plan.after_load_checkpoint, run, checkpoint)
-            # The loop sets the generators itself when it starts. What is drawn until then does not
-            # count.
-            self._loop.randomness = restore(run, checkpoint, label, run.scaler, start.change)
-            join_orders(run)
-            if trains:
-                restore_gradients(run.optimizers, checkpoint.get("gradients"), label)
-                self._saver.resumed(run, label)
-            else:  # What the checkpoint had not written yet is the training's to write.
-                run.metrics.mark_all_read()
 
     def _close_writers(self) -> None:
         """Write what hooks put until the last moment, and add it to the outcome."""

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from hookloop.checkpoint.shard_reading import Shards as OpenShards
 from hookloop.checkpoint.storage import is_checkpoint_directory
+from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.meetings import Meetings
 from hookloop.core.update import Update
 from hookloop.data.randomness import Randomness, seed_rank
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from hookloop.parallel.settings import Parallel
     from hookloop.parallel.world import World
     from hookloop.trainer.start import Start
+
+Found = tuple[str, dict[str, object]]
+"""Where a checkpoint is, and what it holds."""
 
 
 def check_parallel(run: Run, settings: Parallel) -> None:
@@ -182,19 +186,30 @@ def check_alike(run: Run) -> None:
             )
 
 
-def find_checkpoint(
-    loop: Loop, start: Start, stores: list[str]
-) -> tuple[str, dict[str, object]] | None:
+def find_checkpoint(loop: Loop, start: Start, stores: list[str]) -> Found | None:
     """Load the checkpoint to continue from; the first rank decides which one that is."""
+    found = load_on_all_ranks(loop, lambda whole: start.take_checkpoint(stores, whole=whole))
+    start.forget_checkpoint()  # Ranks other than the first did not take it themselves.
+    return found
+
+
+def load_on_all_ranks(loop: Loop, find: Callable[[bool], Found | None]) -> Found | None:
+    """Load a checkpoint that the first rank finds.
+
+    Args:
+        loop: The loop of the run.
+        find: Finds and loads it, given whether the tensors of a directory are read.
+    """
     run = loop.run
     if run.world.is_alone:
-        return start.take_checkpoint(stores)
+        return find(True)
     # Parts of a sharded model are read later, by each rank its own.
     whole = loop.shards is None
-    found = start.take_checkpoint(stores, whole=whole) if run.world.is_main else None
+    found = find(whole) if run.world.is_main else None
     label = run.ranks.share(found[0] if found is not None else None)
-    if not run.world.is_main:
-        found = start.take_named(label, whole=whole)
+    if label is not None and not run.world.is_main:
+        place, _, name = label.rpartition("/")
+        found = label, CheckpointStore(place or ".").load(name, whole=whole)
     if found is not None and not whole and is_checkpoint_directory(Path(found[0])):
         # What hooks and the metrics have saved is not sharded.
         found = found[0], {**found[1], **OpenShards.open(found[0]).read_rest()}

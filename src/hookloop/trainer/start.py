@@ -141,15 +141,9 @@ class Start:
         """Use the directory that another rank has opened; it holds the lock for all ranks."""
         self._dir, self._continues = directory, True
 
-    def take_named(
-        self, label: str | None, *, whole: bool = True
-    ) -> tuple[str, dict[str, object]] | None:
-        """Load the checkpoint that the first rank has found."""
+    def forget_checkpoint(self) -> None:
+        """Continue what was trained from now on: the checkpoint of the start was loaded."""
         self._resume = None
-        if label is None:
-            return None
-        place, _, name = label.rpartition("/")
-        return label, CheckpointStore(place or ".").load(name, whole=whole)
 
     def restore(self) -> bool:
         """Create the directory again if it was deleted; return whether it was."""

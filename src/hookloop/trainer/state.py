@@ -104,7 +104,7 @@ def restore(
     checkpoint: Mapping[str, object],
     label: str,
     scaler: torch.amp.GradScaler | None,
-    change: Sequence[str] = (),
+    change: Sequence[str] | None = (),
 ) -> Randomness:
     """Restore the state of everything; return the random numbers, which the loop restores.
 
@@ -113,14 +113,15 @@ def restore(
         checkpoint: Its state.
         label: Where that comes from, for messages.
         scaler: The loss scaler of half precision, if there is one.
-        change: What differs on purpose, see `Resume`.
+        change: What differs on purpose, see `Resume`; None if the checkpoint is of this very run,
+            and nothing has to be compared.
     """
     checkpoint = _of_today(checkpoint)
     is_read = is_model_sharded(run.model) and is_checkpoint_directory(Path(label))
     # The whole file is checked first, so that most damaged files are rejected before anything
     # changes.
     check_shapes(checkpoint, label, has_data=run.train_data is not None)
-    changes = compare(run, checkpoint, label, change)
+    changes = compare(run, checkpoint, label, change) if change is not None else []
     built = groups_as_built(run.optimizers)
     if is_read:  # Each rank reads its own parts.
         load_into(run.model, run.optimizers, label, run.ranks.group)

@@ -83,56 +83,63 @@ class Trainer(Evaluates):
 
     Args:
         model: The module to train.
-        train_data: Any iterable of batches; a mapping from names for several streams.
+        train_data: Any iterable of batches, or a mapping from names to several of them.
         mix: How several streams are mixed: ``"zip"``, ``"cycle"``, ``"in order"``, or weights,
-            ``{"a": 3, "b": 1}``, which may follow the progress of the run.
-        val_data: The same for validation; a mapping from names for several streams.
+            ``{"a": 3, "b": 1}``, which may change along the run.
+        val_data: The same for validation.
         test_data: The same for `test`.
         predict_data: The same for `predict`; its targets, if there are any, are ignored.
         loss: ``loss(output, targets)`` for batches of (inputs, targets), or of mappings with
             ``input`` and ``target``.
-        step: ``step(run, batch)`` instead, returning the loss or a mapping with it; a mapping
-            from optimizers' names to such functions makes one update per optimizer, in turn. An
-            `Update` makes the whole update itself.
-            Without ``loss`` and ``step`` the model returns its loss, or a mapping with it.
-        optimizer: One, or a mapping from names.
-        schedule: One of torch's schedulers (stepped every iteration), a `Schedule`, or a mapping.
-        metrics: From names to ``metric(output, targets)`` or torchmetrics objects; for evaluations.
+        step: Instead of ``loss``, ``step(run, batch)``, which returns the loss or a mapping with
+            it. A mapping from optimizers' names to such functions makes one update per optimizer,
+            in turn. An `Update` makes the whole update itself. Without ``loss`` and ``step``, the
+            model returns its loss, or a mapping with it.
+        optimizer: One optimizer, or a mapping from names to several.
+        schedule: One of torch's schedulers (stepped every iteration), a `Schedule`, or a mapping
+            from optimizers' names to these.
+        metrics: What evaluations compute: a mapping from names to functions ``metric(output,
+            targets)`` or torchmetrics objects.
         max_epochs: Epochs to train.
-        max_iters: Iterations to train; whichever limit comes first.
-        epoch_iters: Iterations per epoch, if not the data's length decides.
-        limit: The most that is read: ``{"train": 100}`` iterations of an epoch, ``"val"`` and
-            ``"test"`` batches of each stream.
-        overfit: Train and validate on so many batches, the same ones in every epoch.
-        val_every: ``"1 epoch"``, ``500``, ``"10 min"``; a mapping from the streams' names for an
-            interval of each.
+        max_iters: Iterations to train. With both limits, the one that is reached first ends the
+            training.
+        epoch_iters: Iterations per epoch; by default the length of the data.
+        limit: How much to read at most: for ``"train"`` iterations of an epoch, for ``"val"`` and
+            ``"test"`` batches of each stream: ``{"train": 100, "val": 10}``.
+        overfit: Train and validate on only this many batches, the same ones in every epoch.
+        val_every: How often to validate: ``"1 epoch"``, ``500`` (iterations), ``"10 min"``; or a
+            mapping from streams' names to intervals.
         val_begin: First epoch or iteration after which to validate, in the unit of ``val_every``.
         val_at_start: Whether to validate before training.
         accumulate: Microbatches per iteration; ``{0: 1, "5 epochs": 4}`` changes it during the run,
-            ``"auto"`` splits batches where memory runs out.
-        count_tokens: Returns the tokens of a batch, for intervals such as ``"2M tokens"``; by
-            default the elements of its ``input_ids``.
-        clip_norm: Limit of the gradients' norm.
-        precision: ``"fp32"``, ``"bf16"`` or ``"fp16"``.
-        device: ``"auto"``, ``"cpu"``, ``"cuda:1"``.
-        compile: Whether to compile the model, in place; or the options of ``torch.compile`` with
-            which to: ``{"mode": "max-autotune", "dynamic": True}``.
-        deterministic: True for operations that repeat their bits only, ``"warn"`` to be warned of
-            others.
+            ``"auto"`` splits batches when memory runs out.
+        count_tokens: A function that returns how many tokens a batch has, for intervals such as
+            ``"2M tokens"``; by default the number of elements of its ``input_ids``.
+        clip_norm: Limit of the gradients' norm; None for no limit.
+        precision: ``"fp32"``, or for mixed precision ``"bf16"`` or ``"fp16"``.
+        device: Where to train: ``"cpu"``, ``"cuda:1"``; ``"auto"`` for the best device there is.
+        compile: Whether to compile the model, in place; or options for ``torch.compile``:
+            ``{"mode": "max-autotune", "dynamic": True}``.
+        deterministic: True allows only operations that repeat their bits, ``"warn"`` warns about
+            the others.
         matmul: How exactly float32 matrices are multiplied: ``"highest"``, ``"high"``,
             ``"medium"``.
         prepare: What to do to the model first: ``[ChannelsLast(), Cast("bf16")]``.
-        hooks: The project's hooks, or a mapping that names them.
-        default_hooks: Changes to the standard set by name, None removes; False for none at all.
-        points: Mount points of the project's own.
+        hooks: Your hooks, or a mapping from names to them.
+        default_hooks: Changes to the default hooks, by name: a hook replaces one, None removes it.
+            False removes all of them.
+        points: Mount points of your own.
         run_dir: The run's directory; by default a new one under ``runs/``.
-        seed: Seeds Python, NumPy and torch when training starts.
-        resume: True continues the run in ``run_dir``, ``"auto"`` begins it if it is not there; a
-            path continues that run or checkpoint. A `Resume` also says what differs on purpose.
-        load_from: A checkpoint whose weights to begin with, or a `Pretrained` that says which.
-        seed_samples: Whether random numbers drawn in the workers of a DataLoader follow from the
-            sample's place, so that a resume repeats them; ``"workers"`` leaves them to torch and
-            repeats them on a resume, False leaves them to torch.
+        seed: Seed for Python, NumPy and torch, set when training starts.
+        resume: True continues the run in ``run_dir``; ``"auto"`` does so too, or begins it if it is
+            not there; a path continues that run or checkpoint. A `Resume` also says what differs on
+            purpose.
+        load_from: A checkpoint with the weights to start from, or a `Pretrained` that says how to
+            take them.
+        seed_samples: Where the workers of a DataLoader get their random numbers. With True, they
+            follow from the sample's place in the data, so a resume repeats them; ``"workers"``
+            leaves them to torch, and a resume repeats them too; False leaves them to torch
+            altogether.
         parallel: How several ranks work together: ``"replicated"``, or a mapping of settings.
         config: The effective config, kept in the run directory and in checkpoints.
 
@@ -251,11 +258,11 @@ class Trainer(Evaluates):
         Called again, it continues where it ended, as one longer training would.
 
         Args:
-            max_epochs: Another limit than the one given before; counted from the first epoch.
+            max_epochs: A new limit instead of the one given before; counted from the first epoch.
             max_iters: The same for iterations.
 
         Raises:
-            ModelError: If the limit is reached already.
+            ModelError: If the limit is already reached.
             Interrupted: When a signal ended the run; it has ended in order by then.
         """
         self.run.purpose = "train"
@@ -289,9 +296,8 @@ class Trainer(Evaluates):
         where a resumed run was cut off; validation, checkpoints, hooks. A ``break`` counts the
         iteration and ends the run, as ``trainer.run.stop`` does.
 
-        Raises:
-            HookError: If a hook acts at a point within the update, which is not reached.
-            Interrupted: When a signal ended the run; it has ended in order by then.
+        Raises: HookError: If a hook acts at a point within the update, which never fires here.
+        Interrupted: When a signal ended the run; it has ended in order by then.
         """
         self.run.purpose = "train"
         # Which numbers the body will record is known only when it calls `record`, so hooks may read

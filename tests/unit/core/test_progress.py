@@ -50,6 +50,7 @@ def test_the_state_holds_the_counters_and_the_limits_stay_those_of_the_config():
         "samples": None,
         "tokens": None,
         "split": 1,
+        "left_out": (),
     }
     other = Progress(max_iters=100, max_epochs=50, epoch_iters=9)
     other.load_state_dict(saved)

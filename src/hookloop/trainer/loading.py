@@ -1,0 +1,69 @@
+"""Loading into a run: the weights it starts from, the checkpoint it continues or goes back to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hookloop.checkpoint.gradients import restore_gradients
+from hookloop.core.loop import Loop
+from hookloop.core.plan import fire
+from hookloop.trainer.checkpoints import CheckpointSaver
+from hookloop.trainer.several_ranks import find_checkpoint, join_orders
+from hookloop.trainer.start import Start
+from hookloop.trainer.state import restore
+
+
+class Loading:
+    """Loads what a run begins with, and restores its checkpoints.
+
+    Args:
+        loop: The loop of the run.
+        start: Where the run begins.
+        saver: Makes the checkpoints; it is told from which one the run continues.
+    """
+
+    def __init__(self, loop: Loop, start: Start, saver: CheckpointSaver) -> None:
+        self._loop = loop
+        self._run = loop.run
+        self._start = start
+        self._saver = saver
+
+    def load(self, *, trains: bool) -> None:
+        """Load the weights to start from, or the run to continue, if there are any."""
+        run, start = self._run, self._start
+        if start.weights is not None:
+            start.weights.load_into(run.model)
+            # Once: a second train() continues with the trained weights.
+            start.weights = None
+        stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
+        if (found := find_checkpoint(self._loop, start, stores)) is not None:
+            self.restore(*found, start.change, trains=trains)
+            if not trains:  # What the checkpoint had not written yet is the training's to write.
+                run.metrics.mark_all_read()
+
+    def restore(
+        self,
+        label: str,
+        checkpoint: dict[str, object],
+        change: Sequence[str] | None = None,
+        *,
+        trains: bool = True,
+    ) -> None:
+        """Restore a checkpoint.
+
+        Args:
+            label: Where it is from.
+            checkpoint: Its entries.
+            change: What differs on purpose; None if it is of this very run, and nothing differs.
+            trains: Whether a training continues from it.
+        """
+        run = self._run
+        # Before anything is restored, so that hooks can still change the entries.
+        fire(run.plan.after_load_checkpoint, run, checkpoint)
+        # The loop sets the generators itself when it starts. What is drawn until then does not
+        # count.
+        self._loop.moments.kept = restore(run, checkpoint, label, run.scaler, change)
+        join_orders(run)
+        if trains:
+            restore_gradients(run.optimizers, checkpoint.get("gradients"), label)
+            self._saver.resumed(run, label)
