@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from hookloop.hooks.require_finite_loss import RequireFiniteLoss
     from hookloop.hooks.require_metric import RequireMetric
     from hookloop.hooks.resize_inputs import ResizeInputs
+    from hookloop.hooks.roll_back import RollBack
     from hookloop.hooks.save_checkpoint import SaveCheckpoint
     from hookloop.hooks.save_confusion_matrix import SaveConfusionMatrix
     from hookloop.hooks.save_files import SaveFiles
@@ -116,6 +117,7 @@ __all__ = [
     "RequireFiniteLoss",
     "RequireMetric",
     "ResizeInputs",
+    "RollBack",
     "SaveCheckpoint",
     "SaveConfusionMatrix",
     "SaveFiles",

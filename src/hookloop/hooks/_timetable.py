@@ -1,4 +1,4 @@
-"""The timetable in a run's directory: who acts where, what that cost, and what hooks are at."""
+"""The timetable in a run's directory: who acts where, what that cost, and how hooks stand."""
 
 from __future__ import annotations
 

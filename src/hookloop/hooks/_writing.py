@@ -23,6 +23,7 @@ from hookloop.writers.records import Config, Record, Scalars
 
 if TYPE_CHECKING:
     from hookloop.core.run import Phase, Run
+    from hookloop.requests import Rewind
 
 Span = Literal["iter", "epoch"]
 
@@ -101,6 +102,13 @@ class Writing(Hook):
     def after_test(self, run: Run) -> None:
         self._write_evaluation(run)
 
+    def after_rewind(self, run: Run, rewind: Rewind) -> None:
+        # Opened again, as at a resume, so that it drops or skips what is written a second time.
+        if self._writer is not None:
+            self._close(run)
+            self._rates_written_at = -1
+            self.before_train(run)
+
     def after_run(self, run: Run) -> None:
         # Hooks that act later may still put values, so the writer is closed after them, in `_end`.
         self._write_rest(run)
@@ -125,9 +133,12 @@ class Writing(Hook):
 
     def _end(self, run: Run) -> None:
         """Write what is left after the last hook, and close the writer."""
-        if self._writer is None:
-            return
-        self._write_rest(run)
+        if self._writer is not None:
+            self._write_rest(run)
+            self._close(run)
+
+    def _close(self, run: Run) -> None:
+        assert self._writer is not None
         run.outbox.close(self._writer)
         if self._leaves_open:
             self._writer.flush()

@@ -33,20 +33,20 @@ _log = logging.getLogger("hookloop")
 class AccumulateVariables(StateOfRanks):
     """Collect variables of every batch and pass them to `summarize` when their epoch is done.
 
-    The base of hooks that need all batches at once: subclass it and write `summarize`. A variable
-    is ``loss``, ``output``, ``inputs`` or ``targets``, or an entry of the batch or of the output
-    if these are mappings. Values stay on their device until the epoch is over, and those of an
-    unfinished epoch are kept in checkpoints.
+    This is the base class of hooks that need all batches at once: subclass it and write
+    `summarize`. A variable is ``loss``, ``output``, ``inputs`` or ``targets``, or an entry of the
+    batch or of the output if these are mappings. Values stay on their device until the epoch is
+    over, and those of an unfinished epoch are kept in checkpoints.
 
     On many ranks `summarize` is called on each of them, with the values of all: each sample once,
-    in the order of the data. A number of a whole batch, such as the loss, is that of the global
-    batch, where the parts count by their samples.
+    in the order of the data. A number for a whole batch, such as the loss, is that of the global
+    batch: the mean over the ranks, weighted by their samples.
 
     Args:
-        variables: Their names.
+        variables: Names of the variables.
         streams: Where to collect: ``"train"``, ``"val"``, ``"test"`` or names of single streams;
             everywhere by default.
-        limit: How many numbers to keep of one stream; later ones are left out, with a warning.
+        limit: How many numbers to keep per stream; later ones are left out, with a warning.
 
     Example:
         >>> class CountSamples(AccumulateVariables):

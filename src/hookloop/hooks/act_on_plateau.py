@@ -23,15 +23,17 @@ _RULES: dict[str, Rule] = {"greater": "greater", "max": "greater", "less": "less
 class ActOnPlateau(WatchMetric):
     """Call `act`, which a subclass defines, when a metric has stalled.
 
-    It has stalled when ``patience`` values in a row were not an improvement; or, with windows, when
+    It has stalled when ``patience`` values in a row brought no improvement; or, with windows, when
     the mean of the last ``short_term`` values is worse than that of the last ``long_term``. A value
     that is not finite is never an improvement, and a plateau may consist of such values.
 
     Args:
         metric: What to watch, after each validation: ``"val/loss"``.
-        patience: Values without improvement after which to act, and then again; 5 by default.
+        patience: Values without improvement after which to act; then the count begins again. 5 by
+            default.
         min_delta: By how much a value must beat the best to be an improvement.
-        mode: ``"greater"`` or ``"less"`` is better; inferred from the metric's name by default.
+        mode: Whether ``"greater"`` or ``"less"`` is better; inferred from the metric's name by
+            default.
         long_term: Length of the long window, instead of ``patience``.
         short_term: Length of the short window.
 

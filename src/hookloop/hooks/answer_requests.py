@@ -49,12 +49,12 @@ class Waiting:
 class AnswerRequests(Hook):
     """Do what ``hookloop ask RUN save | validate | stop | set KEY=VALUE`` asks for.
 
-    A thread looks for requests in the run's directory, so that iterations cost nothing. The loop
-    handles them between two iterations, on all ranks in the same one. Changed settings are written
-    down in ``run.log`` and ``summary.json``, and a resume continues with them.
+    A thread looks for requests in the run's directory, so iterations cost nothing extra. The loop
+    handles them between two iterations, the same two on all ranks. Changed settings are recorded in
+    ``run.log`` and ``summary.json``, and a resume continues with them.
 
     Args:
-        period: Seconds between two looks.
+        period: How often to look for requests, in seconds.
 
     Example:
         >>> AnswerRequests(period=5).period

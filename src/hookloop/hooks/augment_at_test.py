@@ -28,8 +28,9 @@ class AugmentAtTest(Hook):
     Args:
         views: Functions of the model's first input; a pair of functions if the output has to be
             turned back, as with flipped masks: ``(flip, flip)``.
-        merge: ``"mean"``, ``"max"``, or a function of the list of outputs. The two merge tensors of
-            floats, also in mappings and sequences; other values are those of the first output.
+        merge: ``"mean"``, ``"max"``, or a function of the list of outputs. The first two merge
+            float tensors, also inside mappings and sequences, and take other values from the first
+            output.
         phases: Where: ``"test"``, ``"val"``, ``"predict"``.
         original: Whether the unchanged input is one of the views.
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from hookloop.core.run import Run
+    from hookloop.requests import Rewind
 
 KINDS = ("exponential", "stochastic", "annealing")
 _log = logging.getLogger("hookloop")
@@ -29,7 +30,7 @@ class AverageWeights(StateOfRanks):
     """Average the weights during training and use the average in validation and testing.
 
     Training never sees the averaged weights. A checkpoint holds both sets: ``model`` is always the
-    raw one, also in a checkpoint made during a validation, and ``averaged`` is the state of the
+    raw one, even in a checkpoint made during a validation, and ``averaged`` is the state of the
     model with averaged weights. Before ``begin`` the two are the same.
 
     The first update copies the weights. After n updates, an exponential average with a warm-up
@@ -47,7 +48,7 @@ class AverageWeights(StateOfRanks):
         begin: When to begin, in completed iterations or epochs: ``1000``, ``"5 epochs"``.
         gamma: How slowly annealing approaches ``momentum``.
         buffers: Whether buffers, such as batch norm's statistics, are averaged and used too.
-        device: Where the average is kept, if not beside the weights.
+        device: Device to keep the average on; by default that of the weights.
 
     Example:
         >>> AverageWeights("stochastic", begin="75 epochs").share(3)
@@ -146,6 +147,9 @@ class AverageWeights(StateOfRanks):
     def before_train(self, run: Run) -> None:
         self._has_begun = self._updates > 0
         self._open(run)
+
+    def after_rewind(self, run: Run, rewind: Rewind) -> None:
+        self.before_train(run)  # Takes the weights of the checkpoint.
 
     def after_train_iter(self, run: Run) -> None:
         if not self._has_begun:  # A flag, so that later iterations do not compare moments.

@@ -31,8 +31,8 @@ ALL = (*SCORES, "accuracy")
 class ClassificationMetrics(AccumulateVariables):
     """Put precision, recall, F1, accuracy and specificity of each epoch into the metric store.
 
-    Targets below zero do not count. The names are ``<stream>/<prefix><metric>``, without an average
-    ``<stream>/<prefix><metric>/<class>``.
+    Targets below zero do not count. The names are ``<stream>/<prefix><metric>``, or without an
+    average ``<stream>/<prefix><metric>/<class>``.
 
     Args:
         predictions: The variable with the predicted classes, or with scores (classes in the second
@@ -41,7 +41,7 @@ class ClassificationMetrics(AccumulateVariables):
         average: ``"macro"``, ``"micro"``, ``"weighted"``, ``"binary"`` for class 1 of two, or None
             for each class separately.
         metrics: Which to compute; by default those of the five that nothing else computes.
-        prefix: Put before their names, for a model with several heads.
+        prefix: Text to put before the names, for a model with several heads.
         streams: Where: ``"train"``, ``"val"``, ``"test"`` or names of single streams; everywhere
             by default.
 

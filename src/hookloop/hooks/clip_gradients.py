@@ -21,11 +21,12 @@ class ClipGradients(Hook):
 
     The plain case, one norm over everything, is ``Trainer(clip_norm=...)``. Norms before clipping
     are recorded as ``train/grad_norm``; with several optimizers or groups each has its own, named
-    ``train/grad_norm/<optimizer>/<group>``, where a group has its ``name`` or its number.
+    ``train/grad_norm/<optimizer>/<group>``, where a group goes by its ``name``, or else by its
+    number.
 
     Args:
-        max_norm: Limit of the norm; or
-        max_value: Limit of each number.
+        max_norm: Limit of the norm. Give this or ``max_value``.
+        max_value: Limit of the absolute value of each number.
         norm_type: Which norm: 2, 1, ``inf``.
         per_group: Whether each parameter group is clipped separately.
 

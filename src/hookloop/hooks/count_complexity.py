@@ -25,8 +25,8 @@ class CountComplexity(Hook):
 
     They are counted in the first forward pass of the training, whatever the step does there, or,
     with ``input_shape``, in an extra one. A multiplication with its addition counts as two
-    operations; activations are the outputs of the modules that have parameters of their own.
-    Recorded as ``model/parameters``, ``model/trainable_parameters``, ``model/flops`` and
+    operations; activations are the outputs of the modules that have parameters of their own. They
+    are recorded as ``model/parameters``, ``model/trainable_parameters``, ``model/flops`` and
     ``model/activations``, and written to ``complexity.txt``.
 
     Args:

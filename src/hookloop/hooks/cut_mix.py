@@ -27,7 +27,8 @@ class CutMix(Mixing):
         classes: The number of classes; None if the targets are not classes.
         alpha: Both parameters of the Beta distribution; with 1 all shares are equally likely.
         probability: Share of the batches that are mixed.
-        until: Moment of the run after which no batch is mixed: ``"90 epochs"``; None for its end.
+        until: Moment of the run after which no batch is mixed: ``"90 epochs"``; None to mix to the
+            end.
         dims: Last dimensions of the inputs that the box spans: 2 for images, 1 for sequences.
         inputs: Where the inputs are in a batch: an index, a key or an attribute.
         targets: Where the targets are.

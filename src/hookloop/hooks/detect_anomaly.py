@@ -22,7 +22,7 @@ class DetectAnomaly(Hook):
     Args:
         begin: Completed iterations after which to switch it on.
         end: Completed iterations after which to switch it off; None for never.
-        check_nan: Whether to look for NaN, in addition to tracebacks of failing backward passes.
+        check_nan: Whether to look for NaN, in addition to explaining backward passes that fail.
 
     Example:
         >>> DetectAnomaly(begin=100, end=110).end

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class DumpOnException(Hook):
-    """Write traceback, progress, memory and tensors into the run directory when a run fails.
+    """Write traceback, progress, memory use and tensors into the run directory when a run fails.
 
     The text is ``exception_iter_<n>.txt``, the batch ``exception_iter_<n>.pt``, which
     ``torch.load(..., weights_only=True)`` reads. A rank other than the first adds its number to the

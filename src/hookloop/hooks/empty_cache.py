@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 class EmptyCache(Hook):
     """Release the allocator's cache of a CUDA or MPS device, in training, validation and test.
 
-    It helps when another process needs the memory or when it is fragmented; it costs time, since
-    the memory has to be allocated again. On a CPU it does nothing.
+    This helps when another process needs the memory, or when the memory is fragmented. It costs
+    time, because the memory has to be allocated again. On a CPU it does nothing.
 
     Args:
-        before_epoch: Whether to release before the pass over a data set.
+        before_epoch: Whether to release before each pass over a data set.
         after_iter: Whether to release after every iteration.
-        after_epoch: Whether to release after the pass over a data set.
+        after_epoch: Whether to release after each pass over a data set.
 
     Example:
         >>> EmptyCache(after_iter=True).releases_after_iter

@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 class ExportModel(Hook):
     """Write the trained model, in evaluation mode and on the CPU, when the training is over.
 
-    ``safetensors`` holds the weights alone, ``torchscript`` a traced program, ``torch.export`` a
-    program of torch, and ``onnx`` one for other runtimes; all but the first are traced with the
-    inputs of the last batch, and take any number of samples if the model does. Version, iteration,
-    metrics and the hash of the config are in the file, as JSON under ``hookloop``.
+    ``safetensors`` holds the weights alone, ``torchscript`` a traced program, ``torch.export`` an
+    exported program for torch, and ``onnx`` one for other runtimes; all but the first are traced
+    with the inputs of the last batch, and take any number of samples if the model does. Version,
+    iteration, metrics and the hash of the config are in the file, as JSON under ``hookloop``.
 
     Args:
         format: ``"safetensors"``, ``"torchscript"``, ``"torch.export"`` (or ``"export"``), or
             ``"onnx"``.
-        file: Its name in the run directory; by default ``model`` with the format's ending.
+        file: Name of the file in the run directory; by default ``model`` with the format's ending.
         inputs: ``inputs(run)`` returns the example to trace with, instead of the last batch.
 
     Example:

@@ -14,18 +14,20 @@ from hookloop.hooks._intervals import moment_of
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
+    from hookloop.requests import Rewind
 
 
 class FreezeParameters(Hook):
     """Freeze the parameters whose names match, until a moment of the run.
 
     They get no gradients, so optimizers skip them. Buffers keep changing, unless ``norms="eval"``
-    holds the statistics of batch norm. Parameters that were frozen before stay frozen, and the end
-    of the run thaws the others.
+    holds the statistics of batch norm. Parameters that were frozen before stay frozen; the others
+    thaw when the run ends.
 
     Args:
         patterns: Names or ``fnmatch`` patterns: ``"backbone.*"``, ``"*.bias"``.
-        until: In completed iterations or epochs: ``500``, ``"2 epochs"``; None for the whole run.
+        until: When to thaw them, in completed iterations or epochs: ``500``, ``"2 epochs"``; None
+            for the whole run.
         norms: ``"eval"`` holds batch and instance norms whose parameters are all frozen in
             evaluation mode, in training too: they use their running statistics and keep them.
 
@@ -71,6 +73,10 @@ class FreezeParameters(Hook):
             parameter.requires_grad_(False)
             parameter.grad = None  # With a gradient of zeros, momentum and weight decay would act.
         self._norms.find(run.model)
+
+    def after_rewind(self, run: Run, rewind: Rewind) -> None:
+        self._thaw()
+        self.before_train(run)  # What has thawed since the checkpoint is frozen again.
 
     def after_train_iter(self, run: Run) -> None:
         if self._frozen and self._is_over(run):

@@ -30,7 +30,7 @@ class LogDevice(Hook):
     ``gpu0/utilization``, ``memory_used``, ``memory_percent``, ``power``, ``temperature``,
     ``sm_clock`` and ``memory_clock``. Memory is in MiB, disk in GiB, power in W, clocks in MHz. On
     many ranks, the first one reads its host. The numbers go to the writers and not to the metric
-    store, because they say nothing of the training and a resume cannot repeat them.
+    store, because they say nothing about the training and a resume cannot repeat them.
 
     Args:
         every: Interval in time; a first sample is taken after a second, the last one at the end.

@@ -27,8 +27,8 @@ class LogMemory(Hook):
 
     Args:
         every: Interval in iterations.
-        summary_at: Completed iterations after which to write ``memory_iter_<n>.txt``, which is
-            detailed on CUDA.
+        summary_at: Completed iterations after which to write ``memory_iter_<n>.txt``, with details
+            on CUDA.
 
     Example:
         >>> LogMemory(every=100, summary_at=[1, 50]).writes

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class MaskOutputs(Hook):
-    """Replace the scores of all classes except some, before loss and metrics see them.
+    """Replace the scores of all but some classes, before loss and metrics see them.
 
     It is for evaluating on data that has only some of the classes the model knows. The output is
     copied, and the classes are those of its last dimension.
 
     Args:
-        keep: Numbers of the classes that are kept.
-        value: The score of the others.
+        keep: Numbers of the classes to keep.
+        value: The score that the others get.
         key: The entry to mask, if the output is a mapping.
         phases: Where: ``"val"``, ``"test"``, ``"train"``, ``"predict"``.
 

@@ -23,7 +23,8 @@ class MixUp(Mixing):
         classes: The number of classes; None if the targets are not classes.
         alpha: Both parameters of the Beta distribution: 0.2 mixes little, 1 evenly.
         probability: Share of the batches that are mixed.
-        until: Moment of the run after which no batch is mixed: ``"90 epochs"``; None for its end.
+        until: Moment of the run after which no batch is mixed: ``"90 epochs"``; None to mix to the
+            end.
         inputs: Where the inputs are in a batch: an index, a key or an attribute.
         targets: Where the targets are.
 

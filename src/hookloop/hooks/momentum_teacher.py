@@ -17,6 +17,7 @@ from hookloop.hooks._state_of_ranks import StateOfRanks
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
+    from hookloop.requests import Rewind
 
 
 class MomentumTeacher(StateOfRanks):
@@ -110,6 +111,9 @@ class MomentumTeacher(StateOfRanks):
                 "to 'final': give final=None, or max_iters= to the Trainer."
             )
         self.before_val(run)
+
+    def after_rewind(self, run: Run, rewind: Rewind) -> None:
+        self.before_val(run)  # Takes the weights of the checkpoint.
 
     def before_val(self, run: Run) -> None:
         # A checkpoint may be evaluated without training, and the step needs the teacher there too.

@@ -29,22 +29,23 @@ SHORTEST_TAIL = 16  # A shorter path, such as /webhook, is no secret, and may be
 
 
 class Notify(Hook):
-    """Send a message at the end of a training, to a webhook or to any service of Apprise.
+    """Send a message at the end of a training, to a webhook or to any service that Apprise knows.
 
     A plain ``http://`` or ``https://`` address gets a JSON object by POST: the message as ``text``
-    (and as ``content``, its name at Discord), with ``name``, ``status``, ``reason``, ``iter``,
+    (and as ``content``, its name on Discord), with ``name``, ``status``, ``reason``, ``iter``,
     ``epoch`` and ``metrics``. Any other address is a URL of Apprise, such as ``tgram://...``. The
-    address is never written: it often holds a token. In a config, write ``url: ${secret:KEY}``. A
-    service that fails or does not answer is reported, and changes nothing else.
+    address is never written to a file or a log, because it often holds a token. In a config, write
+    ``url: ${secret:KEY}``. If a service fails or does not answer, that is reported and changes
+    nothing else.
 
     Args:
         url: The address, or several.
-        on: For which ends: ``"completed"``, ``"stopped"`` (by a hook), ``"interrupted"`` (by a
-            signal), ``"failed"``.
+        on: Which endings to report: ``"completed"``, ``"stopped"`` (by a hook), ``"interrupted"``
+            (by a signal), ``"failed"``.
         template: The message, with ``{name}`` of the run directory, ``{host}``, ``{status}``,
-            ``{reason}``, ``{outcome}`` (both of them), ``{iter}``, ``{epoch}``, ``{metrics}`` of
-            validation and test, and ``{dir}``.
-        timeout: Seconds after which the run ends without an answer.
+            ``{reason}``, ``{outcome}`` (status and reason), ``{iter}``, ``{epoch}``, ``{metrics}``
+            of validation and test, and ``{dir}``.
+        timeout: Seconds to wait for an answer before the run ends without one.
 
     Example:
         >>> Notify("https://example.org/hook", on=["failed"], template="{name} failed: {reason}").on

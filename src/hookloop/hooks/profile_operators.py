@@ -26,18 +26,18 @@ class ProfileOperators(Hook):
     """Profile some iterations with torch's profiler, and write traces and a table.
 
     For each repetition, ``profile/`` in the run directory gets ``trace_<n>.json``, which Perfetto
-    (ui.perfetto.dev) and chrome://tracing open, and ``operators_<n>.txt``, the operators that took
-    longest. Only the main process profiles.
+    (ui.perfetto.dev) and chrome://tracing open, and ``operators_<n>.txt``, a table of the operators
+    that took longest. Only the main process profiles.
 
     Args:
         wait: Iterations before each repetition that are not profiled.
         warmup: Iterations after these in which the profiler runs and discards what it records.
         active: Iterations that are profiled.
         repeat: How many times to do this.
-        first_epoch: Profile the whole first epoch instead.
+        first_epoch: Whether to profile the whole first epoch instead.
         details: What else to record: ``"shapes"``, ``"memory"``, ``"stack"``, ``"flops"``.
         tensorboard: Whether to write the trace to ``profile/tensorboard`` too, for its plugin.
-        rows: Length of the table.
+        rows: Number of rows in the table.
 
     Example:
         >>> ProfileOperators(wait=10, active=5, repeat=2).iterations

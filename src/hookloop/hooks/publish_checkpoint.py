@@ -31,7 +31,7 @@ class PublishCheckpoint(Hook):
     """After the training, write its last and best checkpoints without what only a resume needs.
 
     The files are beside the checkpoints, named after them and after the first digits of their own
-    SHA-256: ``epoch_5-1a2b3c4d.pth``. A hook that saves is needed, such as `SaveCheckpoint`.
+    SHA-256: ``epoch_5-1a2b3c4d.pth``. It needs a hook that saves, such as `SaveCheckpoint`.
 
     A single part is written as it is: ``model.load_state_dict(torch.load(path))`` takes it. Epoch,
     iteration and metrics are in the files too: ``torch.load(path).metadata``, or the entry
@@ -42,10 +42,10 @@ class PublishCheckpoint(Hook):
         keys: Parts to keep, for example ``["model", "averaged", "config"]``.
         which: ``"last"``, ``"best"`` or both.
         formats: ``"pth"``, ``"safetensors"`` (tensors only) or both.
-        to: A directory, or ``"hf://user/model"`` on the Hugging Face hub, that gets the weights
-            (averaged ones where the run evaluated with them) of the best checkpoint, or else of the
-            last, with ``config.yaml``, instead of files beside the checkpoints.
-        card: Whether a model card, ``README.md``, goes there, too.
+        to: A directory, or ``"hf://user/model"`` for the Hugging Face hub. It gets ``config.yaml``
+            and the weights of the best checkpoint, or of the last if there is no best; no files are
+            written beside the checkpoints. If the run evaluated averaged weights, it gets those.
+        card: Whether to write a model card, ``README.md``, there too.
 
     Example:
         >>> PublishCheckpoint(keys=["averaged"], which=["best"]).keys

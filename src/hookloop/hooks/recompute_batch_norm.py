@@ -79,9 +79,9 @@ class RecomputeBatchNorm(StateOfRanks):
     once more: each layer then has the exact mean and unbiased variance of its inputs. Momentum,
     other buffers, random numbers and the training itself do not change; no data is read. A
     checkpoint that is made while inputs are kept holds them, so that a resumed run computes the
-    same statistics: within an epoch, and with ``at="validation"`` until the validation is done. It
-    grows by the size of ``samples`` inputs. Many ranks keep so many samples together, and each
-    layer gets the statistics of all of them.
+    same statistics: within an epoch, and with ``at="validation"`` until the validation is done.
+    Such a checkpoint grows by the size of ``samples`` inputs. On many ranks, all of them together
+    keep that many samples, and each layer gets the statistics of all.
 
     Args:
         samples: How many samples to use, at least; the inputs stay in memory and in checkpoints.

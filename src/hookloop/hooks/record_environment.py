@@ -25,10 +25,10 @@ LAST_PATIENCE = 1.0
 
 
 class RecordEnvironment(Hook):
-    """Write ``environment.json``: what the run was started with, an entry for each start.
+    """Write ``environment.json``: what the run was started with, one entry per start.
 
     An entry has the command line, host, Python, packages, torch and its CUDA, GPUs and driver, CPU
-    and threads, the commit of git and whether files have changed since, and variables such as
+    and threads, the git commit and whether files have changed since, and variables such as
     ``OMP_NUM_THREADS``. Secrets are left out. A resumed run reports what has changed since its last
     start, in one line.
 

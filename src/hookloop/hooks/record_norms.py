@@ -30,8 +30,8 @@ class RecordNorms(Hook):
     """Record ``norms/<kind>/<name>`` for each parameter or module, and ``norms/<kind>`` for all.
 
     Gradients are those before clipping. An update is the change of a weight in the iteration. An
-    activation is what a module without children returns, for the last microbatch; on many ranks
-    for the parts of all of them. They are computed in the iterations of the interval only, stay on
+    activation is what a module without children returns, for the last microbatch; on many ranks,
+    for the parts of all ranks. Norms are computed only in the iterations of the interval, stay on
     the device, and are read together with the other metrics. Console and ``run.log`` show only the
     norms over everything. Modules that ``torch.compile`` has captured show no activations.
 

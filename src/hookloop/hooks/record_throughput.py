@@ -31,20 +31,21 @@ Count = Callable[[object], "float | Tensor"]
 class RecordThroughput(Hook):
     """Record ``train/samples_per_second`` and ``train/time_per_sample``, over all ranks.
 
-    The time includes everything except validations, so also data and hooks. Nothing waits for the
-    GPU: over an interval its queue evens out. With ``count`` there is ``train/tokens_per_second``;
-    with ``flops``, ``train/flops_per_second`` and the share of the peak, ``train/mfu``. The first
-    rank measures: where samples differ in length, the others are taken to be like its own.
+    The time includes everything except validation: waiting for data and hooks count too. Nothing
+    waits for the GPU: over an interval its queue evens out. With ``count`` there is
+    ``train/tokens_per_second``; with ``flops``, ``train/flops_per_second`` and the share of the
+    peak, ``train/mfu``. The first rank measures: where samples differ in length, those of the other
+    ranks are taken to be like its own.
 
     Args:
         every: Interval in iterations or time; the rest of an epoch is recorded at its end.
         count: ``"tokens"`` counts the positions of ``input_ids``, or else of the first batch of
             sequences of whole numbers, padding included; or a function that returns the tokens of a
             batch.
-        flops: Operations of one sample, forward and backward; ``"auto"`` counts them with torch's
+        flops: Operations for one sample, forward and backward; ``"auto"`` counts them with torch's
             ``FlopCounterMode`` in the first update.
-        peak: Operations per second that one device can make; ``"auto"`` looks up the GPU and the
-            precision. Where neither is known, there is no ``train/mfu``.
+        peak: Operations per second that one device can do at most; ``"auto"`` looks them up for the
+            GPU and the precision. If they are not known, there is no ``train/mfu``.
 
     Example:
         >>> RecordThroughput(every=100).writes

@@ -15,7 +15,8 @@ class RecordTimes(Hook):
     """Record ``train/data_time`` and ``train/iter_time`` in seconds, every iteration.
 
     The time of an iteration starts at the end of the previous one, so it includes the wait for data
-    and the hooks. For the first one it starts with the epoch, so validation does not count.
+    and the hooks. For the first iteration of an epoch it starts with the epoch, so validation does
+    not count.
 
     Example:
         >>> RecordTimes().writes

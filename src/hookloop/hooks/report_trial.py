@@ -27,9 +27,9 @@ class ReportTrial(WatchMetric):
     """Report a metric to a trial after each validation, and stop the run if it is pruned.
 
     The step is the number of completed iterations. A pruned run ends as ``stopped`` with the reason
-    ``"pruned"``, with its files closed; then the objective raises ``optuna.TrialPruned``. On many
-    ranks the trial of the first one counts, and the others may have None. Optuna keeps the first
-    value of a step, so a resumed run may report again.
+    ``"pruned"``, with its files closed; your objective should then raise ``optuna.TrialPruned``. On
+    many ranks the trial of the first one counts, and the others may have None. Optuna keeps the
+    first value of a step, so a resumed run may report again.
 
     Args:
         trial: The trial that the objective receives.

@@ -25,10 +25,10 @@ PATIENCE = 60.0
 
 
 class Requeue(Hook):
-    """Return a SLURM job to the queue after a signal of the cluster has ended the run.
+    """Return a SLURM job to the queue after a signal from the cluster has ended the run.
 
-    The last checkpoint is durable by then. The job starts again as it was submitted, so its run
-    must be able to continue: ``resume="auto"``. SLURM sends the signal if the job asks for it:
+    The last checkpoint is safely stored by then. The job starts again as it was submitted, so its
+    run must be able to continue: ``resume="auto"``. SLURM sends the signal if the job asks for it:
     ``#SBATCH --signal=USR1@120``. Outside of SLURM this hook does nothing.
 
     Args:

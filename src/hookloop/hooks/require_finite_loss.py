@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hookloop.core.run import Run
+    from hookloop.requests import Rewind
 
 _log = logging.getLogger("hookloop")
 
@@ -37,12 +38,12 @@ class RequireFiniteLoss(Hook):
 
     It is one of the default hooks. The losses are checked when they are read anyway: once per
     interval, at the end of an epoch and of the training, and before every checkpoint. A checkpoint
-    also needs finite trainable weights, so none replaces a good one with damaged weights. A single
-    loss that is not finite while the weights still are, as with the loss scaling of half
-    precision, is a warning; with `SkipBadUpdates` any number of them is. Validation is not checked.
+    also needs finite trainable weights, so damaged weights never replace good ones. A single loss
+    that is not finite is only a warning if the weights still are, as with the loss scaling of half
+    precision; with `SkipBadUpdates`, so is any number of them. Validation is not checked.
 
     Args:
-        every: Interval, in iterations or time.
+        every: How often to read the losses, in iterations or time.
 
     Example:
         >>> str(RequireFiniteLoss().every)
@@ -57,6 +58,9 @@ class RequireFiniteLoss(Hook):
         self._checked_at = 0
         self._seen: dict[str, int] = {}
         self._is_warned = False
+
+    def after_rewind(self, run: Run, rewind: Rewind) -> None:
+        self.before_train(run)
 
     def before_train(self, run: Run) -> None:
         # A resumed run has losses of the part before, which were checked then.
@@ -84,6 +88,8 @@ class RequireFiniteLoss(Hook):
 
     def _check(self, run: Run) -> None:
         """Read the losses since the last check; raise if the last of them are not finite."""
+        if run.requests.rewind is not None:  # The run goes back to before these losses.
+            return
         since = run.progress.iter - self._checked_at
         self._checked_at = run.progress.iter
         found = run.metrics.values_since(self._seen, _losses(run))

@@ -19,16 +19,16 @@ class RequirementNotMetError(RuntimeError):
 
 
 class RequireMetric(WatchMetric):
-    """Require that a metric passes a limit at least once before a moment of the run.
+    """Require that a metric passes a limit at least once, by a given moment of the run.
 
-    NaN never passes. A run that ends before the moment is not checked.
+    NaN never passes. A run that ends before that moment is not checked.
 
     Args:
         metric: What to watch: ``"val/accuracy"``.
-        above: The limit that it must exceed; or
-        below: The limit that it must fall below.
-        by: Until when, for example ``"10 epochs"`` or a number of iterations. The decision is made
-            at the first value at or after that moment.
+        above: The limit that the metric must exceed. Give this or ``below``.
+        below: The limit that the metric must fall below.
+        by: By when, for example ``"10 epochs"`` or a number of iterations. The decision is made at
+            the first value at or after that moment.
         otherwise: ``"fail"`` ends the run as failed, ``"stop"`` ends it normally.
         stop_when_met: Whether to stop as soon as the limit is passed.
 

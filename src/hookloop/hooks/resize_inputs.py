@@ -19,14 +19,14 @@ DIMENSIONS = 4
 
 
 class ResizeInputs(Hook):
-    """Train on images that are small at first and grow to their size, which takes less time.
+    """Train on images that are small at first and grow to their full size, to save time.
 
-    The sides grow evenly from the share ``start`` to the whole until the moment ``until``. The
+    The sides grow evenly from the share ``start`` of their length, and are whole at ``until``. The
     model must take images of any size. Validation and test are not changed, and neither are
-    targets: boxes and masks would not fit any more.
+    targets: boxes and masks would no longer fit.
 
     Args:
-        until: When images have their whole size: ``"10 epochs"``, ``5000``.
+        until: When images reach their full size: ``"10 epochs"``, ``5000``.
         start: The share of each side at the start.
         multiple: Sides are multiples of this many pixels.
         inputs: Where the images are in a batch: an index, a key or an attribute.

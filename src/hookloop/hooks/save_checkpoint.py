@@ -34,20 +34,23 @@ class SaveCheckpoint(Hook):
     """Request checkpoints at an interval, at the end and of the best model, and delete old ones.
 
     Files are named after what was completed: ``epoch_5.pth``, ``iter_500.pth``; the best one
-    ``best_accuracy_epoch_5.pth``. The order is save, validate, promote: the best is the file just
-    written under a second name, so a validation that fails loses nothing.
+    ``best_accuracy_epoch_5.pth``. The order is save, validate, promote: the best checkpoint is the
+    file just written, under a second name, so a failed validation loses nothing.
 
     Args:
         every: Interval in epochs, iterations, samples, tokens or time; None for no interval.
-        begin: The first epoch or iteration to save, from which the interval counts; of samples and
-            tokens, how many there must be.
+        begin: The first epoch or iteration to save; the interval counts from there. With an
+            interval in samples or tokens, how many must be done before the first save.
         keep: How many of the newest to keep; None for all.
         keep_every: In addition, keep those of every n-th epoch or iteration forever.
-        last: Whether to save at the end of the training, unless that was just done.
+        last: Whether to save at the end of the training, unless the last iteration is already
+            saved.
         on_signal: Whether to save when a signal ends the training, even without ``last``.
         on_exception: Whether to write ``exception_iter_<n>.pth`` when the run fails.
-        best: A metric, several, or ``"auto"`` for the first of the validation that is not a loss.
-        rule: ``"greater"`` or ``"less"`` is better, one or one per metric; inferred by default.
+        best: A metric, several metrics, or ``"auto"`` for the first metric of the validation that
+            is not a loss.
+        rule: Whether ``"greater"`` or ``"less"`` is better: one rule, or one per metric; by default
+            inferred from the names.
         greater_keys: Parts of metric names for which more is better.
         less_keys: Parts of metric names for which less is better.
         directory: Where to save, if not in the run directory: a path, or a URL for fsspec. The
@@ -56,8 +59,8 @@ class SaveCheckpoint(Hook):
         leave_out: What not to save: ``"optimizer"``, ``"schedule"``.
         load_best: Whether to put the best weights back into the model when the training has ended;
             the last checkpoint and all other files stay as they are.
-        max_wait: Seconds that the training waits for a save in progress when the next one is due,
-            and that its end waits for the last one; a second more for every 10 MB. After that it
+        max_wait: How many seconds to wait for a save in progress when the next one is due, and for
+            the last one when the training ends; each 10 MB adds one second. After that the run
             continues without waiting, and reports the store in ``outcome.problem``.
 
     Example:

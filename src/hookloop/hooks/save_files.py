@@ -20,7 +20,7 @@ class SaveFiles(Hook):
 
     Args:
         files: Paths or patterns (``"configs/*.yaml"``), relative to the working directory.
-        to: The directory of the copies, in the run directory.
+        to: Directory for the copies, inside the run directory.
 
     Example:
         >>> SaveFiles(["no_such_file.txt"])

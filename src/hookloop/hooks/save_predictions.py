@@ -38,8 +38,8 @@ class SavePredictions(AccumulateVariables):
     per position of each sequence instead. NPZ keeps arrays as they are.
 
     Args:
-        variables: Their names, as in `AccumulateVariables`: ``output``, ``targets``, or entries of
-            the batch or the output.
+        variables: Names of the variables, as in `AccumulateVariables`: ``output``, ``targets``, or
+            entries of the batch or the output.
         format: ``"csv"``, ``"parquet"`` or ``"npz"``.
         id_variable: The variable that identifies a sample; by default its number.
         class_names: Names for the columns of scores, instead of numbers.

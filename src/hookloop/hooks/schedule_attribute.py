@@ -16,7 +16,7 @@ WAYS = ("step", "linear")
 
 
 class ScheduleAttribute(Hook):
-    """Set a number that a hook, the model or the loss has as an attribute, along the run.
+    """Change a numeric attribute of a hook, the model or the loss along the run.
 
     The value depends only on what is completed, so a resumed run continues exactly. It is set
     before each iteration, ahead of other hooks.
@@ -24,8 +24,8 @@ class ScheduleAttribute(Hook):
     Args:
         attribute: ``"mix_up.alpha"`` for a hook by its name, ``"model.head.temperature"`` or
             ``"loss.label_smoothing"`` for a part of the model or of the loss.
-        values: From moments of the run to numbers: ``{0: 0.1, "5 epochs": 0.0}``. All moments but
-            the start are in one unit: iterations, epochs, samples or tokens.
+        values: A mapping from moments of the run to numbers: ``{0: 0.1, "5 epochs": 0.0}``. All
+            moments but the start are in one unit: iterations, epochs, samples or tokens.
         how: ``"step"`` jumps at each moment, ``"linear"`` moves from one to the next; with moments
             in epochs, once per epoch.
 

@@ -12,6 +12,7 @@ from hookloop.every import Every
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
+    from hookloop.requests import Rewind
 
 SHAPES = ("linear", "cosine", "constant")
 
@@ -90,6 +91,9 @@ class ScheduleParameter(Hook):
                     f"ScheduleParameter: the optimizer has no '{self.parameter}'."
                     f"{nearest(self.parameter, settings)} It has: {', '.join(settings)}."
                 )
+
+    def after_rewind(self, run: Run, rewind: Rewind) -> None:
+        self._chosen = self._groups(run)  # Loading its state gives an optimizer new groups.
 
     def before_train_iter(self, run: Run) -> None:
         # Computed, never accumulated: no state to save, and nothing drifts.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from time import monotonic
 from typing import TYPE_CHECKING, TextIO, cast
 
 from hookloop.core.hook import Hook, Priority
 from hookloop.every import Every, count_of, limit
 from hookloop.hooks._displays import Display, Lines, choose_display
 from hookloop.hooks._intervals import interval_of
+from hookloop.hooks._stopwatch import Stopwatch
 from hookloop.hooks._wording import (
     drop_train_prefix,
     format_count,
@@ -37,12 +37,12 @@ STYLES = {"completed": "bold green", "stopped": "bold green", "failed": "bold re
 class ShowProgress(Hook):
     """Show bars on a terminal, one updated output in a notebook, and plain lines everywhere else.
 
-    The first and the last line name the run directory. The end shows the time, the curve of the
-    loss and the best metrics.
+    The first and the last line name the run directory. At the end it shows the time, the curve of
+    the loss and the best metrics.
 
     Args:
         every: Interval of the plain lines, in iterations or time.
-        file: The output; the standard output by default.
+        file: Where to write; standard output by default.
         summary: Whether to end with a summary.
 
     Example:
@@ -67,8 +67,7 @@ class ShowProgress(Hook):
         self._display: Display | None = None
         self._losses = {"epochs": Curve(), "intervals": Curve()}
         self._best = BestValues()
-        self._earlier_seconds = 0.0
-        self._began = monotonic()
+        self._watch = Stopwatch()
         self._batches = 0
         self._has_trained = False
 
@@ -76,18 +75,18 @@ class ShowProgress(Hook):
         return {
             "losses": {span: curve.state_dict() for span, curve in self._losses.items()},
             "best": self._best.state_dict(),
-            "seconds": self._seconds(),
+            "seconds": self._watch.seconds,
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         for span, curve in cast("Mapping[str, Mapping[str, object]]", state["losses"]).items():
             self._losses[span].load_state_dict(curve)
         self._best.load_state_dict(cast("Mapping[str, object]", state["best"]))
-        self._earlier_seconds = cast("float", state["seconds"])
+        self._watch.load(cast("float", state["seconds"]))
 
     def before_run(self, run: Run) -> None:
         self._display = self._display_class(self._file)
-        self._began = monotonic()
+        self._watch.start()
         self._has_trained = False
 
     def before_train(self, run: Run) -> None:
@@ -182,7 +181,7 @@ class ShowProgress(Hook):
         outcome, progress = run.outcome, run.progress
         display.show_line(
             f"{outcome} after {count_of(progress.iter, 'iteration')}, "
-            f"{count_of(progress.epoch, 'epoch')} in {format_duration(self._seconds())}",
+            f"{count_of(progress.epoch, 'epoch')} in {format_duration(self._watch.seconds)}",
             style="bold yellow" if outcome.disabled else STYLES.get(outcome.status, "bold yellow"),
         )
         if not self.summary:
@@ -199,9 +198,6 @@ class ShowProgress(Hook):
             where = f"epoch {value['epoch']}, iteration {value['iter']}"
             display.show_line(f"  best  {name} {value['value']:.4g} at {where}")
         display.show_line(f"  in    {run.dir}")
-
-    def _seconds(self) -> float:
-        return self._earlier_seconds + monotonic() - self._began
 
 
 def _format_where(run: Run) -> str:

@@ -33,20 +33,21 @@ class SkipBadUpdates(Hook):
     """Drop an update if its loss or a gradient is NaN or infinite, and give up after too many.
 
     Weights, the optimizer's state and the statistics of batch norm stay as they were before the
-    iteration; the iteration counts, and schedules step.
-    ``train/skipped_updates`` counts from the start of the run. The run fails with a
-    `FloatingPointError` after ``in_a_row`` or ``most``.
+    iteration; the iteration counts, and schedules step. ``train/skipped_updates`` counts the
+    dropped updates from the start of the run. The run fails with a `FloatingPointError` after
+    ``in_a_row`` of them in a row, or more than ``most`` in all.
 
-    A fused optimizer (``fused=True``) that is the only one skips on the device: nothing is read in
-    an iteration, and the counts are read every 50 iterations, after each epoch and before each
-    checkpoint. With any other optimizer one number is read in each iteration, for which the host
-    waits for a GPU: only an update without gradients leaves the state of every optimizer unchanged.
-    With the loss scaler of half precision only updates whose loss is not finite count, because a
-    scaler skips on its own while it looks for its scale. All ranks skip the same updates.
+    If the only optimizer is fused (``fused=True``), it skips on the device: nothing is read in an
+    iteration, and the counts are read every 50 iterations, after each epoch and before each
+    checkpoint. With any other optimizer, one number is read in each iteration, so the host waits
+    for the GPU: it has to take the gradients away, because nothing else leaves the state of every
+    optimizer unchanged. With the loss scaler of half precision, only updates whose loss is not
+    finite count, because a scaler skips on its own while it looks for its scale. All ranks skip the
+    same updates.
 
     Args:
         most: How many updates may be skipped in all.
-        in_a_row: After how many in a row to give up.
+        in_a_row: After how many skipped updates in a row to give up.
 
     Example:
         >>> SkipBadUpdates(most=100).in_a_row

@@ -26,14 +26,14 @@ LARGEST = 1_000_000  # Size of a file in bytes; larger files are data, not code.
 class SnapshotSource(Hook):
     """Keep the source code of a run in its directory: ``source.zip``, and the state of git.
 
-    ``git.txt`` has the commit and the state of the working tree, ``git.diff`` the changes since
-    the commit. Hidden directories, virtual environments and large files are left out, and secrets
-    of the config are replaced. A resumed run adds the code that it continues with under another
+    ``git.txt`` has the commit and the state of the working tree, ``git.diff`` the changes since the
+    commit. Hidden directories, virtual environments and large files are left out, and secrets of
+    the config are replaced. A resumed run also keeps the code that it continues with, under another
     name.
 
     Args:
         root: The directory with the code.
-        patterns: Which files.
+        patterns: Which files to keep.
 
     Example:
         >>> SnapshotSource(patterns=["*.py"]).patterns

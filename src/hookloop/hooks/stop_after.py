@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError
 from hookloop.every import count_of
+from hookloop.hooks._stopwatch import Stopwatch
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 class StopAfter(Hook):
     """Stop the run once any of the given limits is reached.
 
-    Minutes count over all parts of a resumed run.
+    Minutes add up over all parts of a resumed run.
 
     Args:
         epochs: Completed epochs after which to stop.
         iterations: Completed iterations after which to stop.
-        minutes: Training time after which to stop, checked after each iteration.
+        minutes: Minutes of training after which to stop, checked after each iteration.
         samples: Samples trained on, over all ranks, after which to stop.
         tokens: The same for tokens; see `Trainer`'s ``count_tokens``.
 
@@ -59,31 +59,30 @@ class StopAfter(Hook):
         self.samples = samples
         self.tokens = tokens
         self.counts = tuple(name for name, limit in counted.items() if limit is not None)
-        self._seconds_before = 0.0
-        self._began = monotonic()  # Not time(), which jumps when the clock of the machine is set.
+        self._watch = Stopwatch()
 
     def state_dict(self) -> dict[str, object]:
-        return {"seconds": self._seconds()}
+        return {"seconds": self._watch.seconds}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        self._seconds_before = cast("float", state["seconds"])
+        self._watch.load(cast("float", state["seconds"]))
 
     def describe(self, run: Run) -> Mapping[str, object]:
         done = run.progress
         counted = {"samples": done.samples, "tokens": done.tokens}
         at = {"epochs": done.epoch, "iterations": done.iter, **counted}
         shown = {name: f"{at[name]} of {getattr(self, name)}" for name in at if getattr(self, name)}
-        minutes = {"minutes": f"{self._seconds() / 60:.1f} of {self.minutes:g}"}
+        minutes = {"minutes": f"{self._watch.seconds / 60:.1f} of {self.minutes:g}"}
         return shown | (minutes if self.minutes is not None else {})
 
     def before_train(self, run: Run) -> None:
-        self._began = monotonic()
+        self._watch.start()
         # A run that ended here and is resumed with the same limits is already over.
         self.after_train_iter(run)
         self.after_train_epoch(run)
 
     def after_train(self, run: Run) -> None:
-        self._seconds_before, self._began = self._seconds(), monotonic()
+        self._watch.stop()
 
     def after_train_iter(self, run: Run) -> None:
         if self.iterations is not None and run.progress.iter >= self.iterations:
@@ -94,15 +93,12 @@ class StopAfter(Hook):
                 run.stop(_done(limit, unit.removesuffix("s")), everywhere=True)
         # Clocks differ from rank to rank, so only that of the first one counts.
         minutes = self.minutes if run.world.is_main else None
-        if minutes is not None and self._seconds() >= 60 * minutes:
+        if minutes is not None and self._watch.seconds >= 60 * minutes:
             run.stop(f"{count_of(minutes, 'minute')} {'has' if minutes == 1 else 'have'} passed")
 
     def after_train_epoch(self, run: Run) -> None:
         if self.epochs is not None and run.progress.epoch >= self.epochs:
             run.stop(_done(self.epochs, "epoch"), everywhere=True)
-
-    def _seconds(self) -> float:
-        return self._seconds_before + monotonic() - self._began
 
 
 def _done(count: int, noun: str) -> str:

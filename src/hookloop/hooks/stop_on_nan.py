@@ -19,6 +19,7 @@ from hookloop.metrics.finite import FiniteCheck
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
+    from hookloop.requests import Rewind
 
 PHASES = ("train", "val", "test")
 
@@ -49,9 +50,9 @@ class StopOnNaN(Hook):
     checkpoint, so that none is written with damaged weights: the run fails instead.
     With ``every=1`` the run ends before the optimizer has changed the weights.
 
-    On many ranks each looks at its part of the data, and all learn at the interval what one has
-    found. With an interval in time the first rank reads its own numbers then, and those of the
-    others are read after each epoch.
+    On many ranks, each looks at its own part of the data, and at the interval all learn what one
+    has found. With an interval in time, only the first rank reads its numbers at the interval;
+    those of the others are read after each epoch.
 
     Args:
         loss: Whether to check the loss of every batch.
@@ -62,7 +63,7 @@ class StopOnNaN(Hook):
             best with ``every=1``, because the weights can then still be saved.
         dump: Whether to write batch, output and gradients into the run directory, as
             ``nan_iter_8.pt``; a rank other than the first adds its number. The batches of an
-            interval then stay in memory until it is read.
+            interval then stay in memory until its numbers are read.
         phases: Where to look: ``"train"``, ``"val"``, ``"test"``.
 
     Example:
@@ -144,6 +145,9 @@ class StopOnNaN(Hook):
     def after_train_iter(self, run: Run) -> None:
         self._check(run, alone=self._by_clock)
 
+    def after_rewind(self, run: Run, rewind: Rewind) -> None:
+        self._seen, self._damage = FiniteCheck(), ""  # All of it came after the checkpoint.
+
     def after_train_epoch(self, run: Run) -> None:
         if self._by_clock:  # What the other ranks have kept.
             self._check(run)
@@ -183,6 +187,9 @@ class StopOnNaN(Hook):
             run: The run.
             alone: Whether the other ranks are not here to agree on what was found.
         """
+        if run.requests.rewind is not None:  # The run goes back to before what was seen.
+            self._seen = FiniteCheck()
+            return False
         found = self._read(run)
         is_shared = not (alone or run.world.is_alone or run.ranks.is_broken)
         if is_shared:

@@ -17,19 +17,21 @@ if TYPE_CHECKING:
 class StopOnPlateau(ActOnPlateau):
     """Stop when a metric has stalled, has reached a threshold, or has diverged.
 
-    The best value and how long ago it was survive a resume. NaN never counts as the best, and a
-    metric that stays NaN ends the training even with ``check_finite=False``.
+    The best value, and how long ago it was reached, survive a resume. NaN never counts as the best,
+    and a metric that stays NaN ends the training even with ``check_finite=False``.
 
     Args:
         metric: What to watch, after each validation: ``"val/loss"``.
         patience: Validations in a row without improvement after which to stop; 5 by default.
         min_delta: By how much a value must beat the best to be an improvement.
-        mode: ``"greater"`` or ``"less"`` is better; inferred from the metric's name by default.
+        mode: Whether ``"greater"`` or ``"less"`` is better; inferred from the metric's name by
+            default.
         threshold: Stop as soon as the metric is this good.
         check_finite: Whether to stop at once on NaN or infinity.
         diverged: Stop at once if the metric is worse than this bound, or not finite.
-        begin: In completed iterations or epochs: ``500``, ``"5 epochs"``. Before this, only a value
-            that is not finite ends the training, and no value counts as the best.
+        begin: When to start watching, in completed iterations or epochs: ``500``, ``"5 epochs"``.
+            Before this, only a value that is not finite ends the training, and no value counts as
+            the best.
         long_term: Instead of ``patience``: stop when the mean of the last ``short_term`` values is
             worse than that of the last ``long_term``.
         short_term: See ``long_term``.

@@ -38,17 +38,18 @@ A cluster may signal every process: a rank then gets the signal itself, and from
 
 
 class StopOnSignal(Hook):
-    """On a signal finish the iteration, save and end the run; exit with 128 + the signal's number.
+    """On a signal, finish the iteration, save and end the run; exit with 128 + the signal's number.
 
     By default the signals are SIGINT (Ctrl-C), SIGTERM, SIGHUP (a lost connection), SIGQUIT,
     SIGUSR1, SIGUSR2 (a cluster's warning) and SIGXCPU. A second SIGINT, SIGTERM or SIGQUIT ends the
     run at once, without saving; the others may be repeated. SIGHUP is left alone if ``nohup``
-    ignores it, and so is any but the first two if the program has its own handler for it.
-    On many ranks, a signal counts once in two seconds: the launcher passes it on.
+    ignores it, and every signal but the first two is left alone if the program has its own handler
+    for it. On many ranks, a signal that comes again within two seconds is the same one, passed on
+    by the launcher.
 
-    The previous handlers are restored when the run has ended, after the last hook and writer.
-    Until then, a signal that follows a cluster's warning does not interrupt them. A run in another
-    thread than the main one gets no signals, and this hook does nothing there.
+    The previous handlers are restored when the run has ended, after the last hook and writer. Until
+    then, a signal that follows a cluster's warning does not interrupt them. A run outside the main
+    thread gets no signals, and this hook does nothing there.
 
     Args:
         signals: Names of the signals to handle, even if the program has its own handler for them;

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SyncBuffers(Hook):
-    """Average the buffers (batch norm's statistics) over all ranks before they are validated.
+    """Average buffers, such as batch norm's statistics, over all ranks before a validation.
 
     It acts after every training epoch, and before a validation within one. Integer buffers are the
     same on all ranks and are not touched. In a single process it does nothing. On many ranks it is

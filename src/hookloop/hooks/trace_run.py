@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class TraceRun(Hook):
-    """Keep ``trace.yaml`` in the run directory: begin and end, epochs done, exit status.
+    """Keep ``trace.yaml`` in the run directory: start and end time, epochs done, exit status.
 
-    It is rewritten at the beginning, after each epoch and at the end, also after a failure. A
-    resumed run keeps the first beginning. ``exit_status`` is null while the run lasts.
+    It is rewritten at the start, after each epoch and at the end, even after a failure. A resumed
+    run keeps the time of its first start. ``exit_status`` is null until the run ends.
 
     Args:
         file: The file's name.

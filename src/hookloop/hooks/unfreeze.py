@@ -16,6 +16,7 @@ from hookloop.hooks._own_rates import give_rate
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
+    from hookloop.requests import Rewind
 
 Patterns = str | Sequence[str]
 
@@ -24,9 +25,9 @@ class Unfreeze(Hook):
     """Thaw frozen parameters step by step, with learning rates of their own.
 
     A parameter thaws at the first step that matches it. Parameters that no optimizer has are added
-    to the only one. With ``rates`` the parameters of a step become groups of the optimizer when the
-    run begins, so a schedule acts on them, too, and a resume finds the same groups. In between, the
-    optimizer skips them, as they have no gradients.
+    to the optimizer; there must be only one then. With ``rates`` the parameters of a step become
+    groups of the optimizer when the run begins, so a schedule acts on them too, and a resume finds
+    the same groups. Until they thaw, the optimizer skips them, as they have no gradients.
 
     Args:
         steps: What thaws when: ``{"2 epochs": "layer4.*", "4 epochs": "*"}``; a moment in completed
@@ -88,6 +89,9 @@ class Unfreeze(Hook):
             for parameter in parameters:
                 _freeze(parameter)
         self._thaw_due(run)
+
+    def after_rewind(self, run: Run, rewind: Rewind) -> None:
+        self.before_train(run)  # What has thawed since the checkpoint is frozen again.
 
     def after_train_iter(self, run: Run) -> None:
         if self._waiting:

@@ -34,8 +34,8 @@ class VisualizePredictions(Hook):
     """Draw the first batches of each evaluation: images with their predicted and true classes.
 
     Files are ``visual/<stream>_epoch_<n>_batch_<k>.png``, with ``iter_<n>`` within an epoch; they
-    also go to the writers. Anything but classified images is drawn by a function of your own. On
-    many ranks a picture shows the first rank's part of a batch.
+    also go to the writers. For anything but classified images, pass a function of your own. On many
+    ranks a picture shows the first rank's part of a batch.
 
     Args:
         draw: ``draw(run)`` returns a tensor (channels first), an array (channels last) or a

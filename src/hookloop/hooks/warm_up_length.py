@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class WarmUpLength(Hook):
-    """Cut the sequences of the training, short at first, up to their whole length.
+    """Train on sequences that are cut short at first and grow to their full length.
 
-    The length grows evenly from ``start`` to that of the batch until the moment ``until``; what is
-    cut off is not trained. Every tensor of the batch that is as long in its second dimension as
-    the longest one is cut: inputs, mask, and targets for each position. Validation and test are
+    The length grows evenly from ``start``, and is that of the batch at ``until``; the model does
+    not train on what is cut off. Every tensor of the batch that is as long in its second dimension
+    as the longest one is cut: inputs, mask, and targets for each position. Validation and test are
     not changed. Tokens are counted as they were read.
 
     Args:
-        until: When sequences have their whole length: ``"2 epochs"``, ``1000``.
-        start: Positions at the start.
+        until: When sequences reach their full length: ``"2 epochs"``, ``1000``.
+        start: Length at the start, in positions.
         multiple: Lengths are multiples of this.
 
     Example:

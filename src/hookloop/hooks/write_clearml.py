@@ -22,9 +22,9 @@ class WriteClearML(WriteToTracker):
     """Write to ClearML: numbers, images, histograms, text, tables, and the config as parameters.
 
     A test and a resumed run continue the same task. A resume does not send again what ClearML
-    holds. Offline, the task is a folder in ``clearml`` in the run directory, for
-    ``Task.import_offline_session``. ClearML has one task per process, shows no NaN, and
-    itself keeps the source of the script that was started.
+    already has. Offline, the task is a folder in ``clearml`` in the run directory, for
+    ``Task.import_offline_session``. ClearML allows one task per process, does not show NaN, and
+    keeps the source of the started script on its own.
 
     Args:
         project: The project.

@@ -22,8 +22,9 @@ class WriteComet(WriteToTracker):
     """Write to Comet: numbers, images, histograms, text, tables, and the config as parameters.
 
     A test and a resumed run continue the same experiment. A resume does not send again what Comet
-    holds. Offline, each part of the run is an archive in ``comet`` in the run directory, which
-    ``comet upload`` sends; Comet writes it when that part ends, so a killed process leaves none.
+    already has. Offline, each part of the run is an archive in ``comet`` in the run directory,
+    which ``comet upload`` sends; Comet writes it when that part ends, so a killed process leaves
+    none.
 
     Args:
         project: The project; Comet's default if not given.

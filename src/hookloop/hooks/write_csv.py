@@ -25,8 +25,8 @@ class WriteCSV(Writing):
 
     By epochs, a row has the means of the training over that epoch (under ``train/``), the newest
     validation, the numbers of hooks and the learning rate. By iterations or time, there is a row
-    per interval, epoch, validation and test. A metric that appears later gets a column; a resumed
-    run drops the rows that it repeats.
+    per interval, epoch, validation and test. A metric that appears later gets a new column; a
+    resumed run drops the rows that it repeats.
 
     Args:
         file: Name of the file in the run directory, or a path.

@@ -34,9 +34,9 @@ class WriteMetrics(Writing):
     """Write ``metrics.jsonl``, a line per interval, epoch and evaluation, and ``summary.json``.
 
     Images, text, tables and histograms that hooks emit become files under ``images``, ``texts``,
-    ``tables`` and ``histograms``, listed in ``media.jsonl``. ``hooks.json`` has the timetable: who
-    acts where, what each call cost in a few iterations, and what the hooks are at. A resumed run
-    drops the lines of the iterations that it repeats.
+    ``tables`` and ``histograms``, listed in ``media.jsonl``. ``hooks.json`` has the timetable:
+    which hook acts where, what each call cost in a few iterations, and where each hook stands. A
+    resumed run drops the lines of the iterations that it repeats.
 
     Args:
         every: Interval in training, in iterations or time; numbers are means since the last line,
@@ -85,10 +85,13 @@ class WriteMetrics(Writing):
         self._best.load_state_dict(cast("Mapping[str, object]", state["best"]))
         self._started = cast("str", state["started"])
         self._lines_at_checkpoint = cast("int | None", state.get("lines"))
-        self._earlier_seconds = self._earlier_seconds or cast("float", state.get("seconds", 0.0))
+        if not self._trained:  # Else the run goes back, which gives no time back.
+            seconds = cast("float", state.get("seconds", 0.0))
+            self._earlier_seconds = self._earlier_seconds or seconds
 
     def before_run(self, run: Run) -> None:
-        self._started = self._started or _now()
+        # More exact than the others: runs are listed in the order in which they began.
+        self._started = self._started or _now("milliseconds")
         # The summary first: it also has the time after the checkpoint.
         self._earlier_seconds = trained_seconds(RunDir(run.dir)) or self._earlier_seconds
         self._began = monotonic()
@@ -240,5 +243,5 @@ def _best_rules(run: Run) -> dict[str, Rule]:
     return rules
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def _now(precision: str = "seconds") -> str:
+    return datetime.now(UTC).isoformat(timespec=precision)

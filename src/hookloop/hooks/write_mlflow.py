@@ -23,7 +23,7 @@ class WriteMLflow(WriteToTracker):
     """Write to MLflow: numbers, the config as parameters, images and tables as artifacts.
 
     A test and a resumed run continue the same MLflow run. A resume does not send again what MLflow
-    holds.
+    already has.
 
     Args:
         tracking_uri: A server, ``sqlite:///mlflow.db`` or ``file:<directory>``. By default

@@ -21,8 +21,9 @@ class WriteTo(Writing):
     in a thread. A writer that fails is reported once and switched off; the run continues.
 
     Args:
-        writer: A writer, which is flushed when the run ends and stays open; or a function of the
-            run that returns one, which is closed when the run ends, as one from a config is.
+        writer: A writer, or a function of the run that returns one. When the run ends, a writer
+            that you pass is flushed and stays open; one that the function returns or a config
+            builds is closed.
         every: Interval in training, in iterations or time.
         metrics: Names or patterns of the numbers to write; all by default.
 

@@ -18,7 +18,7 @@ class WriteTrackio(WriteToTracker):
     """Write to trackio, the local-first tracker: numbers, images, histograms, text, tables.
 
     A test and a resumed run continue the same trackio run. A resume does not send again what
-    trackio holds. Trackio keeps all projects in one directory, which the environment variable
+    trackio already has. Trackio keeps all projects in one directory, which the environment variable
     ``TRACKIO_DIR`` names. If another run there has the same name, a number is added.
 
     Args:

@@ -22,15 +22,15 @@ class WriteWandb(WriteToTracker):
     """Write to Weights & Biases: numbers, images, histograms, text, tables and the config.
 
     A test and a resumed run continue the same wandb run. A resume does not send again what wandb
-    holds. Its files are in the run directory; offline, each part of the run has a folder there, and
-    ``wandb sync`` joins them to one run.
+    already has. Its files are in the run directory; offline, each part of the run has a folder
+    there, and ``wandb sync`` joins them into one run.
 
     Args:
         project: The project; wandb's default if not given.
         every: Interval in training, in iterations or time.
         metrics: Names or patterns of the numbers to write; all by default.
-        mode: ``"offline"`` keeps everything on disk, for ``wandb sync`` later; from the environment
-            by default.
+        mode: ``"offline"`` keeps everything on disk, for ``wandb sync`` later; by default what
+            wandb's environment variables say.
         run_name: The name of the run in wandb; the name of the run directory by default.
         options: Further arguments of ``wandb.init``: ``entity``, ``group``, ``tags``, ``notes``.
 

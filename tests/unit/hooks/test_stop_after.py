@@ -4,7 +4,7 @@ from tests.tiny import make_trainer
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import SaveCheckpoint, StopAfter
-from hookloop.hooks import stop_after as module
+from hookloop.hooks import _stopwatch as module
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The timetable that a run writes: who acts where, what it cost, and what hooks are at."""
+"""The timetable that a run writes: who acts where, what it cost, and how hooks stand."""
 
 import json
 from functools import partial

@@ -1,4 +1,5 @@
 import json
+import time
 from datetime import datetime, timedelta
 
 import pytest
@@ -8,7 +9,7 @@ from tests.tiny import make_classifier
 from hookloop import Hook
 from hookloop.hooks import SaveCheckpoint, WriteMetrics
 from hookloop.runs.layout import RunDir
-from hookloop.runs.reader import summarize
+from hookloop.runs.reader import list_runs, summarize
 from hookloop.writers.records import Image
 
 
@@ -166,3 +167,11 @@ def test_the_best_follows_the_rule_of_the_checkpoints(tmp_path, rule, epoch):
     assert summary["main_metric"] == "val/zebra"
     assert [summary["best"][name]["epoch"] for name in best] == [epoch, epoch]
     assert summarize(RunDir(tmp_path)).best.metric == "val/zebra"
+
+
+def test_runs_of_the_same_second_are_listed_in_their_order(tmp_path):
+    names = ["second", "first", "third"]
+    for name in names:
+        make_classifier(hooks=[WriteMetrics()], run_dir=tmp_path / name).train()
+        time.sleep(0.002)
+    assert [run.name for run in list_runs(tmp_path)] == names

@@ -1,0 +1,193 @@
+import json
+import math
+
+import pytest
+import torch
+from tests.ranks import on_ranks
+from tests.tiny import assert_same_bits, make_data, make_trainer
+from torch import nn
+
+from hookloop import Hook
+from hookloop.errors import HookError
+from hookloop.hooks import (
+    RequireFiniteLoss,
+    RollBack,
+    SaveCheckpoint,
+    StopAfter,
+    StopOnNaN,
+    WriteMetrics,
+    _stopwatch,
+    write_metrics,
+)
+from hookloop.runs.changes import read_changes
+from hookloop.runs.layout import RunDir
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.2), nn.Tanh(), nn.Linear(8, 1))
+
+
+def batches(bad=(), by=1e3, count=20):
+    """Batches of which those with these numbers, from 1, have targets that make the loss jump."""
+    found = [(inputs, targets.clone()) for inputs, targets in make_data(4 * count)]
+    for number in bad:
+        found[number - 1][1].mul_(by)
+    return found
+
+
+def train(data, *hooks, run_dir=None, epochs=1, **options):
+    model = network()
+    trainer = make_trainer(
+        model=model,
+        optimizer=torch.optim.Adam(model.parameters(), lr=0.01),
+        train_data=data,
+        max_epochs=epochs,
+        seed=1,
+        hooks=list(hooks),
+        run_dir=run_dir,
+        **options,
+    )
+    trainer.train()
+    return trainer
+
+
+def without(*numbers, count=20):
+    return [batch for number, batch in enumerate(batches(count=count), 1) if number not in numbers]
+
+
+@pytest.mark.parametrize("by", [1e3, math.nan, math.inf])
+@pytest.mark.parametrize("bad", [7, 12, 13, 20])
+def test_the_run_ends_as_without_the_batch(bad, by, tmp_path):
+    hook = RollBack(window=5, factor=10)
+    saves = SaveCheckpoint(every=3, keep=None)
+    healed = train(
+        batches([bad], by), hook, saves, RequireFiniteLoss(), StopOnNaN(), run_dir=tmp_path
+    )
+    assert healed.run.progress.iter == 19
+    assert_same_bits(healed.run.model, train(without(bad)).run.model)
+    assert healed.run.metrics.latest("train/rewinds") == 1
+
+
+def test_each_jump_is_recorded(tmp_path, caplog):
+    hooks = [RollBack(window=5, factor=10), SaveCheckpoint(every=3), WriteMetrics()]
+    healed = train(batches([8, 14]), *hooks, run_dir=tmp_path)
+    assert_same_bits(healed.run.model, train(without(8, 14)).run.model)
+    changes = read_changes(RunDir(tmp_path))
+    # The fourteenth batch is the thirteenth iteration, because the eighth was left out.
+    assert [(one["old"], one["new"], one["how"]) for one in changes] == [
+        (8, 6, "rewound"),
+        (13, 12, "rewound"),
+    ]
+    assert "train/loss is" in caplog.text and "its median was" in caplog.text
+
+
+def test_several_iterations_before_the_jump_can_be_left_out(tmp_path):
+    hooks = [RollBack(window=5, factor=10, skip=3), SaveCheckpoint(every=5)]
+    healed = train(batches([9]), *hooks, run_dir=tmp_path)
+    assert_same_bits(healed.run.model, train(without(7, 8, 9)).run.model)
+
+
+def test_data_from_before_the_checkpoint_is_not_left_out(tmp_path):
+    hooks = [RollBack(window=5, factor=10, skip=5), SaveCheckpoint(every=7, keep=None)]
+    healed = train(batches([9]), *hooks, run_dir=tmp_path)
+    assert_same_bits(healed.run.model, train(without(8, 9)).run.model)
+
+
+def test_too_many_jumps_end_the_run(tmp_path):
+    hooks = [RollBack(window=5, factor=10, most=2), SaveCheckpoint(every=3)]
+    with pytest.raises(FloatingPointError, match=r"went back 2 times already \(most=2\)"):
+        train(batches([8, 11, 14]), *hooks, run_dir=tmp_path)
+
+
+def test_the_limit_counts_over_a_resume(tmp_path):
+    def hooks():
+        return [RollBack(window=5, factor=10, most=2), SaveCheckpoint(every=3)]
+
+    train(batches([8, 14]), *hooks(), run_dir=tmp_path, epochs=1)
+    with pytest.raises(FloatingPointError, match="2 times already"):
+        train(batches([8, 14]), *hooks(), run_dir=tmp_path, epochs=2, resume=True)
+
+
+def test_before_the_window_is_full_only_nan_is_a_jump(tmp_path):
+    hooks = [RollBack(window=50), SaveCheckpoint(every=3)]
+    high = train(batches([8]), *hooks, run_dir=tmp_path / "high")
+    assert high.run.progress.iter == 20
+    hooks = [RollBack(window=50), SaveCheckpoint(every=3)]
+    nan = train(batches([8], math.nan), *hooks, run_dir=tmp_path / "nan")
+    assert nan.run.progress.iter == 19
+
+
+def test_without_saves_it_goes_back_to_the_start(tmp_path, caplog):
+    healed = train(batches([8]), RollBack(window=5, factor=10), run_dir=tmp_path)
+    assert "without SaveCheckpoint the run goes back to where it started" in caplog.text
+    assert_same_bits(healed.run.model, train(without(8)).run.model)
+
+
+def test_a_run_without_a_jump_is_as_without_the_hook(tmp_path):
+    watched = train(batches(), RollBack(window=5), SaveCheckpoint(every=3), run_dir=tmp_path)
+    assert_same_bits(watched.run.model, train(batches()).run.model)
+    assert "train/rewinds" not in watched.run.metrics
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"window": 1}, "window must be at least 2"),
+        ({"factor": 1}, "factor must be more than 1"),
+        ({"skip": -1}, "skip must be at least 0"),
+        ({"most": 0}, "most must be at least 1"),
+        ({"metric": "val/loss"}, "not one of the training"),
+    ],
+)
+def test_wrong_arguments_are_rejected(options, message):
+    with pytest.raises(HookError, match=message):
+        RollBack(**options)
+
+
+def test_what_cannot_work_is_rejected_before_the_training():
+    with pytest.raises(HookError, match="can be read only once"):
+        train(iter(batches()), RollBack())
+    with pytest.raises(HookError, match="leave out StopOnNaN, or give it every=10"):
+        train(batches(), RollBack(), StopOnNaN(every=1))
+
+
+@pytest.mark.slow
+def test_ranks_go_back_together(tmp_path):
+    def rank():
+        hooks = [RollBack(window=5, factor=10), SaveCheckpoint(every=3), WriteMetrics()]
+        healed = train(batches([8], count=12), *hooks, run_dir=tmp_path)
+        return healed.run.progress.iter, [
+            float(p.sum()) for p in healed.run.model.state_dict().values()
+        ]
+
+    def plain():
+        model = train(without(8, count=12)).run.model
+        return [float(p.sum()) for p in model.state_dict().values()]
+
+    expected = on_ranks(plain, 3)
+    for (iterations, sums), own in zip(on_ranks(rank, 3), expected, strict=True):
+        assert iterations == 11
+        assert sums == own
+
+
+def test_clocks_and_counts_do_not_go_back(tmp_path, monkeypatch):
+    now = [0.0]
+    for module in (_stopwatch, write_metrics):
+        monkeypatch.setattr(module, "monotonic", lambda: now[0])
+
+    class Tick(Hook):
+        def after_train_iter(self, run):
+            now[0] += 60
+
+    limit = StopAfter(minutes=25)
+    hooks = [Tick(), RollBack(window=5), limit, WriteMetrics(every=1)]
+    saves = SaveCheckpoint(every=5, keep=None)
+    data = batches(bad=[8, 12])
+    trainer = train(data, *hooks, saves, run_dir=tmp_path, epochs=9)
+    # Iterations 6 to 8 and 11 to 12 were made twice.
+    assert trainer.run.outcome.status == "stopped"
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["seconds"] == 25 * 60
+    assert summary["iter"] == 25 - sum(one["old"] - one["new"] for one in summary["changes"])
+    assert summary["metrics"]["train_epoch/rewinds"] == summary["metrics"]["train/rewinds"] == 2
