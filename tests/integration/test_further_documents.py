@@ -133,7 +133,7 @@ def test_the_template_of_vissl_is_called_at_every_event():
         "on_phase_start test",
         *2 * one_test,
         "on_phase_end test",
-        "on_end train",
+        "on_end test",
     ]
 
 

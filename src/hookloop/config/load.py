@@ -51,15 +51,15 @@ def load(
 ) -> Config | LoadedModel:
     """Read a config file; with ``checkpoint``, load the trained model of a run.
 
-    Without ``checkpoint`` it is not checked yet what the names in the config mean.
+    Without ``checkpoint``, the names in the config are not looked up yet.
 
     A file that cannot be read at all is rejected at once. Problems that leave the rest readable are
     kept in the result, and raised by `build` together with all others.
 
     Args:
         path: A YAML or Python file, or a run directory, whose written config is read.
-        overrides: ``a.b=value`` each; for the same key, the last one wins.
-        only_data: Whether to reject Python files, also as a base, because reading one runs it.
+        overrides: Changes, each ``a.b=value``; for the same key, the last one wins.
+        only_data: Whether to reject Python files, even as a base, because reading one runs it.
         checkpoint: ``"best"``, ``"last"``, or the name or path of a checkpoint: the model is built
             from the config of the run in ``path``, and gets its weights.
         model: The model, with ``checkpoint``; it has to be given if the run has no config.

@@ -34,7 +34,7 @@ Factory = TypeVar("Factory", bound=Callable[..., object])
 
 
 class Registry(Generic[T_co]):
-    """Names of one kind of thing.
+    """The names of one kind of thing, and what they stand for.
 
     Args:
         kind: What the names stand for, in the singular, as messages show it.

@@ -12,7 +12,6 @@ from hookloop.every import Every
 
 BUILT = (
     "model",
-    "prepare",
     "train_data",
     "val_data",
     "test_data",
@@ -21,6 +20,7 @@ BUILT = (
     "step",
     "metrics",
     "count_tokens",
+    "prepare",
     "optimizer",
     "schedule",
     "hooks",

@@ -20,7 +20,7 @@ Kind = TypeVar("Kind", bound="Facade")
 
 
 class Companion(Hook):
-    """The work of a dialect that is not a call of a foreign hook; a subclass has the methods."""
+    """A native hook for what a dialect does besides calling foreign hooks; subclasses define it."""
 
     priority = Priority.HIGHEST  # The adapted hooks must find counters and data up to date.
     # So that it sees the training's random numbers: emloop's companion saves and restores them.

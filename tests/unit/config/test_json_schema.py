@@ -75,7 +75,7 @@ def test_every_key_and_hook_is_described() -> None:
     schema = make_schema()
     keys = schema["properties"]
     assert set(keys) == {*KEYS, "_base_"}
-    assert keys["clip_norm"]["description"] == "Limit of the gradients' norm."
+    assert keys["clip_norm"]["description"] == "Limit of the gradients' norm; None for no limit."
     for name in hookloop.hooks.__all__:
         assert schema["definitions"][f"arguments-{name}"]["description"]
 

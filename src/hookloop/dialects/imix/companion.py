@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -47,6 +48,7 @@ class ImixCompanion(Companion):
         self.start_iter = 0
         self.start_epoch = 0
         self._losses = Series()
+        self._iter_ended = 0.0
 
     def before_run(self, run: Run) -> None:
         self.is_training = False
@@ -67,6 +69,7 @@ class ImixCompanion(Companion):
     def before_train_epoch(self, run: Run) -> None:
         self.is_starting = False
         self._step_buffer(run)
+        self._iter_ended = perf_counter()
         self.behind_epoch = 0
         self.buffer.epoch = run.progress.epoch
         self.buffer.single_epoch_iters = run.progress.epoch_iters or 0
@@ -74,9 +77,12 @@ class ImixCompanion(Companion):
     def before_train_iter(self, run: Run) -> None:
         self._step_buffer(run)
         self.inner_iter = run.progress.iter_in_epoch
+        # iMIX's engine writes it, too: the seconds that the batch was waited for.
+        self.buffer.put_later("data_time", perf_counter() - self._iter_ended)
 
     def after_train_iter(self, run: Run) -> None:
         self.behind_iter = 1
+        self._iter_ended = perf_counter()
         losses = self._losses
         # In iMIX the engine writes the losses, not a hook.
         if not losses.is_empty:

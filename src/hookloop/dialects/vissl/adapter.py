@@ -15,10 +15,12 @@ on_exception         on_exception
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, cast
 
 from hookloop.core.hook import Call, Hook, Priority
 from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount
+from hookloop.dialects.vissl.classy_vision.generic.modes import eval_model
 from hookloop.dialects.vissl.task import Task
 
 if TYPE_CHECKING:
@@ -130,6 +132,25 @@ def _outside_training(method: Method, adapter: Adapter) -> Call:
     return call
 
 
+def _at_end(method: Method, adapter: Adapter) -> Call:
+    ours = cast("ClassyAdapter", adapter)
+
+    def call(run: Run) -> None:
+        task = ours.facade
+        task.hook = ours.name
+        task.ended_in = task.companion.ended_in
+        # These systems leave the model in the mode of the last phase. A hook that exports it would
+        # otherwise export the training, and change its statistics.
+        mode = nullcontext() if task.train else eval_model(run.model)
+        try:
+            with mode:
+                method(task)
+        finally:
+            task.ended_in = ""
+
+    return call
+
+
 MOUNTS = (
     *(Mount(point, "on_start", _once) for point in ("before_train", "before_val", "before_test")),
     *(
@@ -145,7 +166,7 @@ MOUNTS = (
         Mount(f"after_{phase}_epoch", "on_phase_end", _with_task)
         for phase in ("train", "val", "test")
     ),
-    Mount("after_train", "on_end", _plain),
+    Mount("after_train", "on_end", _at_end),
     Mount("after_val", "on_end", _outside_training),
     Mount("after_test", "on_end", _outside_training),
     Mount("on_exception", "on_exception", _with_task),

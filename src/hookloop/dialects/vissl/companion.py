@@ -34,7 +34,9 @@ class VisslCompanion(Companion):
         phase_idx: Index of the current phase; -1 before the first.
         train_phase_idx: Index of the current or last train phase.
         is_training: Whether this run trains.
-        batch_time: Seconds of each training iteration of the phase.
+        ended_in: The phase that ran last; empty while none has.
+        batch_time: Seconds of each batch of all phases, as VISSL keeps them.
+        fetch_time: Seconds that the current batch was waited for.
         perf_log: Samples per second of the last phases, as ClassyVision records them.
         plain_losses: Names of the hooks for which a loss is not multiplied by its samples.
         ema_model: The average of the weights, once a hook has asked for it.
@@ -54,7 +56,9 @@ class VisslCompanion(Companion):
         self.phase_idx = -1
         self.train_phase_idx = -1
         self.is_training = False
+        self.ended_in = ""
         self.batch_time: list[float] = []
+        self.fetch_time = 0.0
         self.perf_log: list[dict[str, object]] = []
         self.plain_losses: set[str] = set()
         self.ema_model: ModelEmaV2 | None = None
@@ -67,7 +71,7 @@ class VisslCompanion(Companion):
         self._weighted: list[float] = []
         self._waiting = Waiting()
         self._sizes: list[int] = []
-        self._began = 0.0
+        self._batch_ended = 0.0  # The end of the last batch, or the start of the phase.
         self._phase_began = 0.0
         self._samples = 0
 
@@ -130,6 +134,8 @@ class VisslCompanion(Companion):
 
     def before_run(self, run: Run) -> None:
         self.is_training = False
+        self.ended_in = ""
+        self.batch_time = []
 
     def after_run(self, run: Run) -> None:
         self._end_pass()
@@ -142,14 +148,19 @@ class VisslCompanion(Companion):
         if run.progress.iter_in_epoch == 0:
             self.train_phase_idx += 1
             self._start_phase(run)
+        self.ended_in = run.phase
+        self._batch_ended = perf_counter()
 
     def before_val_epoch(self, run: Run) -> None:
         self._start_phase(run)
+        self.ended_in = run.phase
 
     before_test_epoch = before_val_epoch
 
     def before_train_iter(self, run: Run) -> None:
-        self._mark()
+        self.fetch_time = perf_counter() - self._batch_ended
+
+    before_val_iter = before_test_iter = before_train_iter
 
     def after_loss(self, run: Run) -> None:
         if run.loss is None:
@@ -170,8 +181,10 @@ class VisslCompanion(Companion):
         for meter in self.meters:
             meter.update(output, target)
 
-    def after_train_epoch(self, run: Run) -> None:
+    def after_train_iter(self, run: Run) -> None:
         self._mark()
+
+    def after_train_epoch(self, run: Run) -> None:
         self._end_phase(run)
 
     def after_val_epoch(self, run: Run, metrics: object) -> None:
@@ -182,23 +195,22 @@ class VisslCompanion(Companion):
     # The engine has no counter of evaluated batches, so these are counted one by one.
     def after_val_iter(self, run: Run) -> None:
         self._local += 1
+        self._mark()
 
     after_test_iter = after_val_iter
 
     def _mark(self) -> None:
-        """Record the time since the last batch began."""
+        """Record the time since the last batch ended."""
         now = perf_counter()
-        if self._began:
-            self.batch_time.append(now - self._began)
-        self._began = now
+        self.batch_time.append(now - self._batch_ended)
+        self._batch_ended = now
 
     def _start_phase(self, run: Run) -> None:
         self.phase_idx += 1
         # Adds the training batches since the last phase; from here they are counted again.
         self._local += run.progress.iter - self._first + 1
         self._first = run.progress.iter
-        self.batch_time = []
-        self._began = 0.0  # The time between two phases is not a batch's.
+        self._batch_ended = perf_counter()  # The time between two phases is not a batch's.
         self.reset_losses([])
         for meter in self.meters:
             meter.reset()

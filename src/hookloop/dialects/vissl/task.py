@@ -63,7 +63,7 @@ class Task(TaskData):
     @property
     def train(self) -> bool:
         """Whether the current phase is a train phase."""
-        return self.run.phase == "train"
+        return (self.ended_in or self.run.phase) == "train"
 
     @property
     def phase_type(self) -> str:

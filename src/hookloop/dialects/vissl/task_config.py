@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
 
 from hookloop.dialects.vissl.config.attr_dict import AttrDict
 from hookloop.errors import ModelError
@@ -64,7 +65,7 @@ class ModelConfig(AttrDict):
         object.__setattr__(self, "_before", copy.deepcopy(self.to_dict()))
 
     def copy_of_model(self) -> nn.Module:
-        """Return a copy of the run's model in training mode, with gradients."""
+        """Return a copy of the run's model in training mode, with gradients and new statistics."""
         found: nn.Module | None = vars(self)["_model"]
         if found is None:
             raise ModelError(
@@ -78,7 +79,11 @@ class ModelConfig(AttrDict):
                 "the run's model, without that change. Register a model under the config's "
                 "BASE_MODEL_NAME with vissl.models.register_model to build it from the config."
             )
-        return copy.deepcopy(found).requires_grad_(True).train()
+        made = copy.deepcopy(found).requires_grad_(True).train()
+        for layer in made.modules():  # A new model has seen no batch.
+            if isinstance(layer, _NormBase):
+                layer.reset_running_stats()
+        return made
 
 
 def build_from(section: Mapping[str, Any]) -> nn.Module:

@@ -37,7 +37,9 @@ class TaskParts(Facade):
         enabled = self.config.find("METERS.enable_training_meter", True)
         meters = meters_of(self.config)
         self.companion = VisslCompanion(self._loss, meters, meters_train=bool(enabled))
-        self.last_batch = LastBatch(run)
+        self.last_batch = LastBatch(run, self.companion)
+        # In on_end, the phase that ran last. The engine has left it, these systems have not.
+        self.ended_in = ""
         self._watch: PerfWatch | None = None
         self._own_average: object = None
 
@@ -84,7 +86,7 @@ class TaskParts(Facade):
         """
         if self.companion.meters:
             return self.companion.meters
-        metrics = self.run.metrics.stream(self.run.phase).short()
+        metrics = self.run.metrics.stream(self.ended_in or self.run.phase).short()
         # VISSL's meters measure quality; losses and times have attributes of their own.
         return [
             Meter(name, value)
@@ -146,7 +148,7 @@ class TaskParts(Facade):
 
     @property
     def batch_time(self) -> list[float]:
-        """Seconds of each training iteration of this phase."""
+        """Seconds of each batch so far, of all phases."""
         return self.companion.batch_time
 
     @property

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from hookloop.core.run import Run
-
-_FETCHING = "train/data_time"
+    from hookloop.dialects.vissl.companion import VisslCompanion
 
 
 def sample_of(batch: object) -> object:
@@ -27,10 +26,16 @@ def sample_of(batch: object) -> object:
 
 
 class LastBatch:
-    """The current batch; a ``model_output`` or ``loss`` that a hook sets takes effect."""
+    """The current batch; a ``model_output`` or ``loss`` that a hook sets takes effect.
 
-    def __init__(self, run: Run) -> None:
+    Args:
+        run: The run.
+        companion: Measures how long the batch was waited for.
+    """
+
+    def __init__(self, run: Run, companion: VisslCompanion | None = None) -> None:
         self._run = run
+        self._companion = companion
         self._batch: object = None
         self._sample: object = None
 
@@ -78,11 +83,10 @@ class LastBatch:
 
     @property
     def step_data(self) -> dict[str, object]:
-        """``sample_fetch_time`` in seconds, if a hook of the run records it for this phase."""
-        run = self._run
-        if run.phase != "train" or _FETCHING not in run.metrics:
+        """``sample_fetch_time``: the seconds that this batch was waited for."""
+        if self._companion is None:
             return {}
-        return {"sample_fetch_time": run.metrics.latest(_FETCHING)}
+        return {"sample_fetch_time": self._companion.fetch_time}
 
 
 class OptionsView:

@@ -26,7 +26,7 @@ def test_the_log_buffer_passes_numbers_on_and_steps_with_the_iterations(tmp_path
 
     seen = []
     trainer = train(tmp_path, Put(), Take())
-    assert [sorted(found) for found, _ in seen[:3]] == [["double", "loss", "one"]] * 3
+    assert [sorted(found) for found, _ in seen[:3]] == [["data_time", "double", "loss", "one"]] * 3
     assert [(found["double"], step) for found, step in seen[:3]] == [(0, 0), (2, 1), (4, 2)]
     assert seen[3] == {}
     assert seen[4] == [(0.0, 0), (2.0, 1), (4.0, 2)]

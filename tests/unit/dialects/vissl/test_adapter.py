@@ -1,9 +1,11 @@
 """The events of ClassyVision and VISSL at our mount points."""
 
 import pytest
+import torch
 from tests.tiny import make_data, make_trainer
 from tests.unit.dialects.vissl.phases import tracing
 
+from hookloop import Trainer
 from hookloop.core.hook import Hook
 from hookloop.dialects.vissl import ClassyHook
 from hookloop.dialects.vissl.adapter import ClassyAdapter, adapt
@@ -57,7 +59,7 @@ def test_events_and_counters_are_those_that_vissl_was_measured_with(tmp_path):
         *step("T2", 3, 6),
         ("on_phase_end", "T2", 4, 7),
         *test("e3", 4, 8),
-        ("on_end", "T3", 4, 9),
+        ("on_end", "e3", 4, 9),
     ]
 
 
@@ -153,3 +155,30 @@ def test_native_hooks_stand_for_rows():
     ))  # fmt: skip
     (adapted,) = adapt(quiet())
     assert isinstance(adapted, ClassyAdapter) and not adapted.acts
+
+
+@pytest.mark.parametrize("validates", [True, False])
+def test_at_the_end_the_model_is_in_the_mode_of_the_last_phase(tmp_path, validates):
+    class Export(ClassyHook):
+        on_start = on_phase_start = on_step = on_phase_end = ClassyHook._noop
+
+        def on_end(self, task):
+            self.seen = task.train, task.phase_type, task.model.training
+            task.model(torch.ones(2, 4))  # As an export would. In training mode it is a batch.
+
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1))
+    data = make_data(8)
+    trainer = Trainer(
+        model,
+        train_data=data,
+        val_data=data if validates else None,
+        loss=torch.nn.functional.mse_loss,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        max_epochs=1,
+        hooks=[hook := Export()],
+        run_dir=tmp_path / "run",
+    )
+    trainer.train()
+    trains = not validates
+    assert hook.seen == (trains, "train" if trains else "test", trains)
+    assert model[0].num_batches_tracked == trainer.run.progress.iter + trains

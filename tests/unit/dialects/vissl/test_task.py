@@ -163,3 +163,24 @@ def test_hooks_may_set_what_vissls_own_hooks_set(tmp_path):
     trainer.train()
     (task,) = trainer.run.facades.values()
     assert task.batches == 3 and task.mine == 1
+
+
+def test_times_of_batches_are_kept_over_phases(tmp_path):
+    seen = []
+
+    class Look(ClassyHook):
+        on_start = on_phase_start = on_phase_end = on_end = ClassyHook._noop
+
+        def on_update(self, task):
+            seen.append(len(task.batch_time))
+
+        def on_step(self, task):
+            waited = task.last_batch.step_data["sample_fetch_time"]
+            assert 0 <= waited <= task.batch_time[-1]
+            seen.append((task.phase_type, len(task.batch_time)))
+
+    make_trainer(
+        hooks=[Look()], val_data=make_data(4), max_epochs=2, run_dir=tmp_path / "run"
+    ).train()
+    first = [0, ("train", 1), 1, ("train", 2), 2, ("train", 3), ("test", 4)]
+    assert seen == [*first, 4, ("train", 5), 5, ("train", 6), 6, ("train", 7), ("test", 8)]

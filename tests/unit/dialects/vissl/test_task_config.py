@@ -33,3 +33,11 @@ def test_a_change_of_the_config_is_reported_because_the_copy_lacks_it(caplog):
 def test_another_config_is_rejected(section):
     with pytest.raises(ModelError, match="register_model"):
         build_from(section)
+
+
+def test_a_copy_has_new_statistics_as_a_model_that_is_built():
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
+    model(torch.randn(8, 2) + 5)
+    made = build_from(bound(model)["MODEL"])
+    assert made[0].num_batches_tracked == 0 and made[0].running_mean.tolist() == [0, 0]
+    assert model[0].num_batches_tracked == 1

@@ -68,5 +68,5 @@ INSTEAD: dict[str, str | Callable[[Any], str]] = {
     "ModelSummary": _COUNTS,
     "ThroughputMonitor": "hookloop.hooks.RecordThroughput",
     "BasePredictionWriter": "hookloop.hooks.SavePredictions",
-    "SpikeDetection": "hookloop.hooks.RequireFiniteLoss, or a native hook that reads run.loss",
+    "SpikeDetection": "hookloop.hooks.RollBack, which also goes back and leaves out the batch",
 }

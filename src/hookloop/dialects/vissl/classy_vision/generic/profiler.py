@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.autograd import profiler
-from torch.utils.flop_counter import FlopCounterMode
 
-from hookloop.dialects.vissl.classy_vision.generic.modes import eval_model
+from hookloop.dialects.vissl.classy_vision.generic.layer_costs import (
+    ClassyProfilerError,
+    ClassyProfilerNotImplementedError,
+    layer_flops,
+)
+from hookloop.dialects.vissl.classy_vision.generic.modes import eval_model, is_leaf
 from hookloop.dialects.vissl.classy_vision.generic.transfer import get_model_dummy_input
 
 __all__ = [
@@ -23,14 +28,6 @@ __all__ = [
 ]
 
 _COUNTED = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
-
-
-class ClassyProfilerError(Exception):
-    """A model cannot be profiled."""
-
-
-class ClassyProfilerNotImplementedError(ClassyProfilerError, NotImplementedError):
-    """A layer whose cost is unknown; hook files catch it, and nothing here raises it."""
 
 
 def profile(
@@ -78,8 +75,8 @@ def summarize_profiler_info(prof: profiler.profile) -> str:
 
 
 def count_params(model: nn.Module) -> int:
-    """Return the number of parameters that are trained."""
-    return sum(value.numel() for value in model.parameters() if value.requires_grad)
+    """Return the number of parameters, those that are frozen too."""
+    return sum(value.numel() for value in model.parameters())
 
 
 def compute_flops(
@@ -87,12 +84,15 @@ def compute_flops(
     input_shape: Any = (3, 224, 224),  # noqa: ANN401 - numbers, or a mapping of them
     input_key: str | list[str] | None = None,
 ) -> int:
-    """Return the multiply-adds of a forward pass of one sample."""
-    counter = FlopCounterMode(display=False)
-    with counter:
-        _forward(model, input_shape, input_key)
-    # torch counts a multiplication and its addition as two; ClassyVision counts them as one.
-    return counter.get_total_flops() // 2
+    """Return the operations of a forward pass of one sample, as ClassyVision counts them.
+
+    A multiplication with its addition is one. Layers count, and functions that a model calls do
+    not. A layer with a method ``flops`` counts itself.
+
+    Raises:
+        ClassyProfilerNotImplementedError: If the cost of a layer with parameters is unknown.
+    """
+    return _count(model, "flops", layer_flops, input_shape, input_key)
 
 
 def compute_activations(
@@ -100,24 +100,48 @@ def compute_activations(
     input_shape: Any = (3, 224, 224),  # noqa: ANN401 - numbers, or a mapping of them
     input_key: str | list[str] | None = None,
 ) -> int:
-    """Return how many numbers convolutions and linear layers compute for one sample."""
-    count = 0
+    """Return how many numbers convolutions and linear layers compute for one sample.
 
-    def add(module: nn.Module, inputs: object, output: Tensor) -> None:
-        nonlocal count
-        count += output.numel()
+    A layer with a method ``activations`` counts itself.
+    """
+    return _count(model, "activations", _layer_activations, input_shape, input_key)
 
-    handles = [
-        module.register_forward_hook(add)
-        for module in model.modules()
-        if isinstance(module, _COUNTED)
-    ]
+
+def _layer_activations(layer: Any, inputs: Sequence[Any], output: Any) -> int:  # noqa: ANN401 - any layer
+    if hasattr(layer, "activations"):
+        return int(layer.activations(output, *inputs))
+    return output.numel() if isinstance(layer, _COUNTED) else 0
+
+
+def _count(
+    model: nn.Module,
+    method: str,
+    count: Callable[[Any, Sequence[Any], Any], int],
+    shape: Any,  # noqa: ANN401 - numbers, or a mapping of them
+    key: str | list[str] | None,
+) -> int:
+    """Add up what the layers of a model count in a forward pass."""
+    total = 0
+
+    def add(layer: nn.Module, inputs: Sequence[Any], output: object) -> None:
+        nonlocal total
+        total += count(layer, inputs, output)
+
+    handles = [layer.register_forward_hook(add) for layer in _layers(model, method)]
     try:
-        _forward(model, input_shape, input_key)
+        _forward(model, shape, key)
     finally:
         for handle in handles:
             handle.remove()
-    return count
+    return total
+
+
+def _layers(model: nn.Module, method: str) -> list[nn.Module]:
+    """Return the modules without children, and those that count themselves and their children."""
+    if is_leaf(model) or hasattr(model, method):
+        return [model]
+    found = [layer for child in model.children() for layer in _layers(child, method)]
+    return list(dict.fromkeys(found))  # A module may be reached on several ways.
 
 
 @torch.no_grad()

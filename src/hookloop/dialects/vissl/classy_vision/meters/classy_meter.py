@@ -46,4 +46,10 @@ class ClassyMeter:
         """Restore the state."""
 
     def __repr__(self) -> str:
-        return repr({"name": self.name, "value": self.value})
+        value = self.value
+        if not isinstance(value, Mapping):
+            return super().__repr__()
+        if any(isinstance(number, Mapping) for number in value.values()):
+            return repr({"name": self.name, "value": value})  # VISSL's: a mapping for each output.
+        shown = ",".join(f"{key}={number:.6f}" for key, number in value.items())
+        return f"{self.name}_meter({shown})"

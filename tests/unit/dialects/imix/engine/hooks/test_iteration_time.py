@@ -23,7 +23,7 @@ class Keep(HookBase):
 def test_every_iteration_and_epoch_is_timed(tmp_path):
     keep = Keep()
     train(tmp_path, engine.hooks.IterationTimerHook(), keep, max_epochs=2)
-    assert keep.counts == {"iter_time": 6, "epoch_time": 2}
+    assert keep.counts == {"data_time": 6, "iter_time": 6, "epoch_time": 2}
 
 
 def test_a_warm_up_is_not_counted(tmp_path, caplog):

@@ -17,16 +17,16 @@ def test_sizes_of_a_model_as_hook_files_import_them():
         )
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 1), torch.nn.Flatten(), torch.nn.Linear(8, 5))
     assert count_params(model) == 3 * 2 + 2 + 8 * 5 + 5
-    assert compute_flops(model, (3, 2, 2)) == 3 * 2 * 4 + 8 * 5
+    assert compute_flops(model, (3, 2, 2)) == 3 * 2 * 4 + (8 * 5 + 5)
     assert compute_activations(model, (3, 2, 2)) == 2 * 4 + 5
     assert model.training
     assert all_reduce_max(torch.tensor(2.0)) == 2
 
 
-def test_frozen_parameters_do_not_count():
+def test_frozen_parameters_count():
     model = torch.nn.Linear(2, 3)
     model.bias.requires_grad_(False)
-    assert profiler.count_params(model) == 6
+    assert profiler.count_params(model) == 9
 
 
 def test_looking_at_a_model_does_not_change_it():
@@ -56,3 +56,23 @@ def test_a_forward_pass_is_profiled_and_shown():
     assert model.training
     with pytest.raises(profiler.ClassyProfilerError, match="nvprof"):
         profiler.profile(model, use_nvprof=True)
+
+
+def test_a_layer_that_counts_itself_counts_for_its_children():
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.inner(x)
+
+        def flops(self, x):
+            return 1000
+
+        def activations(self, out, x):
+            return 7
+
+    model = torch.nn.Sequential(Block(), torch.nn.Linear(4, 2, bias=False))
+    assert profiler.compute_flops(model, (4,)) == 1000 + 8
+    assert profiler.compute_activations(model, (4,)) == 7 + 2
