@@ -60,7 +60,7 @@ class CheckpointStore:
     def write(self, checkpoint: Mapping[str, object], saved: Saved, nbytes: int) -> Saved:
         """Make a checkpoint durable and list it.
 
-        If the disk is too small for one more, older ones of the same hook are deleted for it.
+        If the disk has no room for one more, older ones of the same hook are deleted.
         """
         return self._add(
             saved, nbytes, lambda: write_checkpoint(self.storage, saved.name, dict(checkpoint))
@@ -79,7 +79,7 @@ class CheckpointStore:
             staged: The checkpoint.
             saved: What the index lists.
             timeout: Seconds that the first rank waits for the others.
-            failed: Asked while it waits; a text ends the wait with this reason.
+            failed: Called while it waits; if it returns a text, the wait ends with this reason.
 
         Returns:
             The entry of the index on the first rank, None on the others.

@@ -67,7 +67,7 @@ def aliases(function: Verb) -> Verb:
         metavar="DIALECT",
         expose_value=False,
         callback=_install_aliases,
-        help="Let files import the packages that this dialect stands in for, if not installed.",
+        help="Let files import packages that are not installed: this dialect stands in for them.",
     )(function)
 
 
@@ -98,7 +98,7 @@ def grafts(function: Verb) -> Verb:
         metavar="DIALECT",
         expose_value=False,
         callback=_install_grafts,
-        help="Put hookloop's engine under the package of this dialect, which is installed.",
+        help="Put hookloop's engine under this dialect's package, which must be installed.",
     )(function)
 
 

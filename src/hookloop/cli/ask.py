@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 )
 @reporting
 def command(run: Path, what: str, settings: tuple[str, ...], wait: float) -> int:
-    """Ask RUN, the directory of a run that is being trained, for something.
+    """Ask RUN, the directory of a live run, to save, validate, stop or change a setting.
 
-    It may be trained on this host or on another that shares the directory. It answers between two
-    iterations. The exit code is 1 if it rejects the request, or does not answer in time.
+    The run may be on this host or on another that shares the directory. It answers between two
+    iterations. The exit code is 1 if it rejects the request or does not answer in time.
 
     hookloop ask runs/one set optimizer.lr=1e-4 max_epochs=40
     """

@@ -23,16 +23,25 @@ LEAST_TOKEN = 8
 
 @click.command("board", short_help="Show runs, live and compared, on a local web page.")
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path), metavar="[RUNS]...")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Elsewhere needs a token.")
-@click.option("--port", type=click.IntRange(0, 65535), help="By default 6060, or the next free.")
-@click.option("--token", help=f"Demand this token; also ${TOKEN}. Elsewhere one is made.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; any but the loopback address needs a token.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port to listen on; by default 6060, or the next free one.",
+)
+@click.option("--token", help=f"Ask for this token; also ${TOKEN}. Made if --host needs one.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 @click.option(
     "--export",
     "to",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="PAGE.html",
-    help="Write the runs as one file that opens without a server, and end.",
+    help="Write the runs as one file that opens without a server, and exit.",
 )
 @reporting
 def command(
@@ -43,10 +52,10 @@ def command(
     opens: bool,
     to: Path | None,
 ) -> int:
-    """Serve a page over RUNS, directories with runs or runs themselves; by default runs/.
+    """Serve a web page of RUNS, which are runs or directories of runs; by default runs/.
 
-    Nothing of a run is executed, and nothing is sent anywhere. The page is for this machine alone:
-    with --host elsewhere it asks for a token. Ctrl-C ends it.
+    Nothing of a run is executed, and nothing is sent anywhere. The page is for this machine alone;
+    with another --host, it asks for a token. Ctrl-C ends it.
 
     hookloop board runs --open
     """

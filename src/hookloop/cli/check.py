@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "--ranks",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Also report what a training on N ranks would reject; none is started.",
+    help="Also report what a training on N ranks would reject; no process is started.",
 )
 @reporting
 def command(config: Path, overrides: tuple[str, ...], ranks: int | None) -> int:

@@ -24,7 +24,7 @@ def command(config: Path, overrides: tuple[str, ...], sources: bool) -> int:
     """Print CONFIG as a training would use it: with its bases, overrides and references in place.
 
     Secrets and values from the environment stay references. A config with problems is rejected, as
-    'hookloop check' does; nothing is built.
+    by 'hookloop check'; nothing is built.
     """
     from hookloop.config.load import load
     from hookloop.runs import plain_yaml

@@ -1,4 +1,4 @@
-"""``hookloop diff``: what two runs differ in."""
+"""``hookloop diff``: how two runs differ."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ WIDE = 60
 DIFFERENT = 1
 
 
-@click.command("diff", short_help="Show what two runs differ in.")
+@click.command("diff", short_help="Show how two runs differ.")
 @click.argument("first", type=click.Path(path_type=Path), metavar="A")
 @click.argument("second", type=click.Path(path_type=Path), metavar="B")
-@click.option("--no-data", is_flag=True, help="Do not read the checkpoints, which know the data.")
+@click.option(
+    "--no-data", is_flag=True, help="Do not compare the data, for which checkpoints are read."
+)
 @reporting
 def command(first: Path, second: Path, no_data: bool) -> int:
-    """Show what the runs A and B differ in.
+    """Show how the runs A and B differ.
 
-    Compared are config, environment, source, data, and the metrics at equal iterations. The exit
+    It compares config, environment, source, data, and the metrics at equal iterations. The exit
     code is 0 if they are equal, 1 if not, and 2 if they cannot be compared.
     """
     from hookloop.runs.differences import compare_runs, differing, is_equal

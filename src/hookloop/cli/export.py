@@ -24,7 +24,14 @@ FORMATS = ("onnx", "torch.export", "safetensors", "torchscript")
 
 @click.command("export", short_help="Write a run's model as ONNX, torch.export or safetensors.")
 @run_argument
-@click.option("--format", "kind", type=click.Choice(FORMATS), default="onnx", show_default=True)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(FORMATS),
+    default="onnx",
+    show_default=True,
+    help="What to write.",
+)
 @click.option(
     "--checkpoint",
     metavar="best|last|FILE",
@@ -40,8 +47,8 @@ FORMATS = ("onnx", "torch.export", "safetensors", "torchscript")
     "shapes",
     multiple=True,
     metavar="1,3,32,32[:DTYPE]",
-    help="Trace with random inputs of this shape instead of a batch of the run's data. Once for "
-    "each input of the model.",
+    help="Trace with random inputs of this shape instead of a batch of the run's data. Give it "
+    "once for each input of the model.",
 )
 @reporting
 def command(

@@ -66,7 +66,7 @@ def _advice(found: FoundBatch, key: str | None) -> str:
         head = f"All sizes up to {size} fit, where the search ends: write {write}"
     fastest = next(trial for trial in found.trials if trial.size == found.fastest)
     speed = _number(fastest.samples_per_second or 0.0)
-    return f"{head}\nThe most samples per second had {fastest.size}: {speed}."
+    return f"{head}\nA batch of {fastest.size} is the fastest: {speed} samples per second."
 
 
 def _number(value: float) -> str:

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 @config_and_overrides
 @click.option("--from", "first", type=float, default=1e-7, help="The first rate. Default 1e-7.")
 @click.option("--to", "last", type=float, default=10.0, help="The last rate. Default 10.")
-@click.option("--iters", type=click.IntRange(min=1), default=100, help="Iterations. Default 100.")
+@click.option(
+    "--iters",
+    type=click.IntRange(min=1),
+    default=100,
+    help="How many iterations to train, at most. Default 100.",
+)
 @click.option("--png", type=click.Path(path_type=Path), help="Draw the curve into this file.")
 @reporting
 def command(

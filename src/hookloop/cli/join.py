@@ -19,7 +19,7 @@ def command(checkpoint: str, out: Path, part: str) -> int:
     """Write the weights of CHECKPOINT into OUT, a safetensors file.
 
     CHECKPOINT is a directory of shards, which several ranks wrote, or a .pth file. Every file of a
-    directory is verified first. Of shards, one tensor at a time is in memory.
+    directory is verified first. With shards, only one tensor at a time is in memory.
     """
     from hookloop.checkpoint.join import join
 

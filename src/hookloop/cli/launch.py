@@ -25,7 +25,7 @@ ranks_option = click.option(
     "--ranks",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Train on N processes of this node, as torchrun --nproc-per-node N would.",
+    help="Train on N processes on this node, as torchrun --nproc-per-node N would.",
 )
 
 
@@ -43,7 +43,7 @@ def launch_options(function: Verb) -> Verb:
         click.option(
             "--rendezvous",
             metavar="HOST:PORT",
-            help="Where the nodes meet: a port of one of them. A SLURM step knows it.",
+            help="Where the nodes meet: a port of one of them. Not needed in a SLURM step.",
         ),
         click.option(
             "--restarts",

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 @click.command("model", short_help="Show the modules of a model, with shapes and parameters.")
 @config_and_overrides
-@click.option("--depth", type=click.IntRange(min=0), default=3, help="How deep to look. Default 3.")
+@click.option(
+    "--depth", type=click.IntRange(min=0), default=3, help="Levels of modules to show. Default 3."
+)
 @reporting
 def command(config: Path, overrides: tuple[str, ...], depth: int) -> int:
     """Show the modules of CONFIG's model: outputs for one batch, parameters, and what trains.

@@ -33,7 +33,7 @@ RENAMED = {"gitignore": ".gitignore"}
 def command(directory: Path, name: str | None) -> int:
     """Make a project in DIRECTORY: model, data, config, a hook, tests.
 
-    It trains in seconds, on data made of random numbers. A directory that is not empty is rejected.
+    It trains in seconds, on random data. A directory that is not empty is rejected.
     """
     called = _checked(name if name is not None else directory.resolve().name)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):

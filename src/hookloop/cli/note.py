@@ -15,9 +15,9 @@ from hookloop.cli.report import print_text, reporting
 @click.argument("text", required=False)
 @reporting
 def command(run: Path, text: str | None) -> int:
-    """Replace the note of RUN, the directory of a run, by TEXT; without it, show the note.
+    """Replace the note of RUN, the directory of a run, with TEXT; without TEXT, show the note.
 
-    An empty TEXT removes the note. hookloop runs shows it.
+    An empty TEXT removes the note. 'hookloop runs' shows notes.
     """
     from hookloop.runs.tags import open_run, read_labels, set_note
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--to",
     metavar="DIR|hf://USER/MODEL",
-    help="A directory, by default RUN/published, or a repository of the Hugging Face hub.",
+    help="A directory, by default RUN/published, or a repository on the Hugging Face hub.",
 )
 @click.option(
     "--checkpoint",

@@ -35,7 +35,9 @@ MOST = 1000
 def reporting(function: Callable[P, int]) -> Callable[..., None]:
     """Add the option ``--traceback`` to a verb, and exit with the code for its result or error."""
 
-    @click.option("--traceback", "show_all", is_flag=True, help="Show all of an error.")
+    @click.option(
+        "--traceback", "show_all", is_flag=True, help="Show the full traceback of an error."
+    )
     @functools.wraps(function)
     def run(show_all: bool, *args: P.args, **kwargs: P.kwargs) -> None:
         output = current_output()

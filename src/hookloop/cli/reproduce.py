@@ -37,7 +37,7 @@ SOURCES = "source.zip"
     default=None,
     help="Use the sources that RUN kept (the default, if it did), or those that are here.",
 )
-@click.option("--trust", is_flag=True, help="Run the sources that RUN kept without a question.")
+@click.option("--trust", is_flag=True, help="Run the sources that RUN kept without asking.")
 @reporting
 def command(
     run: Path,
@@ -48,10 +48,10 @@ def command(
 ) -> int:
     """Train RUN again from its start, with its config and seed, and compare the numbers.
 
-    First the differences between its environment and this one are shown. What RUN's config names
-    is imported and built, and the sources that RUN kept are run: both are code, so that a question
-    is asked first unless --trust is given. The numbers of both runs are compared at equal
-    iterations. The exit code is 0 if they are the same bits, and 1 if not.
+    First the differences between its environment and this one are shown. What RUN's config names is
+    imported and built, and the sources that RUN kept are run: both are code, so you are asked
+    first, unless --trust is given. The numbers of both runs are compared at equal iterations. The
+    exit code is 0 if they are equal to the last bit, and 1 if not.
     """
     report = Report(str(run))
     home = _check_run(run)

@@ -27,12 +27,12 @@ from hookloop.errors import CheckpointError
 @click.option(
     "--checkpoint",
     metavar="PATH_OR_URL",
-    help="Continue from this checkpoint; needed when RUN names one in a store of its own.",
+    help="Continue from this checkpoint; needed if RUN names one in a store that no hook uses.",
 )
 @click.option(
     "--change",
     is_flag=True,
-    help="The values are changed on purpose: also the optimizer's, which takes them over.",
+    help="The values are changed on purpose, settings of the optimizer included.",
 )
 @launch_options
 @strict_option
@@ -48,11 +48,10 @@ def command(
 ) -> int:
     """Continue RUN, the directory of a run, from its newest complete checkpoint.
 
-    The run's own config is used, which is code: what it names is imported and built. For a
-    directory of somebody else, give --config. Values can be changed: max_epochs=40 makes the run
-    longer, and schedules with it. Settings of the optimizer are changed with --change, as
-    optimizer.lr=1e-4, which is recorded. RUN can also be a single checkpoint in the directory of a
-    run.
+    The run's own config is used. It is code: what it names is imported and built. For somebody
+    else's directory, give --config. Values can be changed: max_epochs=40 makes the run longer, and
+    schedules with it. Settings of the optimizer, such as optimizer.lr=1e-4, need --change; the
+    change is recorded. RUN can also be a single checkpoint in the directory of a run.
     """
     from hookloop.checkpoint.storage import is_checkpoint_directory
     from hookloop.config.load import load

@@ -27,7 +27,7 @@ def command(runs: tuple[Path, ...], failed: bool, dead: bool, yes: bool) -> int:
     """Delete the directories of RUNs, with their checkpoints.
 
     Only directories of runs are deleted, never through a link, and never one that is being trained.
-    What a run has in other stores is named, and stays.
+    Checkpoints of a run in other stores are named, and stay.
     """
     from hookloop.runs.removal import plan_removal, remove_run
 

@@ -25,10 +25,20 @@ WRAPPED = ("run", "outcome", "best", "tags", "note")
 
 @click.command("runs", short_help="List runs with their outcome and best metric.")
 @click.argument("directory", type=click.Path(path_type=Path), default=Path("runs"))
-@click.option("--columns", metavar="A,B,...", help="Config keys, metrics, best.METRIC, tags, ...")
+@click.option(
+    "--columns",
+    metavar="A,B,...",
+    help="Columns to show: config keys, metrics, best.METRIC, tags, ...",
+)
 @click.option("--sort", "by", metavar="COLUMN", help="Sort by a column; -COLUMN: largest first.")
-@click.option("--reverse", is_flag=True, help="Turn the order round.")
-@click.option("--filter", "filters", multiple=True, metavar="COLUMN=VALUE", help="Also <, >, !=.")
+@click.option("--reverse", is_flag=True, help="Reverse the order.")
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    help="Show only runs that match; also with <, > or !=.",
+)
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with all digits.")
 @reporting
 def command(

@@ -73,27 +73,37 @@ class Search:
 
 @click.command("sweep", short_help="Train a config with many settings, and find the best.")
 @config_and_overrides
-@click.option("--trials", type=click.IntRange(1), help="How many trials to make, all told.")
-@click.option("--metric", default="val/loss", show_default=True, help="What is compared.")
-@click.option("--mode", type=click.Choice(["min", "max"]), help="By default from the name.")
+@click.option("--trials", type=click.IntRange(1), help="How many trials to make, in total.")
+@click.option("--metric", default="val/loss", show_default=True, help="The metric to compare.")
+@click.option(
+    "--mode",
+    type=click.Choice(["min", "max"]),
+    help="Whether less or more is better; by default inferred from the metric's name.",
+)
 @click.option(
     "--sampler",
     type=click.Choice(["tpe", "random", "grid", "qmc"]),
     default="tpe",
     show_default=True,
-    help="How settings are chosen.",
+    help="How to choose settings.",
 )
 @click.option(
     "--pruner",
     type=click.Choice(["none", "median", "halving", "hyperband"]),
     default="none",
     show_default=True,
-    help="Which trials are cut short.",
+    help="Which trials to cut short.",
 )
-@click.option("--jobs", type=click.IntRange(1), default=1, help="How many trials run at a time.")
-@click.option("--folds", metavar="KEY=COUNT", help="Cross-validate: KEY is 0, 1, ... in a trial.")
+@click.option(
+    "--jobs", type=click.IntRange(1), default=1, help="How many trials run at a time; 1 by default."
+)
+@click.option(
+    "--folds",
+    metavar="KEY=COUNT",
+    help="Train each trial COUNT times, with KEY = 0, 1, ..., for cross-validation.",
+)
 @click.option("--dir", "folder", type=click.Path(path_type=Path), help="Directory of the sweep.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the choices.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed for choosing settings.")
 @reporting
 def command(
     *,
@@ -108,7 +118,7 @@ def command(
     What varies is written like an override: optimizer.lr=log(1e-4,1e-2), dropout=uniform(0,0.5),
     model.width=[32,64], model.layers=int(1,4). Any other KEY=VALUE holds for all trials.
 
-    The same command continues a sweep that was killed, with the trials that were running; more
+    The same command continues a sweep that was killed, including the trials that were running; more
     --trials make it longer. With --folds each trial trains COUNT times, and its value is the mean.
     """
     from hookloop.cli.sweep_space import parse_folds, split

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -24,6 +25,9 @@ DEVIATION = "deviation"
 PROBLEM = "problem"
 
 SAMPLERS = ("tpe", "random", "grid", "qmc")
+DRAWING = ("tpe", "random")
+"""Samplers that draw each trial; the others know from the journal which points are left."""
+
 PRUNERS = ("none", "median", "halving", "hyperband")
 
 State = Literal["running", "complete", "pruned", "fail", "waiting"]
@@ -81,6 +85,7 @@ class Study:
         self.space = space
         self.rule = rule
         self.optuna = require_optuna()
+        self._sampler, self._seed = sampler, seed
         self._study = self.optuna.create_study(
             storage=_storage(self.optuna, folder),
             study_name=NAME,
@@ -92,6 +97,9 @@ class Study:
 
     def ask(self) -> Trial:
         """Begin a trial with values of its own."""
+        if self._sampler in DRAWING:
+            own = _seed_of_trial(self._seed, len(self._study.get_trials(deepcopy=False)))
+            self._study.sampler = _sampler(self.optuna, self._sampler, self.space, own)
         asked = self._study.ask(_distributions(self.optuna, self.space))
         return Trial(asked.number, "running", asked.params)
 
@@ -195,6 +203,15 @@ def _sampler(module: Any, name: str, space: Space, seed: int | None) -> Any:  # 
         "qmc": samplers.QMCSampler,
     }
     return kinds[name](seed=seed)
+
+
+def _seed_of_trial(seed: int | None, number: int) -> int | None:
+    """Return the seed of one trial's choices.
+
+    A sampler that began with the same seed whenever a sweep is continued would choose the values
+    of the first trials again.
+    """
+    return None if seed is None else Random(f"{seed} {number}").getrandbits(32)
 
 
 def _pruner(module: Any, name: str) -> Any:  # noqa: ANN401

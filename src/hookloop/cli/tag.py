@@ -16,7 +16,7 @@ from hookloop.cli.report import print_text, reporting
 @click.option("--remove", is_flag=True, help="Remove the tags instead.")
 @reporting
 def command(run: Path, tags: tuple[str, ...], remove: bool) -> int:
-    """Give RUN, the directory of a run, TAGS; without any, show those that it has.
+    """Add TAGS to RUN, the directory of a run; without any, show those that it has.
 
     hookloop runs --filter tag=baseline lists the runs with a tag.
     """

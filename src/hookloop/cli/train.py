@@ -47,9 +47,8 @@ def command(
 ) -> int:
     """Train what CONFIG describes: a YAML or Python file, or the directory of a run.
 
-    Any value can be changed: optimizer.lr=0.01, hooks.ema=null, hooks.StopAfter.epochs=3.
-    When there is test data, the trained model is tested at the end: its best checkpoint, where one
-    is kept.
+    Any value can be changed: optimizer.lr=0.01, hooks.ema=null, hooks.StopAfter.epochs=3. If there
+    is test data, the trained model is tested at the end: its best checkpoint, if one is kept.
     """
     from hookloop.config.load import load
 

@@ -26,9 +26,9 @@ MIB = 2**20
 def command(config: Path, overrides: tuple[str, ...]) -> int:
     """Train CONFIG for two iterations, validate, save, restore and test, and leave nothing behind.
 
-    All hooks act except those that send to a service or write outside of the run, which are
-    named. It prints seconds per iteration, memory, the size of a checkpoint and an estimate of the
-    hours that the whole training takes.
+    All hooks act, except those that send to a service or write outside of the run; these are named.
+    It prints seconds per iteration, memory, the size of a checkpoint and an estimate of the hours
+    that the whole training takes.
     """
     from hookloop.config.load import load
 

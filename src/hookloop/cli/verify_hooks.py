@@ -24,7 +24,9 @@ COLUMNS = ("hook", "class", "declared as", "leaving it out changes")
 
 @click.command("verify-hooks", short_help="List the hooks that change the training.")
 @config_and_overrides
-@click.option("--iters", type=click.IntRange(min=1), default=40, help="Iterations to train.")
+@click.option(
+    "--iters", type=click.IntRange(min=1), default=40, help="Iterations to train. Default 40."
+)
 @reporting
 def command(config: Path, overrides: tuple[str, ...], iters: int) -> int:
     """Train CONFIG with all of its hooks, and again with each of them left out.

@@ -109,7 +109,7 @@ def ask(
         do: What to do.
         settings: For ``set``, the new values by key.
         wait: How many seconds to wait for the answer.
-        gives_up: Asked now and then, whether to stop waiting.
+        gives_up: Called now and then; True ends the waiting.
 
     Raises:
         HookloopError: If no process trains there.

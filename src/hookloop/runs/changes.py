@@ -15,7 +15,8 @@ class Change(TypedDict):
         key: The setting, such as ``optimizer.lr``.
         old: Its value before.
         new: Its value since.
-        how: How it came: ``asked`` of the live run, or ``resumed`` with it.
+        how: How it came: ``asked`` of the live run, ``resumed`` with it, or ``rewound``, when the
+            run went back from the iteration ``old`` to ``new``; its key is ``iter`` then.
     """
 
     iter: int

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from hookloop.runs.layout import RunDir
-from hookloop.runs.reading import opened_to_read, read_most
+from hookloop.runs.reading import read_bytes
 
 LARGEST = 1_000_000
 """Bytes of a config that are read."""
@@ -36,8 +36,7 @@ def read_config(run: RunDir) -> dict[str, object]:
         ValueError: If it is not a config.
     """
     try:
-        with opened_to_read(run.config_file) as file:
-            data = read_most(file, LARGEST + 1)
+        data = read_bytes(run.config_file, LARGEST + 1)
     except FileNotFoundError:
         return {}
     if len(data) > LARGEST:

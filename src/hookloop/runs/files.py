@@ -31,7 +31,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Do the same as `write_text` with bytes; unless ``durable``, a machine crash may lose them."""
-    with drafted(path) as draft:
+    with naming(path), drafted(path) as draft:
         # O_EXCL fails if somebody has put a file or a link there since.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _BINARY
         with os.fdopen(os.open(draft, flags, 0o666), "wb") as file:
@@ -57,6 +57,16 @@ def overwrite(path: Path, data: bytes) -> bool:
     finally:
         os.close(number)
     return True
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an error say which file could not be written: a full disk is reported without one."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from hookloop.errors import HookloopError, RunExistsError
 from hookloop.runs.files import overwrite, write_bytes, write_text
-from hookloop.runs.reading import read_json
+from hookloop.runs.reading import MOST, parse_file, read_bytes
 from hookloop.runs.records import to_json, to_number
 
 __all__ = ["TIME", "Pointer", "RunDir", "default_path", "to_json", "write_text"]
@@ -31,6 +31,10 @@ __all__ = ["TIME", "Pointer", "RunDir", "default_path", "to_json", "write_text"]
 TIME = "{time}"
 """Stands for the time in the path of a new run."""
 
+
+_WORDS = (b'"NaN"', b'Infinity"')
+"""Numbers that are written as text; a list of a thousand runs looks for them where there are any.
+"""
 
 LONGEST_POINTER = 4096
 """How many bytes of ``last_checkpoint`` are read."""
@@ -115,7 +119,7 @@ class RunDir:
 
     @property
     def hooks_file(self) -> Path:
-        """The timetable of the run: who acts where, what that cost, and what hooks are at."""
+        """The timetable of the run: which hook acts where, what it costs, and how it stands."""
         return self.path / "hooks.json"
 
     @property
@@ -192,7 +196,10 @@ class RunDir:
             ValueError: If it is not a summary.
         """
         try:
-            summary = _numbers(read_json(self.summary_file))
+            data = read_bytes(self.summary_file, MOST + 1)
+            summary = parse_file(data, self.summary_file)
+            if any(word in data for word in _WORDS):
+                summary = _numbers(summary)
         except FileNotFoundError:
             return {}
         except RecursionError as error:

@@ -31,6 +31,9 @@ UNREADABLE = "unreadable"
 SWEEP = "sweep.json"
 """The file of a directory that holds the trials of a sweep."""
 
+_SIGNS = frozenset(("summary.json", "metrics.jsonl", LOCK))
+"""A directory with one of these files is a run."""
+
 
 @dataclass(frozen=True)
 class Best:
@@ -139,26 +142,26 @@ def find_runs(root: Path) -> Iterator[tuple[Path, str | None]]:
     waiting = [root]
     while waiting:
         directory = waiting.pop()
+        folders, is_run, is_sweep = [], False, False
         try:
             with os.scandir(directory) as entries:
-                # A link could lead in a circle, or out of the directory.
-                inside = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+                for entry in entries:
+                    name = entry.name
+                    is_run = is_run or name in _SIGNS
+                    is_sweep = is_sweep or name == SWEEP
+                    # A link could lead in a circle, or out of the directory.
+                    if not name.startswith(".") and entry.is_dir(follow_symlinks=False):
+                        folders.append(name)
         except FileNotFoundError:  # It was deleted meanwhile.
             continue
         except OSError as error:
             yield directory, error.strerror or str(error)
             continue
-        run = RunDir(directory)
         # A sweep is locked while it works, and its trials are runs.
-        if SWEEP not in inside and inside.keys() & {
-            run.summary_file.name,
-            run.metrics_file.name,
-            LOCK,
-        }:
+        if is_run and not is_sweep:
             yield directory, None
-            continue
-        visible = [name for name, is_dir in inside.items() if is_dir and not name.startswith(".")]
-        waiting += [directory / name for name in visible]
+        else:
+            waiting += [directory / name for name in folders]
 
 
 def summarize_safely(
@@ -175,8 +178,19 @@ def summarize_safely(
 
 
 def _name(path: Path, root: Path | None) -> str:
-    relative = os.path.relpath(path, root) if root is not None else str(path)
+    relative = relative_to(path, root) if root is not None else str(path)
     return path.resolve().name if relative == "." else relative
+
+
+def relative_to(path: Path, root: Path) -> str:
+    """Return where a path is below a directory.
+
+    >>> relative_to(Path("runs/a/b"), Path("runs")), relative_to(Path("runs"), Path("runs"))
+    ('a/b', '.')
+    """
+    text, start = str(path), f"{root}{os.sep}"
+    # The usual case; `relpath` takes as long as the rest of what is done for a run.
+    return text[len(start) :] if text.startswith(start) else os.path.relpath(path, root)
 
 
 def _last_record(run: RunDir) -> dict[str, object]:

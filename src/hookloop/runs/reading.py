@@ -30,16 +30,56 @@ def opened_to_read(path: Path) -> Iterator[BinaryIO]:
     Raises:
         OSError: If it cannot be opened, or is not a file.
     """
+    with file_of(_open(path), path.name) as file:
+        yield file
+
+
+def _open(path: Path | str) -> int:
     try:
-        number = os.open(path, os.O_RDONLY | FLAGS)
+        return os.open(path, os.O_RDONLY | FLAGS)
     except OSError as error:
         if error.errno == errno.ELOOP:  # A link could lead to any file of the reader.
+            name = os.path.basename(path)
             raise OSError(
-                error.errno, f"'{path.name}' is a symbolic link, which is not followed"
+                error.errno, f"'{name}' is a symbolic link, which is not followed"
             ) from error
         raise
-    with file_of(number, path.name) as file:
-        yield file
+
+
+def read_bytes(path: Path | str, most: int) -> bytes:
+    """Return a small file, or its first ``most`` bytes; what is not a plain file is rejected.
+
+    Without a file object, which takes longer to make than a small file takes to read: a list of
+    runs reads thousands.
+
+    Raises:
+        OSError: If it cannot be read, or is not a file.
+    """
+    number = _open(path)
+    try:
+        size = _size_of(number, path)
+        return _read(number, 0, min(size + 1, most), most)
+    finally:
+        os.close(number)
+
+
+def _size_of(number: int, path: Path | str) -> int:
+    found = os.fstat(number)
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(f"'{os.path.basename(path)}' is not a file")
+    return found.st_size
+
+
+def _read(number: int, begin: int, wanted: int, most: int) -> bytes:
+    """Read from a place on, until the end or ``most`` bytes; it expects ``wanted`` bytes."""
+    if begin:
+        os.lseek(number, begin, os.SEEK_SET)
+    data = b""
+    while len(data) < most and (part := os.read(number, min(wanted, most - len(data)))):
+        data = data + part if data else part
+        if len(part) < wanted:  # The end, of a plain file.
+            break
+    return data
 
 
 def file_of(number: int, name: str) -> BinaryIO:
@@ -50,21 +90,29 @@ def file_of(number: int, name: str) -> BinaryIO:
     return os.fdopen(number, "rb")
 
 
-def read_json(path: Path, most: int = MOST) -> object:
+def read_json(path: Path | str, most: int = MOST) -> object:
     """Read a file of JSON.
 
     Raises:
         OSError: If it cannot be read.
         ValueError: If it is not JSON, too deep or too large.
     """
-    with opened_to_read(path) as file:
-        data = read_most(file, most + 1)
+    return parse_file(read_bytes(path, most + 1), path, most)
+
+
+def parse_file(data: bytes, path: Path | str, most: int = MOST) -> object:
+    """Parse what was read of a file of JSON, one byte more than ``most`` at most.
+
+    Raises:
+        ValueError: If it is not JSON, too deep or too large.
+    """
+    name = os.path.basename(path)
     if len(data) > most:
-        raise ValueError(f"'{path.name}' is larger than {most} bytes")
+        raise ValueError(f"'{name}' is larger than {most} bytes")
     try:
         return parse_json(data)
     except ValueError as error:
-        raise ValueError(f"'{path.name}' is not JSON that can be read: {error}") from error
+        raise ValueError(f"'{name}' is not JSON that can be read: {error}") from error
 
 
 def read_most(file: BinaryIO, most: int) -> bytes:
@@ -86,14 +134,16 @@ def parse_json(data: bytes) -> object:
         raise ValueError("it is nested too deep") from error
 
 
-def last_record(path: Path) -> dict[str, object]:
+def last_record(path: Path | str) -> dict[str, object]:
     """Return the last complete record of a file, without reading all of it; {} if there is none."""
-    with opened_to_read(path) as file:
-        size = os.fstat(file.fileno()).st_size
+    number = _open(path)
+    try:
+        size = _size_of(number, path)
         for tail in (SHORT_TAIL, TAIL):
-            file.seek(max(0, size - tail))
-            if record := _last_of(file.read(tail)):
+            if record := _last_of(_read(number, max(0, size - tail), tail, tail)):
                 return record
+    finally:
+        os.close(number)
     return {}
 
 

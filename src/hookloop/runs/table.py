@@ -134,17 +134,21 @@ def row_of(run: RunSummary, config: Mapping[str, object] | None = None) -> RunRo
 
 def differing_keys(rows: Sequence[RunRow]) -> list[str]:
     """Return the config keys whose values differ between runs, those of most runs first."""
-    values: dict[str, set[str]] = {}
+    firsts: dict[str, object] = {}
+    differing: set[str] = set()
     counts: dict[str, int] = {}
     with_config = [row.config for row in rows if row.config]
     for config in with_config:
         for key, value in config.items():
-            values.setdefault(key, set()).add(repr(value))
+            first = firsts.setdefault(key, value)
             counts[key] = counts.get(key, 0) + 1
+            # Equal values are often the same object: the parser keeps what it has read.
+            if first is not value and key not in differing and repr(first) != repr(value):
+                differing.add(key)
     found = [
         key
-        for key, different in values.items()
-        if (len(different) > 1 or counts[key] < len(with_config))
+        for key, count in counts.items()
+        if (key in differing or count < len(with_config))
         and key.partition(".")[0] not in NOT_COMPARED
     ]
     return sorted(found, key=lambda key: -counts[key])

@@ -45,7 +45,7 @@ class Labels:
 
 
 def read_labels(run: RunDir) -> Labels:
-    """Return the tags and the note of a run; none of a file that is missing or damaged."""
+    """Return the tags and the note of a run; empty if their file is missing or damaged."""
     try:
         data = read_json(run.path / FILE, LARGEST)
     except (OSError, ValueError):

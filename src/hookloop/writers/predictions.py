@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import logging
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +21,8 @@ from hookloop.writers.base import require
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_log = logging.getLogger("hookloop")
+
 Arrays = Mapping[str, "NDArray[np.generic]"]
 """What a batch gives: arrays with a row per sample."""
 
@@ -28,10 +31,12 @@ class PredictionFile:
     """A file of predictions that is being written.
 
     Args:
+        path: The file, for messages.
         write: Adds the arrays of a batch to it.
     """
 
-    def __init__(self, write: Callable[[Arrays], None]) -> None:
+    def __init__(self, path: Path, write: Callable[[Arrays], None]) -> None:
+        self._path = path
         self._write = write
         self._shapes: dict[str, tuple[int, ...]] = {}
         self.batches = 0
@@ -49,7 +54,8 @@ class PredictionFile:
                 f"table cannot hold both: {_show(shapes)} instead of {_show(self._shapes)}. "
                 "Without to=, predict() returns them in a list."
             )
-        self._write(arrays)
+        with _reporting_failures(self._path):
+            self._write(arrays)
 
 
 def check_file(path: Path) -> None:
@@ -70,18 +76,33 @@ def writing(path: Path) -> Iterator[PredictionFile]:
     """Open a file for predictions; it replaces ``path`` at the end, if it is whole by then."""
     check_file(path)
     try:
-        with drafted(path) as draft:
-            with FORMATS[path.suffix](draft) as write:
-                file = PredictionFile(write)
-                yield file
+        with drafted(path) as draft, ExitStack() as stack:
+            with _reporting_failures(path):
+                write = stack.enter_context(FORMATS[path.suffix](draft))
+            file = PredictionFile(path, write)
+            yield file
             if not file.is_whole:
                 raise _NotWhole
+            with _reporting_failures(path):
+                stack.close()
     except _NotWhole:
-        return
+        _log.warning("The prediction ended early, so '%s' was not written.", path)
 
 
 class _NotWhole(Exception):
     """Raised to discard a draft."""
+
+
+@contextmanager
+def _reporting_failures(path: Path) -> Iterator[None]:
+    """Name the file if writing it fails. An error of the model or the data does not pass here."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"The predictions cannot be written to '{path}': {error.strerror or error}. The file "
+            "is left as it was before."
+        ) from error
 
 
 def column_names(name: str, count: int, class_names: Sequence[str] | None = None) -> list[str]:

@@ -63,3 +63,24 @@ def test_the_summary_is_read_without_optuna(tmp_path: Path) -> None:
     assert summary["metric"] == "val/loss"
     assert summary["trials"][0]["run"] == "trial_0000"
     assert sorted(summary["trials"][0]["params"]) == ["layers", "lr", "width"]
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "grid", "qmc"])
+def test_a_sweep_that_is_continued_chooses_what_it_would_have_chosen(tmp_path, sampler):
+    def choose(folder: Path, *parts: int) -> list[object]:
+        folder.mkdir()
+        space, _ = (
+            split(["lr=[0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8]"]) if sampler == "grid" else (SPACE, None)
+        )
+        for part in parts:
+            study = Study(folder, space, rule="less", sampler=sampler, seed=0)
+            for _ in range(part):
+                study.complete(study.ask().number, [1.0])
+        return [dict(one.chosen) for one in study.trials()]
+
+    whole = choose(tmp_path / "whole", 6)
+    assert len({str(one) for one in whole}) == 6
+    continued = choose(tmp_path / "continued", 2, 1, 3)
+    assert len({str(one) for one in continued}) == 6
+    if sampler != "grid":  # Optuna picks any of the points of a grid that are left.
+        assert continued == whole

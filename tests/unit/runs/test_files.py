@@ -136,3 +136,13 @@ def test_a_file_is_written_over_in_the_room_that_it_has(tmp_path, text, fits):
     path.write_text("a longer text")
     assert files.overwrite(path, text.encode()) == fits
     assert path.read_text() == (text if fits else "a longer text")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_an_error_names_the_file(tmp_path):
+    with (
+        pytest.raises(OSError, match="No space left on device: '.*summary.json'"),
+        files.naming(tmp_path / "summary.json"),
+        open("/dev/full", "wb", buffering=0) as full,
+    ):
+        full.write(b"text")

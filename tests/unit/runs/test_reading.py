@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from hookloop.runs.reading import TAIL, last_record, opened_to_read, parse_json, read_json
+from hookloop.runs.reading import (
+    TAIL,
+    last_record,
+    opened_to_read,
+    parse_json,
+    read_bytes,
+    read_json,
+)
 
 
 def test_a_file_is_opened_as_bytes(tmp_path: Path) -> None:
@@ -70,3 +77,17 @@ def test_only_the_end_of_a_large_file_is_read(tmp_path: Path) -> None:
     assert last_record(file) == {"iter": TAIL // 8 - 1}
     file.write_text('{"iter": 1}\n' + "x" * (2 * TAIL) + "\n")
     assert last_record(file) == {}
+
+
+def test_bytes_are_read_up_to_a_limit_and_of_plain_files_alone(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"0123456789")
+    assert read_bytes(tmp_path / "file", 100) == b"0123456789"
+    assert read_bytes(tmp_path / "file", 10) == b"0123456789"
+    assert read_bytes(str(tmp_path / "file"), 4) == b"0123"
+    (tmp_path / "empty").touch()
+    assert read_bytes(tmp_path / "empty", 100) == b""
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    with pytest.raises(OSError, match="'link' is a symbolic link"):
+        read_bytes(tmp_path / "link", 100)
+    with pytest.raises(OSError, match="is not a file"):
+        read_bytes(tmp_path, 100)

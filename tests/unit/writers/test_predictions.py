@@ -1,3 +1,6 @@
+import re
+import signal
+
 import numpy as np
 import pytest
 
@@ -74,3 +77,37 @@ def test_what_cannot_be_written_is_rejected_first(tmp_path):
         check_file(tmp_path / "out.txt")
     with pytest.raises(DataError, match="there is no directory"):
         check_file(tmp_path / "nowhere" / "out.csv")
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_disk_that_fills_up_is_reported_with_the_file(tmp_path, suffix):
+    resource = pytest.importorskip("resource")
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    file = tmp_path / f"out{suffix}"
+    file.write_text("old")
+    noise = np.random.default_rng(0).random((4096, 8))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    # Files that may not grow fail as they do on a full disk, with an OSError.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(
+            DataError, match=re.escape(f"written to '{file}': ") + ".*File too large"
+        ):
+            write(file, [{"score": noise}] * 8)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert [one.name for one in tmp_path.iterdir()] == [file.name]
+    assert file.read_text() == "old"
+
+
+def test_an_error_of_the_model_or_the_data_stays_what_it_is(tmp_path):
+    with pytest.raises(FileNotFoundError, match="a picture"), writing(tmp_path / "out.csv"):
+        raise FileNotFoundError("a picture")
+
+
+def test_a_prediction_that_ends_early_is_reported(tmp_path, caplog):
+    write(tmp_path / "out.csv", is_whole=False)
+    assert f"'{tmp_path / 'out.csv'}' was not written" in caplog.text
