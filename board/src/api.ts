@@ -47,7 +47,7 @@ export async function post<T>(path: string, content: unknown): Promise<T> {
 async function send<T>(path: string, options: RequestInit): Promise<T> {
   let response: Response;
   try {
-    response = await fetch(address(path), { credentials: "same-origin", cache: "no-store", ...options });
+    response = await fetch(address(path), { credentials: "same-origin", ...options });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     onGone();

@@ -15,11 +15,19 @@ export function number(value: Numeric, digits = 4): string {
   if (value === null || value === undefined || value === "") return "–";
   const real = numeric(value);
   if (!Number.isFinite(real)) return typeof value === "string" ? value : String(value);
-  if (Number.isInteger(real) && Math.abs(real) < 1e15) return real.toLocaleString("en");
+  if (Number.isInteger(real) && Math.abs(real) < 1e15) return whole(real);
   const size = Math.abs(real);
   if (size < 1e-4 || size >= 1e7) return short(real.toExponential(Math.max(0, digits - 1)));
-  if (size >= 1000) return real.toLocaleString("en", { maximumFractionDigits: 1 });
+  if (size >= 1000) {
+    const [before = "", after] = String(Number(real.toFixed(1))).split(".");
+    return after ? `${whole(Number(before))}.${after}` : whole(Number(before));
+  }
   return String(Number(real.toPrecision(digits)));
+}
+
+/** Return a whole number with its thousands apart; the browser's own way takes ten times as long. */
+export function whole(value: number): string {
+  return String(value).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 function short(exponential: string): string {
@@ -98,5 +106,5 @@ export function ago(iso: string | null | undefined, now = Date.now()): string {
 
 /** Return a count with its word: 1 run, 2 runs. */
 export function plural(count: number, word: string, words = `${word}s`): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? word : words}`;
+  return `${whole(count)} ${count === 1 ? word : words}`;
 }

@@ -1,3 +1,9 @@
+/** Make something when it is first needed, and keep it. */
+export function once<T>(make: () => T): () => T {
+  let made: { value: T } | null = null;
+  return () => (made ??= { value: make() }).value;
+}
+
 /** Lists in groups; older browsers have no `Map.groupBy`. */
 export function groupBy<T, K>(items: Iterable<T>, key: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();

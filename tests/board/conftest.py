@@ -67,6 +67,15 @@ def browser():
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def axe(page_directory):
+    """The checks of axe-core, which npm installs to build the page."""
+    script = ROOT / "board" / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.is_file():
+        leave_out("axe-core is missing: run npm ci in board/.")
+    return script.read_text(encoding="utf-8")
+
+
 class Board:
     """A running board and its address."""
 
@@ -168,7 +177,7 @@ def train(tmp_path):
     """Start a slow training in a process of its own; it is killed at the end of the test."""
     started = []
 
-    def start(directory, epochs=10_000, pause=0.1):
+    def start(directory, epochs=10_000, pause=0.05):
         path = [str(ROOT), str(ROOT / "src")]
         code = TRAINING.format(path=path, pause=pause, epochs=epochs, directory=str(directory))
         with warnings.catch_warnings():

@@ -27,7 +27,8 @@ from hookloop.writers import Histogram, Image
 from data import digits_loader
 from model import DigitsNet, accuracy
 
-EPOCHS = 15
+EPOCHS = 15 if "HOOKLOOP_SCREENSHOTS" in os.environ else 5
+"""As many as a picture needs; the tests themselves need a third of them."""
 LOADERS = {split: digits_loader(split) for split in ("train", "val")}
 
 
@@ -99,11 +100,11 @@ def main(home):
     train(home / "digits", 0.003, *full)
     train(home / "digits-small-lr", 0.0001)
     train(home / "digits-large-lr", 0.03, width=4)
-    train(home / "digits-resumed", 0.001, StopAt(130))
+    train(home / "digits-resumed", 0.001, StopAt(EPOCHS * 8))
     train(home / "digits-resumed", 0.001, resume=True)
     child = os.fork()
     if child == 0:
-        train(home / "digits-killed", 0.003, KillAt(150), width=12)
+        train(home / "digits-killed", 0.003, KillAt(EPOCHS * 10), width=12)
     os.waitpid(child, 0)
 
 

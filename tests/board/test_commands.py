@@ -2,26 +2,20 @@
 
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 from playwright.sync_api import expect
+from tests import warm
 
 PROJECT = Path(__file__).parents[1] / "docs_project"
 WAIT = 60_000
-
-
-def hookloop(arguments, cwd):
-    command = [sys.executable, "-m", "hookloop", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def test_the_command_of_a_checkpoint_is_copied_and_run(serve, tab, tmp_path):
     shutil.copytree(PROJECT, tmp_path / "my project", ignore=shutil.ignore_patterns("__pycache__"))
     home = tmp_path / "my project"
     run_dir = tmp_path / "runs" / "a run"
-    done = hookloop(["train", "config.yaml", "--run-dir", str(run_dir)], home)
+    done = warm.run("train", "config.yaml", "--run-dir", str(run_dir), cwd=home)
     assert done.returncode == 0, done.stderr
     board = serve()
     tab.goto(f"{board.origin}/#/runs")
@@ -39,5 +33,5 @@ def test_the_command_of_a_checkpoint_is_copied_and_run(serve, tab, tmp_path):
     command = tab.evaluate("navigator.clipboard.readText()")
     words = shlex.split(command)
     assert words[:2] == ["hookloop", "test"]
-    done = hookloop(words[1:], tmp_path)
+    done = warm.run(*words[1:], cwd=tmp_path)
     assert done.returncode == 0 and "accuracy" in done.stdout, done.stdout + done.stderr

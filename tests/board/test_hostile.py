@@ -83,7 +83,7 @@ def test_every_view_shows_text(serve, tab, hostile):
         ):
             tab.goto(f"{board.origin}/#/run/{run}{view}")
             expect(tab.locator("main")).to_be_visible()
-            tab.wait_for_timeout(300)
+            expect(tab.locator("main .state[role=status]")).to_have_count(0, timeout=WAIT)
             text = tab.locator("body").inner_text()
             assert "TOP SECRET" not in text and "\x1b" not in text
             assert tab.locator("img[onerror]").count() == 0

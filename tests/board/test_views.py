@@ -53,7 +53,9 @@ def runs(tmp_path_factory):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path)), "OMP_NUM_THREADS": "1"},
     )
     for name in RUNS:
-        resumed = [{**START, "iter": 130, "host": "node3"}] * (name == "digits-resumed")
+        resumed = [{**START, "iter": 120 if SHOTS else 40, "host": "node3"}] * (
+            name == "digits-resumed"
+        )
         (home / name / "environment.json").write_text(json.dumps({"starts": [START, *resumed]}))
         log = home / name / "run.log"
         if log.is_file():
@@ -135,19 +137,20 @@ def test_curves_of_several_runs(board, tab, ids):
     assert Path(download.value.path()).read_text().startswith("run,metric,iter,epoch,time,value")
 
 
-@pytest.mark.parametrize(
-    ("view", "text"),
-    [
-        ("", "digits"),
-        ("hooks", "after_train_iter"),
-        ("checkpoints", ".pth"),
-        ("config", "optimizer.lr"),
-        ("environment", "python"),
-        ("log", "completed"),
-        ("media", "confusion"),
-        ("predictions", "targets"),
-    ],
-)
+PARTS = [
+    ("", "digits"),
+    ("hooks", "after_train_iter"),
+    ("checkpoints", ".pth"),
+    ("config", "optimizer.lr"),
+    ("environment", "python"),
+    ("log", "completed"),
+    ("media", "confusion"),
+    ("predictions", "targets"),
+]
+"""The parts of a run, and something that each of them shows."""
+
+
+@pytest.mark.parametrize(("view", "text"), PARTS)
 def test_the_views_of_a_run(board, tab, ids, view, text):
     tab.goto(f"{board.origin}/#/run/{ids['digits']}" + (f"/{view}" if view else ""))
     expect(tab.locator("body")).to_contain_text(text, timeout=WAIT)
@@ -167,12 +170,59 @@ def test_sweeps(board, tab):
     shoot(tab, "sweeps")
 
 
-@pytest.mark.parametrize("width", [360, 2560])
-def test_narrow_and_wide_nothing_is_cut_off(board, tab, width):
-    tab.set_viewport_size({"width": width, "height": 800})
-    tab.goto(f"{board.origin}/#/runs")
-    expect(tab.get_by_test_id("run-row").first).to_be_visible(timeout=WAIT)
-    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+CUT = """() => {
+    const scrolls = (e) => /auto|scroll/.test(getComputedStyle(e).overflowX);
+    const reachable = (e) => e.tabIndex >= 0 || e.querySelector("a, button, input, [tabindex]");
+    const cut = (e) => {
+        if (scrolls(e) && e.scrollWidth > e.clientWidth + 1 && !reachable(e)) return true;
+        const {width, right} = e.getBoundingClientRect();
+        if (!width || right <= document.documentElement.clientWidth + 1) return false;
+        let outer = e.parentElement;
+        while (outer && !scrolls(outer)) outer = outer.parentElement;
+        return !outer;
+    };
+    const wide = document.documentElement.scrollWidth > innerWidth ||
+        document.body.scrollWidth > innerWidth;
+    const found = [...document.querySelectorAll("header *, main *")].filter(cut);
+    return [...(wide ? ["the page"] : []), ...found.map((e) => `${e.tagName}.${e.className}`)];
+}"""
+"""What a page cuts off: wider than the page outside of what scrolls, or beyond a keyboard's reach.
+"""
+
+AXE = """async (rules) => (await axe.run(document, rules ? {runOnly: rules} : {})).violations
+    .filter((one) => ["serious", "critical"].includes(one.impact))
+    .map((one) => `${one.id}: ${one.nodes.map((node) => node.target).slice(0, 3).join("; ")}`)"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_view_is_readable_and_accessible(board, browser, axe, theme):
+    context = browser.new_context(color_scheme=theme, bypass_csp=True)
+    answer = context.request.get(f"{board.origin}/api/runs").json()
+    ids = {one["name"]: one["id"] for one in answer["runs"]}
+    digits, resumed = ids["digits"], ids["digits-resumed"]
+    views = {
+        "runs": "digits-killed",
+        "sweeps": "val/accuracy",
+        f"curves?run={digits}&run={resumed}&metric=train%2Floss": "train/loss",
+        **{f"run/{digits}{f'/{part}' if part else ''}": text for part, text in PARTS},
+    }
+    tab = context.new_page()
+    tab.add_init_script(axe)
+    problems = []
+    for view, text in views.items():
+        tab.set_viewport_size({"width": 360, "height": 800})
+        tab.goto(f"{board.origin}/#/{view}")
+        expect(tab.locator("main")).to_contain_text(text, timeout=WAIT)
+        expect(tab.locator("main .state[role=status]")).to_have_count(0, timeout=WAIT)
+        for width in (360, 768, 1280, 2560) if theme == "light" else (360,):
+            tab.set_viewport_size({"width": width, "height": 800})
+            tab.wait_for_timeout(60)  # Until what watches sizes has drawn again.
+            problems += [(view, width, one) for one in tab.evaluate(CUT)]
+        # In the dark, nothing is different but the colours.
+        rules = ["color-contrast"] if theme == "dark" else None
+        problems += [(view, one) for one in tab.evaluate(AXE, rules)]
+    context.close()
+    assert not problems, problems
 
 
 def test_tags_and_a_note_are_kept(board, tab, ids, runs):

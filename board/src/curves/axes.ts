@@ -2,6 +2,7 @@
 
 import { exported } from "../api";
 import { duration, moment, number } from "../format";
+import { once } from "../lists";
 
 export type Axis = "iter" | "epoch" | "samples" | "time" | "relative";
 
@@ -42,7 +43,7 @@ export function placeText(axis: Axis, x: number): string {
 /** Return the short text of a tick. */
 export function tickText(axis: Axis, x: number): string {
   if (axis === "relative") return duration(x);
-  return compact.format(x);
+  return compact().format(x);
 }
 
-const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 });
+const compact = once(() => new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 }));

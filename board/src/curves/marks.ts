@@ -1,4 +1,4 @@
-/** Marks on charts: resumes, intended changes, and values that are not finite. */
+/** Marks on charts: resumes, ways back, intended changes, and values that are not finite. */
 
 import type uPlot from "uplot";
 import type { Curve, Mark } from "../answers";
@@ -21,7 +21,7 @@ export function drawMarks(plot: uPlot, marks: Mark[]): void {
     ctx.globalAlpha = 0.7;
     line(ctx, x, bbox.top, bbox.top + bbox.height);
     ctx.globalAlpha = 1;
-    flag(ctx, x, bbox.top, mark.kind === "change", dot);
+    flag(ctx, x, bbox.top, mark.kind, dot);
   }
   ctx.restore();
 }
@@ -33,10 +33,19 @@ function line(ctx: CanvasRenderingContext2D, x: number, top: number, bottom: num
   ctx.stroke();
 }
 
-// A resume is a triangle, a change a diamond: shapes, so that colour is not needed to tell them apart.
-function flag(ctx: CanvasRenderingContext2D, x: number, top: number, change: boolean, dot: number): void {
+// A resume is a triangle, a change a diamond, a way back an arrow to the left: shapes, so that colour is not needed to tell
+// them apart.
+function flag(ctx: CanvasRenderingContext2D, x: number, top: number, kind: string, dot: number): void {
   const size = 5 * dot;
+  const change = kind === "change";
   ctx.beginPath();
+  if (kind === "rewind") {
+    ctx.moveTo(x + size, top);
+    ctx.lineTo(x + size, top + size * 2);
+    ctx.lineTo(x - size, top + size);
+    ctx.closePath();
+    return ctx.fill();
+  }
   ctx.moveTo(x - size, top);
   ctx.lineTo(x + size, top);
   ctx.lineTo(x, top + size * 1.4);

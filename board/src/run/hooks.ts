@@ -4,6 +4,7 @@ import type { HookCell, HookColumn, Hooks } from "../answers";
 import { get, runPath } from "../api";
 import { checkbox, type Child, fill, h, style } from "../dom";
 import { number, percent, plural, shortTime } from "../format";
+import { once } from "../lists";
 import { clip, oneLine, valueText } from "../text";
 import { empty, load } from "../view";
 import { facts } from "./tables";
@@ -106,15 +107,16 @@ function filled(cell: HookCell, hook: HookColumn, most: number, choose: (hook: s
   const open = (): void => choose(hook.name, cell.point);
   const button = h(
     "button",
-    { type: "button", "data-cell": `${cell.point}/${hook.name}`, "aria-label": label, title: label, onclick: open, onfocus: open },
+    { type: "button", "data-cell": `${cell.point}/${hook.name}`, title: label, onclick: open, onfocus: open },
     h("span", { class: "order" }, cell.order + 1),
-    h("span", { class: "cost" }, cost.replaceAll(" ", "") || (cell.calls === null ? "" : `${compact.format(cell.calls)}×`)),
+    h("span", { class: "cost" }, cost.replaceAll(" ", "") || (cell.calls === null ? "" : `${compact().format(cell.calls)}×`)),
+    h("span", { class: "unseen" }, ` ${label}`),
   );
   const heat = most > 0 ? Math.sqrt(share / most) : 0;
   return style(h("td", { class: hook.disabled ? "cell off" : "cell" }, button), { "--heat": `${Math.round(heat * 34)}%` });
 }
 
-const compact = new Intl.NumberFormat("en", { notation: "compact" });
+const compact = once(() => new Intl.NumberFormat("en", { notation: "compact" }));
 
 /** Move through the timetable by arrow keys, over empty cells. */
 function walk(event: KeyboardEvent): void {

@@ -114,7 +114,10 @@ function historyBox(run: RunDetails): HTMLElement {
   });
   const changes = run.changes.map((change) => {
     const who = change.by ? `, by ${oneLine(change.by)}` : "";
-    const what = `${change.key ?? "a value"} from ${oneLine(cellText(change.old))} to ${oneLine(cellText(change.new))} at iteration ${number(change.iter)}${who}`;
+    const back = change["how"] === "rewound";
+    const what = back
+      ? `went back from iteration ${number(change.old as Numeric)} to ${number(change.new as Numeric)}`
+      : `${change.key ?? "a value"} from ${oneLine(cellText(change.old))} to ${oneLine(cellText(change.new))} at iteration ${number(change.iter)}${who}`;
     return h("li", {}, change.time ? h("span", { class: "dim" }, `${moment(change.time)} `) : null, what);
   });
   return box(

@@ -24,13 +24,20 @@ export function table(caption: string, heads: Child[], rows: Child[][], numbers:
       { class: "plain" },
       h("caption", { class: "unseen" }, caption),
       h("thead", {}, h("tr", {}, heads.map((head, index) => h("th", { scope: "col", class: numbers[index] ? "is-number" : null }, head)))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, index) => h("td", { class: numbers[index] ? "is-number" : null }, cell))))),
+      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, index) => h("td", { class: numbers[index] ? "is-number" : isLong(cell) ? "is-long" : null }, cell))))),
     ),
   );
+}
+
+// A long text in a narrow column would be a tower of words.
+function isLong(cell: Child): boolean {
+  return typeof cell === "string" && cell.length > 40;
 }
 
 /** Return any value of a table as text, numbers rounded. */
 export function cellText(value: unknown): string {
   if (typeof value === "number") return number(value);
+  // A file of rows has its numbers as text, with all their digits.
+  if (typeof value === "string" && /^-?\d+\.\d{6,}(e[-+]?\d+)?$/.test(value)) return number(value);
   return value === null || value === undefined ? "" : valueText(value, 500);
 }

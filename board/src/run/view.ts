@@ -53,6 +53,11 @@ export function openRun(board: Board, run: string, part: RunView, query: URLSear
     h("a", { href: curvesHash([run]) }, "Curves"),
   );
   const element = h("section", { class: "view", "aria-label": "Run" }, head, tabs, ask.element, place);
+  // On a phone the tabs are wider than the page: the current one is moved into sight.
+  requestAnimationFrame(() => {
+    const current = tabs.querySelector<HTMLElement>("[aria-current]");
+    if (current) tabs.scrollLeft = current.offsetLeft - (tabs.clientWidth - current.offsetWidth) / 2;
+  });
   const listeners: (() => void)[] = [];
   let details: RunDetails | null = null;
   const refresh = atMost(600, () => void load());

@@ -3,6 +3,7 @@
 import type { Run, Runs } from "../answers";
 import { duration, moment, number, numeric } from "../format";
 import { byInterest, interest } from "../judging";
+import { once } from "../lists";
 import { oneLine, valueText } from "../text";
 
 export type Kind = "name" | "status" | "progress" | "tags" | "note" | "number" | "text";
@@ -34,7 +35,7 @@ const FIXED: Column[] = [
   fixed("name", "Run", "name", (run) => run.name, (run) => oneLine(run.name)),
   fixed("status", "State", "status", (run) => run.status, (run) => run.status),
   fixed("progress", "Progress", "progress", progressOf, progressText),
-  fixed("started", "Started", "text", (run) => run.started ?? undefined, (run) => moment(run.started)),
+  fixed("started", "Started", "text", (run) => Date.parse(run.started ?? "") || undefined, (run) => moment(run.started)),
   fixed("seconds", "Duration", "number", (run) => run.seconds ?? undefined, (run) => duration(run.seconds)),
   fixed("iters", "Iterations", "number", (run) => run.iters ?? undefined, (run) => number(run.iters)),
   fixed("epochs", "Epochs", "number", (run) => run.epochs ?? undefined, (run) => number(run.epochs)),
@@ -133,8 +134,9 @@ function sortKey(value: unknown): number | string | null {
 
 function compare(one: number | string, other: number | string): number {
   if (typeof one === "number" && typeof other === "number") return one - other;
-  if (typeof one === typeof other) return collator.compare(String(one), String(other));
+  if (typeof one === typeof other) return collator().compare(String(one), String(other));
   return typeof one === "number" ? -1 : 1;
 }
 
-const collator = new Intl.Collator("en", { numeric: true });
+// Made when it is needed: that takes longer than to sort.
+const collator = once(() => new Intl.Collator("en", { numeric: true }));

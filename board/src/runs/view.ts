@@ -3,7 +3,7 @@
 import type { Run } from "../answers";
 import { exported } from "../api";
 import { fill, h, later } from "../dom";
-import { ago, moment, plural } from "../format";
+import { ago, moment, plural, whole } from "../format";
 import { curvesHash, keepInAddress, runHash } from "../routes";
 import { keepSetting, readSetting } from "../settings";
 import { oneLine } from "../text";
@@ -148,7 +148,7 @@ export function openRuns(board: Board, query: URLSearchParams): View {
 }
 
 function count(shown: number, all: number): string {
-  return shown === all ? plural(all, "run") : `${shown.toLocaleString("en")} of ${plural(all, "run")}`;
+  return shown === all ? plural(all, "run") : `${whole(shown)} of ${plural(all, "run")}`;
 }
 
 function noRuns(roots: string[]): HTMLElement {

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from hookloop.board import checkpoints, details, media, predictions, sweeps, timetable
@@ -24,13 +24,11 @@ from hookloop.board.changing import ask_run, set_labels
 from hookloop.board.collection import Collection, Entry, NotFound
 from hookloop.board.curves import BadQuestion, curves_csv, curves_view, parse_query
 from hookloop.board.events import Events
-from hookloop.board.run_view import list_view, run_view
+from hookloop.board.page import page_files
+from hookloop.board.run_view import ListAnswer, run_view
 from hookloop.errors import HookloopError
 from hookloop.runs.records import to_json
 from hookloop.runs.shown import make_safe
-
-if TYPE_CHECKING:
-    pass
 
 LARGEST_BODY = 200_000
 """Bytes of a request that are read."""
@@ -96,14 +94,13 @@ class Board:
         self.collection = collection
         self.events = Events(collection)
         self.ending = Event()
-        # Known before anybody asks, so that an address is never made into a path.
-        files = [one for one in page.rglob("*") if one.is_file()] if page is not None else []
-        self._page = {one.relative_to(page).as_posix(): one for one in files if page is not None}
+        self._runs = ListAnswer(collection)
+        self._page = page_files(page) if page is not None else {}
 
     def look(self) -> None:
         """Read the runs that are there; what goes wrong is told to who asks for them."""
         with suppress(OSError):
-            self.collection.entries()
+            self._runs.bytes()
 
     def close(self) -> None:
         """End what waits: streams, and questions to runs."""
@@ -114,7 +111,7 @@ class Board:
         """Return the addresses."""
         run = "/api/runs/{run}"
         reads: dict[str, Answer] = {
-            "/api/runs": lambda _: list_view(self.collection, can_change=True),
+            "/api/runs": self._list,
             run: self._run,
             "/api/curves": self._curves,
             f"{run}/config": lambda one: details.config_view(self._entry(one), self._other(one)),
@@ -156,6 +153,9 @@ class Board:
     def _other(self, request: Request) -> Entry | None:
         number = request.query_params.get("against")
         return self.collection.entry(number) if number else None
+
+    def _list(self, request: Request) -> Response:
+        return _either(request, *self._runs.bytes(), {"content-type": Json.media_type})
 
     def _run(self, request: Request) -> object:
         return run_view(self.collection, self._entry(request), PATIENCE)
@@ -205,7 +205,7 @@ class Board:
         found = self._page.get(name)
         if found is None:
             return JSONResponse({"error": "There is nothing at this address."}, 404)
-        return FileResponse(found)
+        return _either(request, *found)
 
     # --- changing ---------------------------------------------------------------------------------
 
@@ -221,6 +221,14 @@ class Board:
                 return _rejected(error)
 
         return answer
+
+
+def _either(request: Request, data: bytes, small: bytes, headers: Mapping[str, str]) -> Response:
+    """Return an answer that is there in full and compressed."""
+    if small and "gzip" in request.headers.get("accept-encoding", ""):
+        more = {"content-encoding": "gzip", "vary": "accept-encoding"}
+        return Response(small, headers={**headers, **more})
+    return Response(data, headers=headers)
 
 
 def _answering(function: Answer) -> Callable[[Request], Response]:

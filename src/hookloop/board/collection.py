@@ -18,7 +18,7 @@ from hookloop.errors import HookloopError
 from hookloop.runs.files import reject_links
 from hookloop.runs.layout import RunDir
 from hookloop.runs.lock import LOCK
-from hookloop.runs.reader import RunSummary, find_runs, summarize_safely
+from hookloop.runs.reader import RunSummary, find_runs, relative_to, summarize_safely
 from hookloop.runs.table import RunRow, row_of
 from hookloop.runs.tags import FILE as TAGS
 
@@ -125,14 +125,14 @@ class Collection:
         return file
 
     def _look(self) -> Iterator[tuple[str, Entry]]:
-        seen: set[Path] = set()
+        seen: set[str] = set()
         for number, root in enumerate(self.roots):
             if not root.is_dir():
                 continue
             real = root.resolve()
             for path, problem in find_runs(root):
-                relative = os.path.relpath(path, root)
-                place = Path(os.path.normpath(real / relative))
+                relative = relative_to(path, root)
+                place = os.path.normpath(os.path.join(real, relative))
                 if place in seen or (problem is not None and path == root):
                     continue
                 seen.add(place)

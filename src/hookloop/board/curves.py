@@ -193,7 +193,7 @@ class _Scale:
 
 
 def _marks(entry: Entry, scale: _Scale, query: Query) -> Iterator[dict[str, object]]:
-    """Yield where a run was resumed, and where something in it was changed on purpose."""
+    """Yield where a run was resumed or went back, and where it was changed on purpose."""
     found: list[tuple[object, str, str]] = [
         (one.get("iter"), "resume", f"resumed on {one.get('host') or 'a host'}")
         for one in read_starts(entry.home)
@@ -201,7 +201,10 @@ def _marks(entry: Entry, scale: _Scale, query: Query) -> Iterator[dict[str, obje
     ]
     changes = entry.extra.get("changes")
     for one in changes if isinstance(changes, list) else []:
-        if isinstance(one, dict):
+        if isinstance(one, dict) and one.get("how") == "rewound":
+            text = f"went back from iteration {one.get('old')} to {one.get('new')}"
+            found.append((one.get("iter"), "rewind", text))
+        elif isinstance(one, dict):
             text = f"{one.get('key')}: {one.get('old')} -> {one.get('new')}"
             found.append((one.get("iter"), "change", text))
     for iteration, kind, text in found:

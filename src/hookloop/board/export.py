@@ -28,7 +28,7 @@ LARGEST = 150_000_000
 _SCRIPT = re.compile(r"<script\b[^>]*\bsrc=\"\./?([^\"]+)\"[^>]*></script>")
 _STYLE = re.compile(r"<link\b[^>]*\bhref=\"\./?([^\"]+\.css)\"[^>]*>")
 _CHARSET = re.compile(r"<meta\s+charset=[^>]*>")
-_LINKS = re.compile(r"<link\b[^>]*\brel=\"(?:modulepreload|icon)\"[^>]*>")
+_LINKS = re.compile(r"<link\b[^>]*\brel=\"(?:modulepreload|preload|icon)\"[^>]*>")
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 

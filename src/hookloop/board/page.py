@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +11,13 @@ from hookloop.errors import HookloopError
 
 PAGE = Path(__file__).parent / "page"
 SOURCES = Path(__file__).parents[3] / "board"
+
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+}
+"""What the page consists of. Not as the system says, where a script may be plain text."""
 
 INSTALL = (
     "Install Node 20 or newer, with npm (Debian: apt-get install nodejs npm; others: "
@@ -34,6 +42,24 @@ def built_page(page: Path = PAGE, sources: Path = SOURCES) -> Path:
     if not (page / "index.html").is_file():
         raise HookloopError(f"The build in '{sources}' has not made '{page / 'index.html'}'.")
     return page
+
+
+def page_files(page: Path) -> dict[str, tuple[bytes, bytes, dict[str, str]]]:
+    """Return the files of the page by their address: each in full, compressed, and its headers.
+
+    They are read once, so that an address is never made into a path, and so that a page opens while
+    the runs are read: nothing of it waits for a thread or for the disk.
+    """
+    found = {}
+    for path in page.rglob("*"):
+        if not path.is_file():
+            continue
+        name, data = path.relative_to(page).as_posix(), path.read_bytes()
+        headers = {"content-type": KINDS.get(path.suffix, "application/octet-stream")}
+        if name.startswith("assets/"):  # Its name has a hash of what is in it.
+            headers["cache-control"] = "private, max-age=31536000, immutable"
+        found[name] = (data, gzip.compress(data, 6), headers)
+    return found
 
 
 def build_page(sources: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
+import operator
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -14,8 +17,10 @@ from hookloop.board.collection import Collection, Entry
 from hookloop.board.files import open_inside
 from hookloop.runs.environment import read_starts
 from hookloop.runs.reader import SWEEP
+from hookloop.runs.records import to_json
 from hookloop.runs.shown import make_safe_line
-from hookloop.runs.table import differing_keys
+from hookloop.runs.table import RunRow, differing_keys
+from hookloop.secret import has_secrets
 from hookloop.version import VERSION
 
 MOST_WARNINGS = 20
@@ -37,6 +42,59 @@ _STARTED = ("iter", "time", "command", "host", "git", "directory", "python", "ho
 def list_view(collection: Collection, *, can_change: bool) -> dict[str, object]:
     """Return the answer to ``/api/runs``."""
     entries = list(collection.entries().values())
+    return {
+        **_about(collection, entries, can_change=can_change),
+        "runs": [row_view(one) for one in entries],
+    }
+
+
+class ListAnswer:
+    """The answer to ``/api/runs`` as it is sent, made again only of what has changed.
+
+    Args:
+        collection: The runs.
+    """
+
+    def __init__(self, collection: Collection) -> None:
+        self._collection = collection
+        self._made: tuple[list[RunRow], bytes, bytes] = ([], b"", b"")
+
+    def bytes(self) -> tuple[bytes, bytes]:
+        """Return the JSON, and the same compressed."""
+        entries = list(self._collection.entries().values())
+        rows = [one.row for one in entries]
+        known, data, small = self._made
+        if not data or len(known) != len(rows) or not all(map(operator.is_, known, rows)):
+            about = to_json(_about(self._collection, entries, can_change=True))
+            runs = ", ".join(_row_json(one) for one in entries)
+            data = f'{about[:-1]}, "runs": [{runs}]}}'.encode("utf-8", "replace")
+            small = gzip.compress(data, 1)
+            self._made = (rows, data, small)
+        return data, small
+
+
+def _row_json(entry: Entry) -> str:
+    """Return a run as JSON; it is kept as long as the row is the same."""
+    kept = entry.kept.get("row")
+    if isinstance(kept, tuple) and kept[0] is entry.row:
+        return str(kept[1])
+    row, view = entry.row, row_view(entry)
+    text = to_json(view) if has_secrets() else _quick_json(view)
+    entry.kept["row"] = (row, text)
+    return text
+
+
+def _quick_json(view: Mapping[str, object]) -> str:
+    """Return plain values as JSON, without a look at each of them where none needs it."""
+    try:
+        return json.dumps(view, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError):  # A number that JSON lacks, a date of a config.
+        return to_json(view)
+
+
+def _about(
+    collection: Collection, entries: Sequence[Entry], *, can_change: bool
+) -> dict[str, object]:
     metrics = dict.fromkeys(name for one in entries for name in one.summary.metrics)
     return {
         "version": 1,
@@ -45,7 +103,6 @@ def list_view(collection: Collection, *, can_change: bool) -> dict[str, object]:
         "can_change": can_change,
         "differing": differing_keys([one.row for one in entries]),
         "metrics": list(metrics),
-        "runs": [row_view(one) for one in entries],
     }
 
 

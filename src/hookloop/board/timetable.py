@@ -1,4 +1,4 @@
-"""The timetable of a run: mount points, hooks, what each call cost, and what hooks are at."""
+"""The timetable of a run: mount points, hooks, what each call cost, and how hooks stand."""
 
 from __future__ import annotations
 

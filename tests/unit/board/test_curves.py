@@ -105,3 +105,11 @@ def test_questions_are_read(tmp_path):
         collection, {"run": [entry.id], "metric": ["a", "a"], "from": ["3"], "axis": ["epoch"]}
     )
     assert (query.metrics, query.begin, query.end, query.axis) == (["a"], 3.0, math.inf, "epoch")
+
+
+def test_a_way_back_is_marked_where_it_led_to(tmp_path):
+    change = {"iter": 40, "key": "iter", "old": 70, "new": 40, "how": "rewound"}
+    write_run(tmp_path / "a", summary={"changes": [change]})
+    _, (mark,) = curve(tmp_path)
+    assert (mark["x"], mark["kind"]) == (40.0, "rewind")
+    assert mark["text"] == "went back from iteration 70 to 40"

@@ -1,11 +1,12 @@
 """Find the built page, or build it."""
 
+import gzip
 import os
 import stat
 
 import pytest
 
-from hookloop.board.page import built_page
+from hookloop.board.page import built_page, page_files
 from hookloop.errors import HookloopError
 
 NPM = """#!/bin/sh
@@ -58,3 +59,16 @@ def test_a_build_that_fails_shows_why(sources, tmp_path, monkeypatch):
 def test_an_installation_without_a_page_is_reported(tmp_path):
     with pytest.raises(HookloopError, match="missing in this installation"):
         built_page(tmp_path / "page", tmp_path / "nothing")
+
+
+def test_files_with_a_hash_in_their_name_are_kept_by_the_browser(tmp_path):
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "index.html").write_text("<title>board</title>")
+    (tmp_path / "assets" / "a-1.js").write_text("1")
+    found = page_files(tmp_path)
+    assert set(found) == {"index.html", "assets/a-1.js"}
+    data, small, headers = found["assets/a-1.js"]
+    assert gzip.decompress(small) == data == b"1"
+    assert headers["content-type"].startswith("text/javascript")
+    assert "immutable" in headers["cache-control"]
+    assert "cache-control" not in found["index.html"][2]  # Every answer has no-store.

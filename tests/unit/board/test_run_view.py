@@ -1,11 +1,21 @@
 """A run as a row of the table, and its overview."""
 
+import gzip
 import json
 from pathlib import Path
 
 from tests.board_runs import entry_of, record, write_run
 
-from hookloop.board.run_view import list_view, quote, row_view, run_view, warnings_of
+from hookloop.board.collection import Collection
+from hookloop.board.run_view import (
+    ListAnswer,
+    list_view,
+    quote,
+    row_view,
+    run_view,
+    warnings_of,
+)
+from hookloop.runs.records import to_json
 
 
 def test_a_row_has_what_the_table_shows(tmp_path):
@@ -89,3 +99,24 @@ def test_only_the_last_warnings_are_shown(tmp_path):
     (tmp_path / "run.log").write_text("\n".join(lines))
     assert [one["text"] for one in warnings_of(tmp_path)] == [str(n) for n in range(80, 100)]
     assert warnings_of(tmp_path / "missing") == []
+
+
+def test_the_list_is_made_again_only_of_what_changed(tmp_path):
+    for name in ("a", "b"):
+        write_run(tmp_path / name, summary={"metrics": {"train/loss": "NaN"}, "reason": "ü"})
+    collection = Collection([tmp_path])
+    answer = ListAnswer(collection)
+    data, small = answer.bytes()
+    assert gzip.decompress(small) == data
+    assert json.loads(data) == json.loads(to_json(list_view(collection, can_change=True)))
+    assert answer.bytes()[0] is data
+    write_run(tmp_path / "c")
+    collection.entries(fresh=0)
+    assert [one["name"] for one in json.loads(answer.bytes()[0])["runs"]] == ["a", "b", "c"]
+
+
+def test_a_secret_is_not_in_the_list(tmp_path, monkeypatch):
+    monkeypatch.setattr("hookloop.secret._HIDDEN", {"s3cr3t-token": "${secret:TOKEN}"})
+    write_run(tmp_path / "a", config="url: https://s3cr3t-token@host\n")
+    data, _ = ListAnswer(Collection([tmp_path])).bytes()
+    assert b"s3cr3t" not in data and b"${secret:TOKEN}" in data
