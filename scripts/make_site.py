@@ -14,9 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-from site_parts.arranging import every_page, generator_settings, navigation, settings
+from site_parts.arranging import STYLE, every_page, generator_settings, navigation, settings
 from site_parts.checking import problems
-from site_parts.collecting import ROOT, collect
+from site_parts.collecting import DOCS, ROOT, collect
 
 BUILD = ROOT / "build" / "site"
 SITE = BUILD / "html"
@@ -30,7 +30,7 @@ def stage(folder: Path) -> int:
     if missing:
         names = ", ".join(sorted(str(path.relative_to(ROOT)) for path in missing))
         raise SystemExit(f"The navigation in docs/site.yml does not lead to {names}.")
-    files = collect([*named, *every_page()])
+    files = collect([*named, *every_page()]) | {STYLE: (DOCS / STYLE).read_bytes()}
     for place, content in files.items():
         path = folder / "pages" / place
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -71,12 +71,16 @@ class Walk:
             sys.setprofile(None)
             threading.setprofile(None)
 
+    def names(self) -> set[str]:
+        """Return the files that were entered, as they are named in the package."""
+        return {file.relative_to(PACKAGE).as_posix() for file in self.files}
+
     def report(self, name: str) -> None:
         """Print what was entered, in the order of the layers' names."""
         lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in self.files)
         print(f"{name}: {len(self.files)} files, {lines} lines")
-        for file in sorted(self.files):
-            print(f"    {file.relative_to(PACKAGE)}")
+        for file in sorted(self.names()):
+            print(f"    {file}")
 
 
 def trainer_with(*hooks: Hook, **arguments: object) -> Trainer:
@@ -93,27 +97,38 @@ def trainer_with(*hooks: Hook, **arguments: object) -> Trainer:
     )
 
 
+def way_of_the_loss(runs: Path) -> Walk:
+    """Follow a loss to the file of a log."""
+    walk = Walk("before_train_iter", "after_train_iter", iteration=3)
+    hooks = [WriteTensorBoard(every=3), *walk.hooks]
+    walk.take(trainer_with(*hooks, default_hooks=False, run_dir=runs / "loss"))
+    return walk
+
+
+def way_of_a_checkpoint(runs: Path) -> Walk:
+    """Follow a save to the disk."""
+    walk = Walk("after_train_iter", "before_train_iter", iteration=4)
+    keep = SaveCheckpoint("3 iters")
+    walk.take(trainer_with(keep, *walk.hooks, default_hooks=False, run_dir=runs / "save"))
+    return walk
+
+
 def main() -> None:
     """Take all walks."""
     with tempfile.TemporaryDirectory() as directory:
         runs = Path(directory)
 
-        walk = Walk("before_train_iter", "after_train_iter", iteration=3)
-        hooks = [WriteTensorBoard(every=3), *walk.hooks]
-        walk.take(trainer_with(*hooks, default_hooks=False, run_dir=runs / "loss"))
-        walk.report("the loss, from the loop to the event file")
+        way_of_the_loss(runs).report("the loss, from the loop to the event file")
 
         walk = Walk("before_train_iter", "after_train_iter", iteration=3)
         hooks = [WriteTensorBoard(every=3), *walk.hooks]
         walk.take(trainer_with(*hooks, run_dir=runs / "iteration"))
         walk.report("an iteration with all default hooks and a log")
 
-        walk = Walk("after_train_iter", "before_train_iter", iteration=4)
-        keep = SaveCheckpoint("3 iters")
-        walk.take(trainer_with(keep, *walk.hooks, default_hooks=False, run_dir=runs / "save"))
-        walk.report("a checkpoint, from the hook to the disk")
+        way_of_a_checkpoint(runs).report("a checkpoint, from the hook to the disk")
 
         walk = Walk("before_run", "before_train_iter")
+        keep = SaveCheckpoint("3 iters")
         resumed = {"run_dir": runs / "save", "resume": True, "max_epochs": 2}
         walk.take(trainer_with(keep, *walk.hooks, default_hooks=False, **resumed))
         walk.report("a resume, from before_run to the first iteration")

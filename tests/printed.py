@@ -1,4 +1,4 @@
-"""What a page says that a command or a script prints, held against what it does print.
+"""What a page says that a command or a script prints, compared with what it does print.
 
 ``...`` on a page stands for any text. Numbers with a decimal point may differ a little, because
 another processor rounds another way; everything else is compared word by word.
@@ -13,6 +13,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from tests import warm
@@ -65,30 +66,78 @@ def write_file(text: str, directory: Path) -> None:
 def run_console(block: str, directory: Path, where: str) -> None:
     """Run the commands of a block one by one; each must print what stands below it.
 
-    A command that shows an error, or that it was killed, must fail, and every other succeed.
+    A command that shows an error, or that it was killed, must fail, and every other succeed. One
+    that ends with ``&`` runs on; a board is ended by Ctrl-C once it has printed what is shown.
     """
-    path = os.pathsep.join(
-        [str(Path(warm.command()).parent), str(Path(sys.executable).parent), os.environ["PATH"]]
-    )
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         command, expected = _command_and_output(part)
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=directory,
-            env=os.environ | {"PATH": path, "COLUMNS": "200"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=600,
-            check=False,
-        )
         place = f"{where}: $ {command}"
-        if done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL):
-            done.stdout += "Killed\n"  # An interactive shell says it.
+        if command.startswith("hookloop board") and "--export" not in command:
+            _serve(command, expected, directory, place)
+            continue
+        code, printed = _run(command, directory)
+        if code in (-signal.SIGKILL, 128 + signal.SIGKILL):
+            printed += "Killed\n"  # An interactive shell says it.
         if expected.strip():
-            assert_printed(expected, done.stdout, place)
+            assert_printed(expected, printed, place)
         fails = _FAILS.search(expected) is not None
-        assert (done.returncode != 0) == fails, f"{place}: {done.returncode}\n{done.stdout}"
+        assert (code != 0) == fails, f"{place}: {code}\n{printed}"
+        if command.endswith("&"):
+            _wait_for_run(command, directory)
+
+
+def run_script(script: str, directory: Path, where: str) -> str:
+    """Run a script, which must succeed, and return what it printed."""
+    code, printed = _run(f"set -e\n{script}", directory)
+    assert code == 0, f"{where}: {code}\n{printed[-4000:]}"
+    return printed
+
+
+def _environment() -> dict[str, str]:
+    """Return that of a command: first what starts at once, then what is installed here."""
+    places = [
+        str(Path(warm.command()).parent),
+        os.environ["PATH"],
+        str(Path(sys.executable).parent),
+    ]
+    return os.environ | {"PATH": os.pathsep.join(places), "COLUMNS": "200"}
+
+
+def _run(command: str, directory: Path) -> tuple[int, str]:
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=directory,
+        env=_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def _serve(command: str, expected: str, directory: Path, where: str) -> None:
+    server = subprocess.Popen(
+        command.split(), cwd=directory, env=_environment(), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert server.stdout is not None
+    printed = "".join(server.stdout.readline() for _ in expected.strip().splitlines())
+    server.send_signal(signal.SIGINT)
+    rest, _ = server.communicate(timeout=60)
+    assert_printed(expected, printed + rest, where)
+    assert server.returncode == 0, f"{where}: {server.returncode}"
+
+
+def _wait_for_run(command: str, directory: Path) -> None:
+    """Wait until a training has begun, as long as a reader takes to type the next command."""
+    run_dir = re.search(r"run_dir=(\S+)", command)
+    assert run_dir is not None, command
+    end = time.monotonic() + 120
+    while not (directory / run_dir[1] / "metrics.jsonl").exists():
+        assert time.monotonic() < end, f"{command}: it does not begin"
+        time.sleep(0.05)
 
 
 def _command_and_output(part: str) -> tuple[str, str]:

@@ -9,8 +9,7 @@ import hookloop.hooks
 from page_parts.docstrings import first_line
 
 BEYOND = "## Beyond the five systems\n"
-INTRO = """
-Hooks for which none of the five systems has a capability. This list is generated: a new hook
+INTRO = """ Hooks with no counterpart in the five systems. This list is generated: a new hook
 appears in it unless a row above names it.
 """
 

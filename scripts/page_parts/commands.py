@@ -15,7 +15,7 @@ PAGE = """\
 Every command with every option. [Command line](../command-line.md) explains them, with examples;
 `hookloop COMMAND --help` prints the same. Each command also has `{json}` (one JSON value on the
 standard output, everything else on the standard error), `{quiet}` (warnings and errors only),
-`--traceback` (all of an error) and `--help`.
+`--traceback` (the full traceback of an error) and `--help`.
 
 | command | |
 |---|---|
@@ -50,7 +50,7 @@ def page() -> str:
 def _entry(verb: str, command: click.Command, parent: click.Context) -> str:
     context = click.Context(command, info_name=verb, parent=parent)
     words = COMMANDS.get(verb, "").split()
-    also = f"\n\nWho tries {_listed(words)} is told of `{verb}`." if words else ""
+    also = f"\n\nNot commands, but their error names `{verb}`: {_listed(words)}." if words else ""
     return ENTRY.format(
         verb=verb,
         usage=" ".join(["hookloop", verb, *command.collect_usage_pieces(context)]),

@@ -14,13 +14,13 @@ PAGE = """\
 # Config keys
 
 Every key that a config may have. [Config files](../config.md) explains them, with examples, and
-`hookloop schema` prints them as a JSON Schema for editors. Any other key is rejected, with the
-nearest right one.
+`hookloop schema` prints them as a JSON Schema for editors. Any other key is rejected, and
+the error names the nearest right one.
 
 ## What is built
 
-The value describes an object: a mapping with `type`, a name alone, or a list or a mapping of them.
-They are built in this order.
+Each value describes an object: a mapping with `type`, a name alone, or a list or a mapping of
+these. They are built in this order.
 
 | key | type in Python | default | |
 |---|---|---|---|
@@ -28,7 +28,7 @@ They are built in this order.
 
 ## Settings
 
-The Trainer gets the value as it is.
+The Trainer gets these values as they are.
 
 | key | type | default | |
 |---|---|---|---|
@@ -49,10 +49,10 @@ ABOUT_KEYS = {
     "custom_imports": "The same, as MMEngine writes it: `{imports: [...]}`.",
     "import_path": "Directories to find modules in, relative to the file with this key; by "
     "default its own.",
-    "custom_hooks": "Hooks that are appended to those of `hooks`, as MMEngine writes it.",
+    "custom_hooks": "Hooks to append to those of `hooks`, as in MMEngine.",
     "vars": "Values of your own, to refer to: `${vars.width}`.",
     "tags": "Words to find the run by.",
-    "notes": "A text on the run.",
+    "notes": "A note about the run.",
 }
 
 

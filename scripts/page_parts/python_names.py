@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import cast
 
+from hookloop.config.registry import Registry
 from page_parts.docstrings import first_line
 
 MODULES = {
@@ -70,6 +71,9 @@ def _duty(value: object) -> str:
     function = inspect.unwrap(cast("Callable[..., object]", value))
     if inspect.isclass(value) or inspect.isroutine(function):
         return first_line(value).replace("|", "\\|")
+    if isinstance(value, Registry):
+        many = f"{value.kind}es" if value.kind.endswith("s") else f"{value.kind}s"
+        return f"A `Registry`: the {many} that a config can name."
     if type(value).__module__.startswith("hookloop"):
         return f"A `{type(value).__name__}`: {first_line(type(value))}"
     if type(value) is object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import yaml
@@ -11,6 +11,7 @@ import yaml
 from site_parts.collecting import DOCS, ROOT, BrokenLinkError, links, place_of, title
 
 SETTINGS = DOCS / "site.yml"
+STYLE = PurePosixPath("site.css")
 Nav = list[Any]
 
 
@@ -92,6 +93,7 @@ def generator_settings(nav: Nav, site: str) -> dict[str, Any]:
             ],
             "palette": _palettes(),
         },
+        "extra_css": [str(STYLE)],
         "plugins": ["search", {"mkdocstrings": {"handlers": {"python": _python()}}}],
         "markdown_extensions": [
             "attr_list", "tables", {"toc": {"permalink": True}}, "pymdownx.highlight",

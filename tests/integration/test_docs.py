@@ -1,18 +1,19 @@
-"""Every code block of every page runs: of the README and of docs/, found by globbing.
+"""Every code block of every page runs, and what a page shows is what is printed.
+
+Pages and their blocks are found by globbing (tests/pages.py).
 
 - ``python`` blocks of a page run from top to bottom in one namespace, sessions with ``>>>`` as
   doctests.
 - ``yaml`` blocks train as configs; what one does not say is taken from tests/docs_project.
-- ``console`` blocks run the lines that begin with ``$``, ``shell`` blocks run as scripts.
+- ``console`` blocks run the lines that begin with ``$``, one by one, and compare what stands below
+  each; ``shell`` blocks run as scripts. Both run from top to bottom of a page in one directory.
 - A block that begins with the name of a file, ``# train.py``, is that file for commands below it.
-- What stands below a ``$`` line, and a ``text`` block right below a ``python``, ``console`` or
-  ``shell`` block or below a few words, is what that prints; ``...`` stands for what varies
-  (tests/printed.py). A ``text`` block elsewhere, or one marked ``text drawing``, is not compared.
-- ``toml`` and ``json`` blocks are read. A block of no language is an error: nobody could tell
-  whether it should run.
+- A ``text`` block right below a ``python``, ``console`` or ``shell`` block, or below a few words,
+  is what that prints; ``...`` stands for what varies (tests/printed.py). Elsewhere it is an error.
+- ``toml`` and ``json`` blocks are read, the command of a ``dockerfile`` is parsed.
 
 A block that cannot run here begins with a comment for its readers, too: ``# Not run in the tests:
-it needs a cluster.``
+it needs a cluster.`` tests/test_pages.py counts those, and parses their commands.
 """
 
 import doctest
@@ -20,18 +21,17 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
-import textwrap
+import threading
 import tomllib
-from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
-from tests import warm
-from tests.printed import assert_printed, file_of, run_console, write_file
+from tests.pages import EXAMPLES, PAGES, ROOT, TUTORIAL, blocks_of, place
+from tests.printed import assert_printed, run_console, run_script, write_file
 
 import hookloop
 import hookloop.hooks
@@ -40,56 +40,7 @@ from hookloop.config.load import load
 
 pytestmark = pytest.mark.slow  # Every page trains.
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROJECT = ROOT / "tests" / "docs_project"
-TUTORIAL = ROOT / "docs" / "tutorial"  # One project from page to page: test_tutorial.py walks it.
-STEP_BY_STEP = [ROOT / "docs" / name for name in ("how-to", "concepts", "migration")]
-LANGUAGES = {"python", "yaml", "console", "shell", "toml", "json", "text", "text drawing"}
-MAX_NOT_COMPARED = 60  # Text that is apart from what printed it, if anything did.
-MAX_NOT_RUN = 15  # A page that cannot be tried may be wrong. Two of these run in `make graft`.
-
-FENCE = re.compile(r"^( *)```([^\n]*)\n(.*?)^\1``` *$", flags=re.DOTALL | re.MULTILINE)
-PRINTING = ("python", "console", "shell")
-NOT_RUN = re.compile(r"# Not run in the tests: \S+")
-
-
-@dataclass
-class Block:
-    language: str
-    text: str
-    line: int
-    below: str = ""
-    """The text of a block of output right below this one."""
-
-    @property
-    def runs(self):
-        return NOT_RUN.match(self.text) is None
-
-    @property
-    def is_file(self):
-        return file_of(self.text) is not None
-
-
-def blocks_of(page):
-    text = page.read_text(encoding="utf-8")
-    found, end = [], 0
-    for match in FENCE.finditer(text):
-        line = text.count("\n", 0, match.start()) + 2
-        block = Block(match[2].strip(), textwrap.dedent(match[3]), line)
-        between = text[end : match.start()].split()  # Nothing, or a few words: "Both print".
-        is_next = found and found[-1].language in PRINTING and len(between) < 5
-        if is_next and block.language == "text":
-            found[-1].below = block.text
-        found.append(block)
-        end = match.end()
-    return found
-
-
-def shown_output(block):
-    """What a page shows that the commands of a block print."""
-    lines = block.text.splitlines(keepends=True) if block.language == "console" else []
-    return "".join(one for one in lines if not one.startswith(("$ ", "# "))) + block.below
 
 
 def with_blocks(*languages):
@@ -97,7 +48,7 @@ def with_blocks(*languages):
     return [
         pytest.param(page, id=str(page.relative_to(ROOT)))
         for page in PAGES
-        if TUTORIAL not in page.parents and blocks(page, *languages)
+        if not {TUTORIAL, EXAMPLES} & set(page.parents) and blocks(page, *languages)
     ]
 
 
@@ -107,21 +58,38 @@ def blocks(page, *languages):
     return [block for block in found if block.runs and not block.is_file]
 
 
-def is_step_by_step(page):
-    """Whether the commands of a page run one by one, each with its output below it."""
-    return not set(STEP_BY_STEP).isdisjoint(page.parents)
+@pytest.fixture(scope="module")
+def service():
+    """A service that takes messages; returns its address and what it got."""
+    got = []
+
+    class Take(BaseHTTPRequestHandler):
+        def do_POST(self):
+            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *args):
+            """Print nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Take)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/", got
+    server.shutdown()
+    server.server_close()
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(tmp_path, monkeypatch, service):
     """A directory with the project that the pages speak of, as the working directory."""
     shutil.copytree(PROJECT, tmp_path, dirs_exist_ok=True)
-    digits = ROOT / "examples" / "digits"
-    shutil.copytree(digits, tmp_path / "examples" / "digits")
+    shutil.copytree(EXAMPLES / "digits", tmp_path / "examples" / "digits")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.syspath_prepend(tmp_path / "examples" / "digits")
     for name in ("REPORT_PASSWORD", "REPORT_TOKEN"):  # Secrets that a page names.
         monkeypatch.setenv(name, f"the {name} of a page")
+    monkeypatch.setenv("NOTIFY_URL", service[0])
+    monkeypatch.setenv("HOME", str(tmp_path))  # Where a page installs completion.
     before, path = set(sys.modules), list(sys.path)
     yield tmp_path
     sys.path[:] = path
@@ -131,63 +99,41 @@ def project(tmp_path, monkeypatch):
             del sys.modules[name]
 
 
-def test_every_block_names_its_language():
-    for page in PAGES:
-        for block in blocks_of(page):
-            where = f"{page.relative_to(ROOT)}:{block.line}"
-            assert block.language in LANGUAGES, f"{where}: ```{block.language}"
-
-
-def test_every_fence_is_found():
-    for page in PAGES:
-        fences = re.findall(r"^ *```", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        assert len(fences) == 2 * len(blocks_of(page)), page
-
-
-def test_few_blocks_are_left_out():
-    left_out = [block for page in PAGES for block in blocks_of(page) if not block.runs]
-    assert len(left_out) <= MAX_NOT_RUN
-
-
-def test_most_output_is_compared():
-    shown = [block.text for page in PAGES for block in blocks_of(page) if block.language == "text"]
-    outputs = "".join(block.below for page in PAGES for block in blocks_of(page))
-    assert len([text for text in shown if text not in outputs]) <= MAX_NOT_COMPARED
-
-
 @pytest.mark.parametrize("page", with_blocks("python"))
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, project, capsys):
     names = {"__name__": "page", "torch": torch}
     names |= {name: getattr(hookloop.hooks, name) for name in hookloop.hooks.__all__}
     for block in blocks(page, "python"):
-        place = f"{page.relative_to(ROOT)}"
+        where = str(page.relative_to(ROOT))
         if block.text.startswith(">>>"):
-            run_session(block, names, place)
+            run_session(block, names, where)
         else:
             code = "\n" * (block.line - 1) + block.text  # So that a traceback has the right line.
             capsys.readouterr()
-            exec(compile(code, place, "exec"), names)
+            exec(compile(code, where, "exec"), names)
             if block.below:
-                assert_printed(block.below, capsys.readouterr().out, f"{place}:{block.line}")
+                assert_printed(block.below, capsys.readouterr().out, place(page, block))
 
 
-def run_session(block, names, place):
+def run_session(block, names, where):
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    test = doctest.DocTestParser().get_doctest(block.text, dict(names), place, place, block.line)
+    test = doctest.DocTestParser().get_doctest(block.text, dict(names), where, where, block.line)
     said = []
     doctest.DocTestRunner(optionflags=flags).run(test, out=said.append)
     assert not said, "".join(said)
 
 
 @pytest.mark.parametrize("page", with_blocks("yaml"))
-def test_the_configs_of_a_page_train(page, project):
+def test_the_configs_of_a_page_train(page, project, service):
     for block in blocks(page, "yaml"):
         (project / "page.yaml").write_text(completed(block.text))
         trainer = build(load("page.yaml", ["max_epochs=1", "default_hooks.console=null"]))
         outcome = trainer.train()
-        assert outcome.status in ("completed", "stopped"), f"{page}:{block.line}"
+        assert outcome.status in ("completed", "stopped"), place(page, block)
         if trainer.run.test_data:
             trainer.test()
+        if "NOTIFY_URL" in block.text:
+            assert "completed" in json.dumps(service[1][-1])
 
 
 def completed(text):
@@ -217,49 +163,33 @@ def with_commands():
 
 
 @pytest.mark.parametrize("page", with_commands())
-def test_the_commands_of_a_page_succeed(page, project):
-    # First the `hookloop` that starts at once, then Python and torchrun of this environment.
-    here = f"{Path(warm.command()).parent}{os.pathsep}{Path(sys.executable).parent}"
-    environment = os.environ | {"PATH": f"{here}{os.pathsep}{os.environ['PATH']}"}
-    if is_step_by_step(page):
-        run_and_compare(page, project)
-        return
+def test_the_commands_of_a_page_succeed(page, project, monkeypatch):
+    stand_in_for_slurm(project, monkeypatch)
     run = "runs/2026-01-31_09-30-00"  # The run that pages speak of.
-    scripts, shown = [], blocks(page, "console", "shell")
-    for block in shown:
-        lines = block.text.splitlines()
-        commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-        scripts.append("\n".join(commands if block.language == "console" else lines))
-    if any(run in script for script in scripts):
-        scripts.insert(0, f"hookloop train config.yaml run_dir={run}")
-        shown.insert(0, Block("shell", "", 0))
-    for script, block in zip(scripts, shown, strict=True):
-        done = subprocess.run(
-            ["bash", "-e", "-c", script], capture_output=True, text=True, env=environment,
-            timeout=900, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{script}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-        if expected := shown_output(block):
-            assert_printed(expected, done.stdout, f"{page.relative_to(ROOT)}:{block.line}")
-
-
-def run_and_compare(page, directory):
+    if any(run in block.text for block in blocks(page, "console", "shell")):
+        run_console(f"$ hookloop train config.yaml run_dir={run}\n", project, "the run of pages")
     for block in blocks_of(page):
+        where = place(page, block)
         if block.is_file:
-            write_file(block.text, directory)
+            write_file(block.text, project)
         elif block.language == "console" and block.runs:
-            run_console(block.text, directory, f"{page.relative_to(ROOT)}:{block.line}")
+            assert not block.below, f"{where}: write the output below its command"
+            run_console(block.text, project, where)
+        elif block.language == "shell" and block.runs:
+            printed = run_script(block.text, project, where)
+            if block.below:
+                assert_printed(block.below, printed, where)
 
 
-def test_a_file_of_a_page_is_used_by_a_command_below_it():
-    for page in PAGES:
-        found = blocks_of(page)
-        last = max((b.line for b in found if b.language == "console" and b.runs), default=0)
-        for block in found:
-            where = f"{page.relative_to(ROOT)}:{block.line}"
-            if block.text.startswith("# before_"):  # tests/downstream/test_migration.py runs these.
-                continue
-            assert not block.is_file or block.line < last, f"{where}: no command follows"
+def stand_in_for_slurm(directory, monkeypatch):
+    """Put commands of a cluster on the path, so that the rest of a batch script is run."""
+    folder = directory / "cluster"
+    folder.mkdir()
+    for name, text in {"srun": 'exec "$@"', "scontrol": "exit 0"}.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_JOB_NAME", "job")
 
 
 # --- what the README promises besides ------------------------------------------------------------

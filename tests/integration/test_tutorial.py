@@ -7,7 +7,7 @@ print is what the pages show.
 import re
 
 import pytest
-from tests.integration.test_docs import TUTORIAL, blocks_of
+from tests.pages import TUTORIAL, blocks_of
 from tests.printed import run_console, write_file
 
 pytestmark = pytest.mark.slow  # It trains on every page.

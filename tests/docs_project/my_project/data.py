@@ -13,5 +13,18 @@ class Digits(TensorDataset):
         super().__init__(inputs, (inputs.sum(1) > 0).long())
 
 
+class Wide(Digits):
+    """Samples with a column too many, for a page that shows the error."""
+
+    def __init__(self, split: str = "train") -> None:
+        super().__init__(split)
+        inputs, targets = self.tensors
+        self.tensors = (torch.cat([inputs, inputs[:, :1]], dim=1), targets)
+
+
+def wide_loader(split: str = "train", batch_size: int = 16):
+    return DataLoader(Wide(split), batch_size=batch_size)
+
+
 def loader(split: str = "train", batch_size: int = 16):
     return DataLoader(Digits(split), batch_size=batch_size, shuffle=split == "train")
