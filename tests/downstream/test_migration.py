@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.integration.test_docs import ROOT, blocks_of
+from tests.pages import ROOT, blocks_of
 from tests.printed import assert_printed
 
 PACKAGES = ["ignite", "lightning", "mmengine", "transformers"]

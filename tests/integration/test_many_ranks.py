@@ -298,8 +298,8 @@ OFTEN = {
     "after_val_epoch",
     "before_save_checkpoint",
 }
-NOT_REACHED = {"after_load_checkpoint", "on_stop", "on_exception"} | {
-    name for name in (point.name for point in POINTS) if "test" in name
+NOT_REACHED = {"after_load_checkpoint", "after_rewind", "on_stop", "on_exception"} | {
+    point.name for point in POINTS if "test" in point.name or "predict" in point.name
 }
 
 
@@ -329,6 +329,24 @@ def test_a_failure_at_any_point_of_one_rank_ends_all(tmp_path, point):
     if not is_late:
         log = (tmp_path / "run" / "run.log").read_text()
         assert "rank 1 failed in iteration" in log and "ValueError: bad sample 17" in log
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("point", [point.name for point in POINTS if "predict" in point.name])
+def test_a_failure_in_the_prediction_of_one_rank_ends_all(tmp_path, point):
+    def fail(run, *_):
+        if run.world.rank == 1:
+            raise ValueError("bad sample 17")
+
+    def predict():
+        hook = Hook()
+        setattr(hook, point, fail)
+        trainer, _ = make(tmp_path / "run", hooks=[hook])
+        trainer.predict(DataLoader(data(24), batch_size=8))
+
+    ends = each_rank(predict, 3)
+    assert [end.code for end in ends] == [1, 1, 1]
+    assert "ValueError: bad sample 17" in ends[1].error
 
 
 def test_a_rank_that_does_not_come_is_named(tmp_path):
