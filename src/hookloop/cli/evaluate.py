@@ -147,7 +147,7 @@ def _temporary_directory() -> Iterator[Path]:
     with TemporaryDirectory(prefix="hookloop-evaluate-") as folder:
         home = RunDir(Path(folder) / "run")
         yield home.path
-        # Every run writes these. They are no loss, because the metrics are printed.
+        # Every run writes these. Nothing is lost without them, because the metrics are printed.
         own = {home.config_file, home.metrics_file, home.summary_file, home.log_file}
         files = [path for path in home.path.rglob("*") if path.is_file() and path not in own]
         if files:

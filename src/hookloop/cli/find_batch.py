@@ -57,7 +57,7 @@ def command(config: Path, overrides: tuple[str, ...], most: int | None) -> int:
 
 
 def _advice(found: FoundBatch, key: str | None) -> str:
-    """Say what was found, and what to write."""
+    """Return what was found, and what to write into the config."""
     size = found.largest
     write = f"{key}={size}" if key else f"batch_size={size} in what train_data builds"
     if found.is_limited:

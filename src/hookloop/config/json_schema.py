@@ -54,7 +54,7 @@ DOCS = {
     "custom_hooks": "Hooks that are appended to 'hooks'.",
     "vars": "Values of your own, to refer to as ${vars.NAME}.",
 }
-"""What the keys are that are no arguments of the Trainer."""
+"""Descriptions of the keys that are not arguments of the Trainer."""
 
 
 def make_schema() -> Schema:

@@ -25,7 +25,7 @@ from hookloop.every import Counters
 _log = logging.getLogger("hookloop")
 
 TRAIN = "train"
-"""The name of what is no single stream."""
+"""The name of what is not a single stream."""
 
 LARGEST_KEY = 1 << 53
 """Keys are below this, so that a checkpoint holds them in any format."""

@@ -36,7 +36,9 @@ def way_of(mix: object, names: Sequence[str]) -> str:
     if isinstance(mix, str) and mix in WAYS:
         return mix
     hint = nearest(mix, WAYS) if isinstance(mix, str) else ""
-    raise DataError(f"mix={mix!r} is no way to mix streams.{hint} Write {CHOICES}.", argument="mix")
+    raise DataError(
+        f"mix={mix!r} is not a way to mix streams.{hint} Write {CHOICES}.", argument="mix"
+    )
 
 
 class Weights:
@@ -117,7 +119,7 @@ def _check_names(given: Mapping[str, object], names: Sequence[str]) -> None:
     for name in given:
         if name not in names:
             raise DataError(
-                f"mix= has a weight for {name!r}, which is no stream of train_data."
+                f"mix= has a weight for {name!r}, which is not a stream of train_data."
                 f"{nearest(str(name), names)} There are: {', '.join(names)}.",
                 argument="mix",
             )

@@ -25,7 +25,8 @@ Status = Literal["completed", "stopped", "interrupted", "failed"]
 STATUSES: tuple[Status, ...] = ("completed", "stopped", "interrupted", "failed")
 TEMPLATE = "{name} on {host}: {outcome} after iteration {iter}, epoch {epoch}. {metrics}"
 FIELDS = ("name", "host", "status", "reason", "outcome", "iter", "epoch", "metrics", "dir")
-SHORTEST_TAIL = 16  # A shorter path, such as /webhook, is no secret, and may be part of any text.
+SHORTEST_TAIL = 16
+"""Shorter paths, such as /webhook, are not secrets, and may be part of any text."""
 
 
 class Notify(Hook):
@@ -95,7 +96,7 @@ class Notify(Hook):
     def after_run(self, run: Run) -> None:
         has_begun, self._has_begun = self._has_begun, False
         status = run.outcome.status
-        # A run that was completed before and is only loaded, or a test, is no end of a training.
+        # Loading a run that was completed before does not end a training, nor does a test.
         if status not in self.on or run.purpose != "train" or not (has_begun or status == "failed"):
             return
         fields = _describe(run)

@@ -77,7 +77,7 @@ def join_launcher(environment: Mapping[str, str] = os.environ) -> None:
     place = environment.get(LAUNCH)
     if place is None:
         return
-    # Processes that this one starts are no ranks.
+    # Processes that this one starts are not ranks.
     os.environ.pop(LAUNCH, None)
     parent, _, folder = place.partition(":")
     _end_with(int(parent))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch._C._distributed_c10d import TCPStore
 
 FIRST_SPECIAL_STEP = 2**32 - 16
-"""SLURM numbers batch scripts and interactive shells from here on: they are no steps of srun."""
+"""SLURM numbers batch scripts and interactive shells from here on: they are not steps of srun."""
 
 FIRST_PORT, PORTS = 15_000, 15_000
 """Where ranks meet: below the ports that Linux gives to outgoing connections."""

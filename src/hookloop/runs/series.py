@@ -15,7 +15,7 @@ LONGEST_LINE = 1_000_000
 """Bytes of a record that are read; a longer one is damage."""
 
 STAMPS = ("iter", "epoch", "phase", "span", "time")
-"""Entries of a record that are no metrics."""
+"""Entries of a record that are not metrics."""
 
 
 @dataclass

@@ -270,8 +270,8 @@ def _listed(steps: object) -> list[Preparation]:
         if not isinstance(step, Preparation):
             hint = f": write {step.__name__}()" if isinstance(step, type) else ""
             raise ModelError(
-                f"prepare= has {step!r} in it, which is no step of a preparation{hint}. There are "
-                "Compile, ActivationCheckpointing, ChannelsLast and Cast.",
+                f"prepare= has {step!r} in it, which is not a step of a preparation{hint}. There "
+                "are Compile, ActivationCheckpointing, ChannelsLast and Cast.",
                 argument="prepare",
             )
         listed.append(step)

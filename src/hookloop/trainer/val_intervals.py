@@ -240,7 +240,7 @@ def _check_names(intervals: Mapping[str, Every], streams: Collection[str]) -> No
     for name in intervals:
         if name not in named:
             raise DataError(
-                f"val_every= has an interval for '{name}', which is no stream of val_data."
+                f"val_every= has an interval for '{name}', which is not a stream of val_data."
                 f"{nearest(name, named)} There are: {', '.join(named)}.",
                 argument="val_every",
             )

@@ -135,7 +135,7 @@ def test_a_hook_may_set_weights_which_last():
     [
         ("zip", {"a": 1, "b": 1}, "only weights can be replaced"),
         (WEIGHTS, "zip", "only weights can be replaced"),
-        (WEIGHTS, {"a": 1, "c": 1}, "'c', which is no stream"),
+        (WEIGHTS, {"a": 1, "c": 1}, "'c', which is not a stream"),
         (WEIGHTS, {"a": {0: 1}, "b": 1}, "has to be a number"),
     ],
 )

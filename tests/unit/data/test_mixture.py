@@ -47,7 +47,7 @@ def test_a_function_of_the_progress():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"clean": 1, "nosy": 1}, "'nosy', which is no stream .* Did you mean 'noisy'"),
+        ({"clean": 1, "nosy": 1}, "'nosy', which is not a stream .* Did you mean 'noisy'"),
         ({"clean": 1}, "no weight for the stream 'noisy'"),
         ({"clean": 0, "noisy": 0}, "all streams the weight 0"),
         ({"clean": -1, "noisy": 1}, "the weight -1 for 'clean'"),

@@ -160,7 +160,10 @@ def test_what_is_not_plain_is_left_alone():
     ("options", "message"),
     [
         ({"prepare": ChannelsLast()}, r"prepare= is a list: write \[ChannelsLast"),
-        ({"prepare": [ChannelsLast]}, r"which is no step of a preparation: write ChannelsLast\(\)"),
+        (
+            {"prepare": [ChannelsLast]},
+            r"which is not a step of a preparation: write ChannelsLast\(\)",
+        ),
         ({"prepare": "channels_last"}, "it must be a list"),
         ({"prepare": [Compile(), Compile()]}, "Compile twice"),
         ({"prepare": [ALL["compile"]], "compile": True}, "leave one out"),

@@ -246,7 +246,7 @@ def test_a_cut_at_any_iteration_changes_nothing(tmp_path, cut):
 @pytest.mark.parametrize(
     ("every", "streams", "message"),
     [
-        ({"smal": 1, "full": 2}, STREAMS, "'smal', which is no stream .* Did you mean 'small'"),
+        ({"smal": 1, "full": 2}, STREAMS, "'smal', which is not a stream .* Did you mean 'small'"),
         ({"small": 1}, STREAMS, "no interval for the stream full"),
         ({"small": 1}, {"": []}, "no streams with names"),
         ({"small": "often", "full": 1}, STREAMS, r"val_every\['small'\]: 'often' is not"),
