@@ -40,6 +40,8 @@ def note_batch(
                 "such as output[0], in loss= and metrics=, or write step="
             )
     error.add_note(note)
+    if str(error) == "'Run' object is not callable":  # Other engines hand the model to a step.
+        error.add_note("A step is called as step(run, batch): the model is run.model")
 
 
 def note_module(error: Exception, model: nn.Module) -> None:

@@ -15,6 +15,7 @@ from hookloop.hooks._wording import (
     format_count,
     format_duration,
     format_numbers,
+    format_progress,
     is_training_metric,
     read_new,
     read_new_of_hooks,
@@ -201,7 +202,10 @@ class ShowProgress(Hook):
 
 
 def _format_where(run: Run) -> str:
+    """Return after which epoch it is or, in the middle of one, at which iteration."""
     progress = run.progress
+    if progress.stage == "inside":
+        return format_progress(run)
     where = f"epoch {format_count(progress.epoch, progress.max_epochs)}"
     if progress.max_epochs is None:
         where += f"  iter {format_count(progress.iter, progress.max_iters)}"

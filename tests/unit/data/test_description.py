@@ -150,13 +150,17 @@ class Backward(nn.Module):
         ),
         ({"model": Backward()}, ["in training, iteration 1: the batch is"]),
         (
+            {"step": lambda model, batch: model(batch[0]).mean(), "loss": None},
+            ["in training, iteration 1: the batch is", "the model is run.model"],
+        ),
+        (
             {"model": nn.Linear(4, 3), "val_data": [(torch.ones(2, 5), torch.ones(2).long())]},
             ["in the phase val, after iteration 3", "in model (Linear(", "val_data, batch 1"],
         ),
     ],
 )
 def test_errors_of_a_training_name_phase_batch_and_module(options, notes):
-    with pytest.raises((RuntimeError, ValueError)) as caught:
+    with pytest.raises((RuntimeError, TypeError, ValueError)) as caught:
         tiny_trainer(**options).train()
     for note, found in zip(notes, caught.value.__notes__, strict=True):
         assert note in found

@@ -40,6 +40,15 @@ def test_lines_show_the_run_and_its_end(tmp_path):
     assert lines[-1] == f"  in    {tmp_path / 'run'}"
 
 
+def test_a_validation_in_the_middle_of_an_epoch_names_its_iteration(tmp_path):
+    text, _ = shown(tmp_path, max_epochs=2, val_every="2 iters")
+    assert re.findall(r"^(.*)  val:", text, flags=re.MULTILINE) == [
+        "epoch 1/2  iter 2/6",
+        "epoch 2/2  iter 4/6",
+        "epoch 2/2  iter 6/6",
+    ]
+
+
 def test_a_test_adds_its_result_and_no_second_summary(tmp_path):
     file = io.StringIO()
     _, trainer = shown(tmp_path, file)
