@@ -122,7 +122,7 @@ sample: $(RUNNABLE) ## Train the small GPT of the examples, and keep the last fu
 		build/gpt/samples.txt > examples/gpt/sample.txt
 
 # Over .venv, so that torch is installed once. The projects ask for versions of other packages that
-# they do not need here.
+# they do not need here, and one of them installs its own tests, which would hide ours.
 $(DOWNSTREAM)/.installed: $(INSTALLED) tests/downstream/requirements.txt tests/downstream/projects.txt
 	test -x $(DOWNSTREAM)/bin/python || $(PYTHON) -m venv $(DOWNSTREAM)
 	$(DOWNSTREAM)/bin/python scripts/lie_over.py $(BIN)/python
@@ -130,6 +130,7 @@ $(DOWNSTREAM)/.installed: $(INSTALLED) tests/downstream/requirements.txt tests/d
 		--requirement tests/downstream/requirements.txt
 	$(DOWNSTREAM)/bin/python -m pip install --quiet --no-compile --no-deps \
 		--requirement tests/downstream/projects.txt
+	rm -rf $(DOWNSTREAM)/lib/python*/site-packages/tests
 	@touch $@
 
 graft: $(DOWNSTREAM)/.installed ## Train with the real MMEngine on our engine, and compare

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 BATCHES = (
     "on_train_batch_start", "on_train_batch_end", "on_validation_batch_start",
     "on_validation_batch_end", "on_test_batch_start", "on_test_batch_end",
+    "on_predict_batch_start", "on_predict_batch_end",
 )  # fmt: skip
 HOOKS = (
     "setup", "teardown", "on_fit_start", "on_fit_end", "on_sanity_check_start",
@@ -23,7 +24,8 @@ HOOKS = (
     "on_train_epoch_end", "on_exception", "on_before_backward", "on_after_backward",
     "on_before_optimizer_step", "on_before_zero_grad", "on_validation_start", "on_validation_end",
     "on_validation_epoch_start", "on_validation_epoch_end", "on_test_start", "on_test_end",
-    "on_test_epoch_start", "on_test_epoch_end", *BATCHES,
+    "on_test_epoch_start", "on_test_epoch_end", "on_predict_start", "on_predict_end",
+    "on_predict_epoch_start", "on_predict_epoch_end", *BATCHES,
 )  # fmt: skip
 
 
@@ -35,7 +37,7 @@ class Scenario:
         callbacks: Returns the callbacks; given the package's names, and a list for what they see.
         epochs: Epochs to train.
         accumulate: Batches of an update.
-        tests: Whether to test afterwards.
+        tests: Whether to test and to predict afterwards.
         streams: Validation streams.
         schedule: Whether a schedule steps every iteration.
         failing: The step in which the model fails.
@@ -396,5 +398,6 @@ def train_ours(scenario, names, run_dir):
         error = str(failure)
     if scenario.tests:
         trainer.test()
+        trainer.predict(data(8))
     done = trainer.run.progress.iter
     return {"seen": seen, "weights": numbers(model), "steps": done, "error": error}

@@ -59,6 +59,9 @@ class Module(pl.LightningModule):
     def test_step(self, batch, batch_idx):
         return loss_of(self, batch)
 
+    def predict_step(self, batch, batch_idx):
+        return self(batch[0])
+
     def configure_optimizers(self):
         optimizer = torch.optim.SGD(self.parameters(), lr=0.05)
         if not self.scenario.schedule:
@@ -89,6 +92,7 @@ def record(scenario):
     steps = trainer.global_step
     if scenario.tests:
         trainer.test(module, data(8), verbose=False)
+        trainer.predict(module, data(8))
     return {"seen": seen, "weights": numbers(module), "steps": steps, "error": error}
 
 

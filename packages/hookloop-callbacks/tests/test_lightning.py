@@ -101,7 +101,7 @@ def test_metrics_have_both_forms_of_their_names():
 
 def test_an_attribute_that_is_not_offered_names_the_callback_and_the_hint():
     with pytest.raises(
-        ForeignAttributeError, match="'foreign' asks for trainer.predict, .*SavePred"
+        ForeignAttributeError, match="'foreign' asks for trainer.predict, .*Trainer.predict"
     ):
         train(at("on_train_start", lambda trainer, module: trainer.predict))
     with pytest.raises(ForeignAttributeError, match="'foreign' asks for trainer.logger.run_id"):
@@ -187,7 +187,7 @@ def test_it_runs_in_a_loop_of_the_users_own():
     ("methods", "message"),
     [
         (["on_epoch_end"], "use on_train_epoch_end"),
-        (["on_predict_start", "on_sanity_check_end"], "would do nothing"),
+        (["on_sanity_check_start", "on_sanity_check_end"], "would do nothing"),
     ],
 )
 def test_what_would_never_be_called_is_rejected(methods, message):
@@ -302,3 +302,29 @@ def test_a_config_names_a_callback_by_its_path(tmp_path):
     trainer = build(load("config.yaml"))
     assert trainer.train().status == "stopped"
     assert trainer.run.progress.epoch == 2
+
+
+def test_a_prediction_calls_its_own_methods_and_gives_its_outputs():
+    seen = []
+
+    class Collect(pl.Callback):
+        def on_predict_start(self, trainer, pl_module):
+            assert trainer.predicting and not trainer.training and not pl_module.training
+            seen.append((trainer.num_predict_batches, trainer.predict_dataloaders is data))
+
+        def on_predict_batch_end(
+            self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0
+        ):
+            seen.append((batch_idx, len(outputs)))
+
+    data = make_data(8)
+    outputs = make_trainer(hooks=[Collect()], run_dir="run").predict(data)
+    assert seen[0] == ([len(data)], True)
+    assert [index for index, _ in seen[1:]] == list(range(len(data)))
+    assert sum(size for _, size in seen[1:]) == len(outputs)
+
+
+def test_a_prediction_has_no_metrics():
+    log = at("on_predict_end", lambda trainer, module: module.log("mine", 1.0))
+    with pytest.raises(HookError, match="'foreign' logs 'mine' in a prediction"):
+        make_trainer(hooks=[log], run_dir="run").predict(make_data(8))

@@ -194,3 +194,18 @@ def test_each_replacement_of_a_service_is_a_hook_of_ours():
     assert {"CometCallback", "ClearMLCallback", "WandbCallback"} <= set(INSTEAD)
     for replacement in INSTEAD.values():
         assert hasattr(hookloop.hooks, replacement.rpartition(".")[2])
+
+
+def test_a_prediction_announces_its_steps_and_its_end():
+    seen = []
+
+    class Watch(TrainerCallback):
+        def on_prediction_step(self, args, state, control, eval_dataloader=None, **kwargs):
+            seen.append(eval_dataloader is data)
+
+        def on_predict(self, args, state, control, metrics=None, **kwargs):
+            seen.append(metrics["test_samples_per_second"] > 0)
+
+    data = make_data(8)
+    make_trainer(hooks=[Watch()], run_dir="run").predict(data)
+    assert seen == [True] * (len(data) + 1)

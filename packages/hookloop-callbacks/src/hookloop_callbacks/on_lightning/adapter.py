@@ -12,6 +12,7 @@ on_before_optimizer_step    before_update: gradients are complete, unscaled and 
 on_train_batch_end          after_train_iter, after the schedules have stepped; with accumulation,
                             also after each earlier batch
 on_validation_*             the points of a validation; the model is in evaluation mode
+on_test_*, on_predict_*     the same for a test and a prediction
 on_train_epoch_end          after_epoch, since Lightning validates before it
 on_train_end                after_train
 on_fit_end, teardown        after_run, unless the run failed
@@ -37,6 +38,7 @@ from hookloop_callbacks.on_lightning.points import (
     FIT_END,
     FIT_START,
     POINTS,
+    PREDICT_START,
     TEST_START,
     VAL_START,
 )
@@ -62,7 +64,6 @@ REMOVED = {
     "on_configure_sharded_model": "setup",
     "on_before_accelerator_backend_setup": "setup",
 }
-NEVER_CALLED = ("on_sanity_check_", "on_predict_")
 
 
 def adapt(callback: object) -> list[Hook]:
@@ -78,8 +79,7 @@ def adapt(callback: object) -> list[Hook]:
     if not (adapter.acts or _has_state(callback)):
         raise HookError(
             f"{type(callback).__name__} would do nothing: none of its methods is called here. "
-            "There is no sanity check and no prediction: use validation, test, or "
-            "hookloop.hooks.SavePredictions."
+            "There is no sanity check: use validation."
         )
     return [adapter]
 
@@ -126,7 +126,7 @@ def _plain(method: Method, adapter: Adapter) -> Call:
 
 
 def _after_evaluation(method: Method, adapter: Adapter) -> Call:
-    def call(run: Run, metrics: Mapping[str, float]) -> None:
+    def call(run: Run, *metrics: Mapping[str, float]) -> None:  # None in a prediction.
         trainer = _facade(adapter)
         method(trainer, trainer.lightning_module)
 
@@ -260,10 +260,12 @@ def _with_checkpoint(method: Method, adapter: Adapter) -> Call:
     return call
 
 
+STARTS = {"val": VAL_START, "test": TEST_START, "predict": PREDICT_START}
+
+
 def _evaluation(ours: str, theirs: str) -> tuple[Mount, ...]:
-    start = VAL_START if ours == "val" else TEST_START
     return (
-        Mount(start.name, f"on_{theirs}_start", _plain, 2),
+        Mount(STARTS[ours].name, f"on_{theirs}_start", _plain, 2),
         Mount(f"before_{ours}_epoch", f"on_{theirs}_epoch_start", _plain, 2),
         Mount(f"before_{ours}_iter", f"on_{theirs}_batch_start", _evaluation_start, 4),
         Mount(f"after_{ours}_iter", f"on_{theirs}_batch_end", _evaluation_end, 5),
@@ -290,6 +292,7 @@ MOUNTS = (
     Mount(EPOCH_END.name, "on_train_epoch_end", _plain, 2),
     Mount("after_train", "on_train_end", _plain, 2),
     *_evaluation("test", "test"),
+    *_evaluation("predict", "predict"),
     Mount("before_save_checkpoint", "on_save_checkpoint", _with_checkpoint, 3),
     Mount("on_exception", "on_exception", _with_exception, 3),
     Mount(FIT_END.name, "on_fit_end", _plain, 2),

@@ -18,6 +18,7 @@ from hookloop_callbacks.on_lightning.points import (
     EPOCH_END,
     FIT_END,
     FIT_START,
+    PREDICT_START,
     TEST_START,
     VAL_START,
 )
@@ -121,6 +122,10 @@ class LightningCompanion(Companion):
         self.place = Place(has_several=len(run.test_data) > 1)
         run.fire(TEST_START.name)
 
+    def before_predict_epoch(self, run: Run) -> None:
+        self.place = Place(has_several=len(run.predict_data) > 1)
+        run.fire(PREDICT_START.name)
+
     def before_val_iter(self, run: Run) -> None:
         place = self.place
         if run.stream != place.stream:
@@ -129,7 +134,7 @@ class LightningCompanion(Companion):
             place.batch_idx = -1
         place.batch_idx += 1
 
-    before_test_iter = before_val_iter
+    before_test_iter = before_predict_iter = before_val_iter
 
     def after_epoch(self, run: Run) -> None:
         self._is_epoch_open = False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from hookloop.dialects import ConfigView
+from hookloop.dialects import ConfigView, HookError
 
 if TYPE_CHECKING:
     from hookloop_callbacks.on_lightning.trainer import TrainerFacade
@@ -140,6 +140,11 @@ class ModuleView:
     ) -> None:
         """Log a number: of this step in a training iteration, of the epoch elsewhere."""
         trainer = self._view_trainer
+        if trainer.predicting:
+            raise HookError(
+                f"The callback '{trainer.hook}' logs '{name}' in a prediction, which Lightning "
+                "rejects, too: a prediction has no metrics. Write it to a file of your own."
+            )
         in_step = trainer.run.phase == "train" and trainer.companion.in_iteration
         step = in_step if on_step is None else on_step
         epoch = not in_step if on_epoch is None else on_epoch

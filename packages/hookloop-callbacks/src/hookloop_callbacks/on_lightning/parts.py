@@ -13,11 +13,17 @@ if TYPE_CHECKING:
     from hookloop import Run, Schedule
     from hookloop_callbacks.on_lightning.trainer import TrainerFacade
 
-FUNCTIONS = {"train": TrainerFn.FITTING, "val": TrainerFn.VALIDATING, "test": TrainerFn.TESTING}
+FUNCTIONS = {
+    "train": TrainerFn.FITTING,
+    "val": TrainerFn.VALIDATING,
+    "test": TrainerFn.TESTING,
+    "predict": TrainerFn.PREDICTING,
+}
 STAGES = {
     "train": RunningStage.TRAINING,
     "val": RunningStage.VALIDATING,
     "test": RunningStage.TESTING,
+    "predict": RunningStage.PREDICTING,
 }
 STATUS = {
     "running": TrainerStatus.RUNNING,
@@ -34,12 +40,12 @@ class State:
 
     @property
     def fn(self) -> TrainerFn:
-        """``fit``, ``validate`` or ``test``."""
+        """``fit``, ``validate``, ``test`` or ``predict``."""
         return FUNCTIONS[self.run.purpose]
 
     @property
     def stage(self) -> RunningStage:
-        """``train``, ``validate`` or ``test``."""
+        """``train``, ``validate``, ``test`` or ``predict``."""
         purpose = self.run.purpose
         return STAGES[self.run.phase if purpose == "train" else purpose]
 

@@ -11,5 +11,8 @@ BATCH_END = Point("on_lightning_batch_end", "a batch is done that is not the las
 EPOCH_END = Point("on_lightning_epoch_end", "the training stopped within an epoch")
 VAL_START = Point("on_lightning_val_start", "a validation begins, in evaluation mode")
 TEST_START = Point("on_lightning_test_start", "a test begins, in evaluation mode")
+PREDICT_START = Point("on_lightning_predict_start", "a prediction begins, in evaluation mode")
 
-POINTS = (FIT_START, FIT_END, BATCH_START, BATCH_END, EPOCH_END, VAL_START, TEST_START)
+POINTS = (
+    FIT_START, FIT_END, BATCH_START, BATCH_END, EPOCH_END, VAL_START, TEST_START, PREDICT_START,
+)  # fmt: skip

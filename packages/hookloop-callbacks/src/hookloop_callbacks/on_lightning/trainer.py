@@ -36,10 +36,9 @@ class TrainerFacade(Facade):
             "fit": "hookloop.Trainer.train, outside of callbacks",
             "validate": "run.validate() of a native hook",
             "test": "hookloop.Trainer.test, outside of callbacks",
-            "predict": "hookloop.hooks.SavePredictions",
+            "predict": "hookloop.Trainer.predict, outside of callbacks",
             "profiler": "hookloop.hooks.ProfileOperators",
             "tuner": "values of your own",
-            "predict_dataloaders": "test_dataloaders",
         }
     )
 
@@ -58,7 +57,6 @@ class TrainerFacade(Facade):
         self.sanity_checking = False  # Nothing is validated before training for a check alone.
         self.fast_dev_run = False
         self.datamodule = None
-        self.predicting = False
         self.num_sanity_val_steps = 0
         self.num_nodes = 1
         self.min_epochs = self.min_steps = None
@@ -123,6 +121,11 @@ class TrainerFacade(Facade):
         return _counts(self.run.test_data)
 
     @property
+    def num_predict_batches(self) -> list[float]:
+        """Batches of each stream to predict."""
+        return _counts(self.run.predict_data)
+
+    @property
     def is_last_batch(self) -> bool:
         """Whether the current batch is the last one of its epoch."""
         return self.companion.batch_idx(self.run) + 1 >= self.num_training_batches
@@ -168,6 +171,11 @@ class TrainerFacade(Facade):
     def testing(self) -> bool:
         """Whether a test is under way."""
         return self.run.phase == "test"
+
+    @property
+    def predicting(self) -> bool:
+        """Whether a prediction is under way."""
+        return self.run.phase == "predict"
 
     @property
     def should_stop(self) -> bool:
@@ -237,6 +245,11 @@ class TrainerFacade(Facade):
     def test_dataloaders(self) -> object:
         """The test data: itself if there is one stream, otherwise a list."""
         return _data(self.run.test_data)
+
+    @property
+    def predict_dataloaders(self) -> object:
+        """The data to predict: itself if there is one stream, otherwise a list."""
+        return _data(self.run.predict_data)
 
     # --- callbacks, files, ranks ---
 

@@ -9,11 +9,11 @@ on_pre_optimizer_step   before_update: the gradients are complete and not clippe
 on_optimizer_step       after_update
 on_step_end             after_train_iter, after the schedules have stepped
 on_epoch_end            after_train_epoch
-on_prediction_step      after_val_iter, after_test_iter
+on_prediction_step      after_val_iter, after_test_iter, after_predict_iter
 on_log                  when control.should_log asks for it, every args.logging_steps, after each
                         validation, and at the end
 on_evaluate             after_val_epoch
-on_predict              after_test_epoch
+on_predict              after_test_epoch, after_predict_epoch
 on_save                 after_save_checkpoint
 on_train_end            after_train
 """
@@ -127,7 +127,7 @@ def _new_epoch(method: Method, adapter: Adapter) -> Call:
 
 
 def _with_metrics(method: Method, adapter: Adapter) -> Call:
-    def call(run: Run, metrics: Mapping[str, float]) -> None:
+    def call(run: Run, *metrics: Mapping[str, float]) -> None:  # None in a prediction.
         facade = cast("TransformersFacade", adapter.facade)
         _call(method, adapter, metrics=facade.metrics)
 
@@ -166,8 +166,10 @@ MOUNTS = (
     Mount(EPOCH_END.name, "on_epoch_end", _plain, 3, KEYWORDS),
     Mount("after_val_iter", "on_prediction_step", _plain, 3, KEYWORDS),
     Mount("after_test_iter", "on_prediction_step", _plain, 3, KEYWORDS),
+    Mount("after_predict_iter", "on_prediction_step", _plain, 3, KEYWORDS),
     Mount("after_val_epoch", "on_evaluate", _with_metrics, 3, (*KEYWORDS, "metrics")),
     Mount("after_test_epoch", "on_predict", _with_metrics, 3, (*KEYWORDS, "metrics")),
+    Mount("after_predict_epoch", "on_predict", _with_metrics, 3, (*KEYWORDS, "metrics")),
     Mount("after_save_checkpoint", "on_save", _after_save, 3, KEYWORDS),
     Mount(LOG.name, "on_log", _with_logs, 3, (*KEYWORDS, "logs")),
     Mount("after_train", "on_train_end", _plain, 3, KEYWORDS),

@@ -110,13 +110,13 @@ class TransformersCompanion(Companion):
         self._facade.refresh()
         self._evaluation = (perf_counter(), 0, 0)
 
-    before_test_epoch = before_val_epoch
+    before_test_epoch = before_predict_epoch = before_val_epoch
 
     def after_val_iter(self, run: Run) -> None:
         began, batches, samples = self._evaluation
         self._evaluation = (began, batches + 1, samples + run.batch_size)
 
-    after_test_iter = after_val_iter
+    after_test_iter = after_predict_iter = after_val_iter
 
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         self._facade.metrics = self._measured(metrics, "eval")
@@ -127,6 +127,9 @@ class TransformersCompanion(Companion):
 
     def after_test_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         self._facade.metrics = self._measured(metrics, "test")
+
+    def after_predict_epoch(self, run: Run) -> None:
+        self._facade.metrics = self._measured({}, "test")
 
     def _measured(self, metrics: Mapping[str, float], prefix: str) -> dict[str, float]:
         """Return the metrics of an evaluation, with its speed."""

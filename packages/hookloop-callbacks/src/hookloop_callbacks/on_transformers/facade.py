@@ -53,7 +53,9 @@ class TransformersFacade(Facade):
         }
 
     def _eval_data(self) -> object:
-        streams = self.run.test_data if self.run.phase == "test" else self.run.val_data
+        run = self.run
+        others = {"test": run.test_data, "predict": run.predict_data}
+        streams = others.get(run.phase, run.val_data)
         data = [source.data for source in streams.values()]
         # Transformers has one at a time; of several streams, all are given, by name.
         if len(data) > 1:
