@@ -1,6 +1,7 @@
 import random
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, TensorDataset, random_split
@@ -43,7 +44,6 @@ def texts(seed):
 
 
 def pandas_table(seed):
-    pandas = pytest.importorskip("pandas")
     return pandas.DataFrame({"path": [path for path, _ in texts(seed)], "label": 1})
 
 
