@@ -191,16 +191,16 @@ class Session:
     def _fail(self, error: BaseException, log: RunLog) -> None:
         """Do what a failure asks for: tell the other ranks, note it, let hooks act, save."""
         run = self.run
+        if run.phase != "train" and isinstance(error, Exception):
+            stream = "" if run.stream == run.phase else f"['{run.stream}']"
+            number = self._loop.evaluation.batch_number
+            error.add_note(f"while evaluating {run.phase}_data{stream}, batch {number}")
         break_off(run, error)
         run.outcome = self._outcome(error)
         if isinstance(error, Exception):
             log.note("".join(traceback.format_exception(error)).rstrip())
         if isinstance(error, PeerFailed):
             log.note(f"{error}\n{error.traceback}".rstrip())
-        if run.phase != "train" and isinstance(error, Exception):
-            stream = "" if run.stream == run.phase else f"['{run.stream}']"
-            number = self._loop.evaluation.batch_number
-            error.add_note(f"while evaluating {run.phase}_data{stream}, batch {number}")
         # First the hooks, because they may request a checkpoint of the failed run, then the
         # saving.
         do_at_end(error, fire, run.plan.on_exception, run, error)
