@@ -63,7 +63,9 @@ def data(samples, seed=1):
     return TensorDataset(inputs, inputs.sum(1, keepdim=True))
 
 
-def make(run_dir, *, hooks=(), samples=103, batch_size=8, model=Net, save_every=5, **changes):
+def make(
+    run_dir, *, hooks=(), samples=103, batch_size=8, model=Net, save_every=5, names=True, **changes
+):
     torch.manual_seed(0)
     net = model()
     samples_seen = RecordSamples()
@@ -81,7 +83,7 @@ def make(run_dir, *, hooks=(), samples=103, batch_size=8, model=Net, save_every=
             "checkpoint": SaveCheckpoint(every=save_every, keep=None),
             "console": None,
         },
-        "hooks": [samples_seen, *hooks],
+        "hooks": [*[samples_seen] * names, *hooks],
     }
     return Trainer(net, **{**arguments, **changes}), samples_seen
 

@@ -10,9 +10,11 @@ import click
 
 from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_without_run
+from hookloop.cli.launch import Launch, ranks_option
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 from hookloop.cli.text_plot import draw_curve
+from hookloop.cli.train import reject_problems
 from hookloop.every import count_of
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     help="How many iterations to train, at most. Default 100.",
 )
 @click.option("--png", type=click.Path(path_type=Path), help="Draw the curve into this file.")
+@ranks_option
 @reporting
 def command(
     config: Path,
@@ -39,6 +42,7 @@ def command(
     last: float,
     iters: int,
     png: Path | None,
+    ranks: int | None,
 ) -> int:
     """Train CONFIG with a learning rate that rises in each iteration, and suggest one.
 
@@ -47,15 +51,24 @@ def command(
     """
     from hookloop.config.load import load
 
+    launch = Launch(ranks)
+    launch.check()
     loaded = load(config, overrides)
     from hookloop.hooks._figures import require_plots
     from hookloop.trainer.find_lr import find_lr
 
     if png is not None:
         require_plots("find-lr --png")  # Before the search, not after it.
+    if ranks is not None:
+        reject_problems(loaded)
+        drawn = ["--png", str(png)] if png is not None else []
+        limits = ["--from", str(first), "--to", str(last), "--iters", str(iters)]
+        return launch.run(["find-lr", str(config), *overrides, *limits, *drawn])
     with TemporaryDirectory(prefix="hookloop-find-lr-") as scratch:
         trainer = build_without_run(loaded, scratch)
         search = find_lr(trainer, first=first, last=last, iters=iters)
+    if not trainer.run.world.is_main:
+        return 0
     if png is not None:
         search.save_png(png)
     _show(search, _names_of_cycles(trainer))

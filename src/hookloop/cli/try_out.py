@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.launch import Launch, ranks_option
 from hookloop.cli.output import set_result
 from hookloop.cli.report import FAILED, print_error, print_text, reporting
+from hookloop.cli.train import reject_problems
 from hookloop.every import count_of
 
 if TYPE_CHECKING:
@@ -22,8 +24,12 @@ MIB = 2**20
 
 @click.command("try", short_help="Try every part of a training once, and estimate its cost.")
 @config_and_overrides
+@ranks_option
+@click.option("--scratch", type=click.Path(path_type=Path), hidden=True)
 @reporting
-def command(config: Path, overrides: tuple[str, ...]) -> int:
+def command(
+    config: Path, overrides: tuple[str, ...], ranks: int | None, scratch: Path | None
+) -> int:
     """Train CONFIG for two iterations, validate, save, restore and test, and leave nothing behind.
 
     All hooks act, except those that send to a service or write outside of the run; these are named.
@@ -32,18 +38,33 @@ def command(config: Path, overrides: tuple[str, ...]) -> int:
     """
     from hookloop.config.load import load
 
-    load(config, overrides)  # A bad file is rejected without waiting for torch.
-    from hookloop.config.trial import try_config
+    launch = Launch(ranks)
+    launch.check()
+    loaded = load(config, overrides)  # A bad file is rejected without waiting for torch.
+    # The directory is that of the launcher, which outlives all ranks.
+    with TemporaryDirectory(prefix="hookloop-try-", ignore_cleanup_errors=True) as own:
+        if ranks is not None:
+            reject_problems(loaded)
+            return launch.run(["try", str(config), *overrides, "--scratch", own])
+        from hookloop.config.trial import try_config
+        from hookloop.parallel.world import World
 
-    with TemporaryDirectory(prefix="hookloop-try-") as scratch:
-        trial = try_config(lambda: load(config, overrides), Path(scratch))
+        trial = try_config(lambda: load(config, overrides), scratch or Path(own))
+    return _report(trial, config) if World.from_environment().is_main else _code(trial)
+
+
+def _code(trial: Trial) -> int:
+    return 0 if trial.is_restored else FAILED
+
+
+def _report(trial: Trial, config: Path) -> int:
     set_result(asdict(trial))
     _show(trial, config)
     if not trial.is_restored:
         print_error("a new trainer that loaded the checkpoint is not the same as the saved one.")
         for difference in trial.differences:
             print_text(f"  {difference}", err=True)
-    return 0 if trial.is_restored else FAILED
+    return _code(trial)
 
 
 def _show(trial: Trial, config: Path) -> None:
@@ -52,6 +73,7 @@ def _show(trial: Trial, config: Path) -> None:
         f"{name.removesuffix('_peak')} {size:,.0f}" for name, size in trial.memory.items()
     )
     rows = {
+        "ranks": str(trial.ranks) if trial.ranks > 1 else "",
         "training": (
             f"{count_of(trial.iters, 'iteration')}, {trial.seconds_per_iter:.3g} s per iteration "
             f"(the first {trial.first_iter_seconds:.3g} s)"
@@ -61,7 +83,7 @@ def _show(trial: Trial, config: Path) -> None:
         ),
         "checkpoint": f"{trial.checkpoint_bytes / MIB:,.2f} MiB{_restored(trial)}",
         "test": count_of(test, "batch") if test else "",
-        "peak memory": f"{memory} MiB" if memory else "unknown",
+        "peak memory": f"{memory} MiB{' on one rank' * (trial.ranks > 1)}" if memory else "unknown",
         "whole training": _estimate(trial),
         "left out": "; ".join(f"{name}: {why}" for name, why in trial.left_out.items()),
         "failed hooks": "; ".join(f"{name}: {why}" for name, why in trial.failed_hooks.items()),

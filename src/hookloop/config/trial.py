@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from hookloop.checkpoint.compare import Difference, compare
+from hookloop.checkpoint.shards import directory_name
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.config.build import arguments
@@ -27,6 +28,7 @@ from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.hooks.write_csv import WriteCSV
 from hookloop.hooks.write_metrics import WriteMetrics
 from hookloop.hooks.write_tensorboard import WriteTensorBoard
+from hookloop.parallel.launched import report_iteration
 from hookloop.parallel.memory import device_memory, host_memory
 from hookloop.parallel.world import World
 from hookloop.trainer.counting import start_counting
@@ -39,12 +41,15 @@ if TYPE_CHECKING:
     from hookloop.config.tree import Config
     from hookloop.core.progress import Progress
     from hookloop.core.run import Run
+    from hookloop.outcome import Outcome
 
 COUNT = 2
 """Iterations, and batches of an evaluation."""
 FILE = "try.pth"
 COMPARED = ("model", "optimizers", "schedules", "scaler", "progress", "data", "val_data", "hooks")
 """The parts of a checkpoint that are the same again right after it was loaded."""
+OF_RANKS = ("buffers", "workers")
+"""The same, of what each rank has of its own."""
 IN_RUN_DIRECTORY = (WriteMetrics, WriteCSV, WriteTensorBoard)
 """Writers of files, which may stay if the files are in the run's directory."""
 
@@ -56,13 +61,15 @@ class Trial:
     """What a trial has found.
 
     Attributes:
+        ranks: How many processes there were.
         iters: Iterations that were made; fewer than two if a hook ended the training.
         first_iter_seconds: Seconds of the first one, with all that happens once.
         seconds_per_iter: Seconds of the last one, with the loading of its batches.
         val_batches: Batches of the validation.
         seconds_per_val_batch: Seconds of the last one; None without validation.
         test_batches: Batches of the test.
-        memory: The highest use of memory in MiB: ``rss_peak``, and on a GPU ``device_peak``.
+        memory: The highest use of memory in MiB: ``rss_peak``, and on a GPU ``device_peak``; of
+            many ranks that of the one with the most.
         checkpoint_bytes: The size of a checkpoint.
         total_iters: Iterations of the whole training; None if unknown.
         validations: Validations of the whole training; None if unknown, or if the streams have
@@ -77,6 +84,7 @@ class Trial:
         metrics: The last value of each metric.
     """
 
+    ranks: int = 1
     iters: int = 0
     first_iter_seconds: float = 0.0
     seconds_per_iter: float = 0.0
@@ -107,8 +115,6 @@ def try_config(make: Callable[[], Config], scratch: Path) -> Trial:
     Raises:
         Exception: Whatever a part of the config raises.
     """
-    if not World.from_environment().is_alone:
-        raise HookloopError("try runs in one process: start it without a launcher.")
     trial, probe = Trial(), Probe()
     named = arguments(make(), run_dir=scratch / "run", resume=False)
     _expect(trial, named)
@@ -116,11 +122,12 @@ def try_config(make: Callable[[], Config], scratch: Path) -> Trial:
     device = trainer.run.device
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-    outcome = trainer.train()
-    trial.failed_hooks |= {one.hook: str(one) for one in outcome.disabled}
-    trial.metrics = dict(outcome.metrics)
+    outcome, run = _train(trainer), trainer.run
+    trial.ranks, trial.metrics = run.world.size, dict(outcome.metrics)
+    for disabled in run.gather(outcome.disabled):
+        trial.failed_hooks |= {one.hook: str(one) for one in disabled}
     _measure(trial, trainer, probe)
-    again = arguments(make(), run_dir=scratch / "again", resume=str(trainer.run.dir / FILE))
+    again = arguments(make(), run_dir=scratch / "again", resume=str(_checkpoint_of(trainer)))
     tester = Probe()
     second = Trainer(**_shorten(again, tester, Trial()))  # type: ignore[arg-type]
     differences = _restore(second, trainer)
@@ -128,9 +135,25 @@ def try_config(make: Callable[[], Config], scratch: Path) -> Trial:
     if second.run.test_data:
         trial.metrics |= dict(second.test())
         trial.test_batches = len(tester.evaluated)
-    memory = host_memory() | device_memory(device)
-    trial.memory = {name: size for name, size in memory.items() if name.endswith("_peak")}
+    # At the end, so that no rank needs the directory any more when the first one removes it.
+    for memory in run.gather(host_memory() | device_memory(device)):
+        for name in (name for name in memory if name.endswith("_peak")):
+            trial.memory[name] = max(memory[name], trial.memory.get(name, 0.0))
     return trial
+
+
+def _train(trainer: Trainer) -> Outcome:
+    try:
+        return trainer.train()
+    except BaseException:
+        report_iteration(trainer.run.progress.iter)
+        raise
+
+
+def _checkpoint_of(trainer: Trainer) -> Path:
+    """Return the checkpoint of the trial; that of a sharded model is a directory."""
+    run = trainer.run
+    return run.dir / (FILE if trainer._loop.shards is None else directory_name(FILE))
 
 
 class Probe(Hook):
@@ -155,7 +178,7 @@ class Probe(Hook):
 
     def after_train(self, run: Run) -> None:
         """Save, also where a hook ended the training early."""
-        run.save(FILE)
+        run.save(FILE, everywhere=True)
 
     def before_val_epoch(self, run: Run) -> None:
         """Start the clock."""
@@ -238,7 +261,9 @@ def _measure(trial: Trial, trainer: Trainer, probe: Probe) -> None:
     trial.first_iter_seconds, trial.seconds_per_iter = probe.trained[0], probe.trained[-1]
     trial.val_batches = len(probe.evaluated)
     trial.seconds_per_val_batch = probe.evaluated[-1] if probe.evaluated else None
-    trial.checkpoint_bytes = (trainer.run.dir / FILE).stat().st_size
+    saved = _checkpoint_of(trainer)
+    files = saved.iterdir() if saved.is_dir() else [saved]
+    trial.checkpoint_bytes = sum(file.stat().st_size for file in files)
     if trial.total_iters is None:
         return
     seconds = trial.total_iters * trial.seconds_per_iter
@@ -296,16 +321,38 @@ def _count_validations(every: Every, progress: Progress) -> int | None:
 def _restore(second: Trainer, first: Trainer) -> list[Difference]:
     """Load the checkpoint into another trainer; return where it is not what was saved."""
     if second.run.model is first.run.model:  # A Python config may hold the objects themselves.
+        if first._loop.shards is not None:
+            raise HookloopError(
+                "The config holds the model itself, whose parameters are spread over the ranks by "
+                "now: name a function or a class that builds it."
+            )
         with torch.no_grad():
             for parameter in second.run.model.parameters():
                 parameter.zero_()
-    saved = CheckpointStore(first.run.dir).load(FILE)
     second.check_hooks()
     start_counting(second._loop, second._count_tokens)  # Otherwise it would take over no count.
     second._planner.use()
     with second._session.running():
-        state = Snapshot().take(gather(second.run, second.run.scaler))
-    return compare(_compared(saved), _compared(state))
+        run, saved = second.run, _checkpoint_of(first)
+        if run.world.is_alone:
+            state = Snapshot().take(gather(run, run.scaler))
+            return compare(_compared(_load(saved)), _compared(state))
+        # Each rank has a part of the state, and a checkpoint has all of them.
+        run.save(FILE, everywhere=True)
+        second._loop.save_requested()
+        own = _checkpoint_of(second)
+        found = compare(_of_ranks(saved), _of_ranks(own)) if run.world.is_main else []
+        return run.ranks.share(found)
+
+
+def _load(path: Path) -> Mapping[str, object]:
+    return CheckpointStore(path.parent).load(path.name)
+
+
+def _of_ranks(path: Path) -> dict[str, object]:
+    """Return what is compared of a checkpoint of many ranks."""
+    checkpoint = _load(path)
+    return {**_compared(checkpoint), **{part: checkpoint.get(part) for part in OF_RANKS}}
 
 
 def _compared(checkpoint: Mapping[str, object]) -> dict[str, object]:

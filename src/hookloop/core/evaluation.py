@@ -15,7 +15,7 @@ from hookloop.core.plan import Calls, fire
 from hookloop.core.run import Phase, Run
 from hookloop.core.update import Update, note_error, output_of, targets_of
 from hookloop.data.batch import size_of
-from hookloop.data.cut import Place
+from hookloop.data.share import Place
 from hookloop.data.source import Source
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError

@@ -117,7 +117,8 @@ class Loop:
     ) -> None:
         self.run = run
         self.updates = updates
-        self.makes = [update.make for update in updates]  # Replaced where many ranks share them.
+        # Replaced where many ranks share them.
+        self.makes: list[Callable[[Run, list[object]], None]] = [one.make for one in updates]
         self.is_shared = False
         self.shards: Shards | None = None
         self.meetings = Meetings(run)

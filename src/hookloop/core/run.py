@@ -18,7 +18,7 @@ from hookloop.checkpoint.request import Save
 from hookloop.core.plan import Plan, fire
 from hookloop.core.progress import Progress
 from hookloop.data.batch import size_of
-from hookloop.data.cut import Place
+from hookloop.data.share import Place
 from hookloop.data.side_randomness import SideRandomness
 from hookloop.errors import DataError, ModelError, nearest
 from hookloop.outcome import Outcome

@@ -35,6 +35,7 @@ from hookloop.data.microbatches import (
     loss_or_zero,
     weight_in,
 )
+from hookloop.data.share import add_losses
 from hookloop.errors import ModelError
 from hookloop.metrics.weighted import Weight
 from hookloop.optimizer_calls import step_optimizer, zero_optimizer
@@ -244,6 +245,8 @@ def loss_in_output(run: Run) -> Tensor | None:
     output = run.output
     if isinstance(output, Mapping):
         if "loss" in output:
+            if isinstance(output["loss"], dict):  # Of each stream.
+                return add_losses(output, run.place)
             loss = cast("Tensor", output["loss"])
             return loss_or_zero(loss, output["weight"]) if "weight" in output else loss
         if run.phase != "train":  # An evaluation may do without a loss.

@@ -71,6 +71,19 @@ def count_samples(value: object) -> int | None:
     return listed_samples(value)
 
 
+def counted_part(batch: Mapping[str, object]) -> str:
+    """Return the name of the part by which the samples of a batch are counted.
+
+    >>> counted_part({"a": (torch.zeros(2, 3), torch.zeros(2)), "b": torch.zeros(4, 3)})
+    'b'
+    """
+    for count in (_length, listed_samples, count_samples):
+        for name, part in batch.items():
+            if count(part) is not None:
+                return name
+    return next(iter(batch))
+
+
 def _is_plain(value: object) -> bool:
     return isinstance(value, (tuple, list, Mapping)) or is_dataclass(value)
 

@@ -11,7 +11,7 @@ import copy
 from collections import deque
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from torch import Tensor
@@ -19,38 +19,13 @@ from torch.nn.utils.rnn import PackedSequence
 
 from hookloop.data.batch import are_samples, count_samples, listed_samples, size_of
 from hookloop.data.description import describe
+from hookloop.data.share import Share
 from hookloop.errors import DataError
 
 T = TypeVar("T")
 
 _KEPT = (str, bytes, bool, int, float, complex, np.generic, type(None))
 """Values that belong to the batch as a whole."""
-
-
-class Share(NamedTuple):
-    """How much of a global batch a rank has read.
-
-    Attributes:
-        own: Samples of this rank's cut. If it is 0, one sample was read that must not count.
-        total: Samples of the global batch; None if no rank knows, because each has its own data.
-    """
-
-    own: int
-    total: int | None
-
-
-class Place(NamedTuple):
-    """Which part of the data ``run.batch`` is, on many ranks.
-
-    Attributes:
-        batch: The number of the global batch in its pass over the data, from 1.
-        own: Samples of this rank's part. If it is 0, the batch is one sample that does not count.
-        total: Samples of the global batch; None if each rank has data of its own.
-    """
-
-    batch: int
-    own: int
-    total: int | None
 
 
 class Cut:

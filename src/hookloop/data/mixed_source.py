@@ -13,10 +13,11 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from hookloop.data.cut import Share
+from hookloop.data.batch import counted_part
 from hookloop.data.exactness import SeedSamples
 from hookloop.data.mixture import Mix, Weights, draw
 from hookloop.data.seeding import derive_key
+from hookloop.data.share import Share, zip_shares
 from hookloop.data.source import Batches, Groups, Size, Source
 from hookloop.data.train_streams import TrainStreams
 from hookloop.errors import CheckpointError, DataError, caused_by
@@ -111,6 +112,7 @@ class MixedSource(TrainStreams):
                 break
             self._labels.append(taken[0])
             group.append(taken[1])
+            self._shares += self._shares_of(*taken)
             self.position += 1
         return group
 
@@ -155,9 +157,15 @@ class MixedSource(TrainStreams):
         taken = stream.next_group(1, restarts=restarts)
         if not taken and (restarts or not was_inside) and not stream.is_one_pass:
             raise DataError(f"{stream.name} is empty: it gave no batch.")
-        if (shares := stream.shares()) is not None:
-            self._shares += shares
         return taken
+
+    def _shares_of(self, name: str, batch: object) -> list[Share]:
+        """Return the share of a microbatch that was just read; nothing in a single process."""
+        if self.way not in ("zip", "cycle"):
+            return self.streams[name].shares() or []
+        shares = {own: one[0] for own, part in self.streams.items() if (one := part.shares())}
+        counted = counted_part(cast("dict[str, object]", batch)) if shares else ""
+        return [zip_shares(shares, counted)] if shares else []
 
     def _find_key(self) -> int:
         """Return the key of all draws, which is the same on all ranks."""

@@ -14,13 +14,14 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from hookloop.data.cut import Cut, Share
+from hookloop.data.cut import Cut
 from hookloop.data.exactness import SeedSamples
 from hookloop.data.measures import length_of
 from hookloop.data.randomness import Randomness
 from hookloop.data.reader import make_reader
 from hookloop.data.samplers import State, Stateful
 from hookloop.data.shards import check_shareable, take_shard
+from hookloop.data.share import Share
 from hookloop.errors import DataError
 
 _log = logging.getLogger("hookloop")

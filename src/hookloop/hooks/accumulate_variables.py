@@ -158,7 +158,7 @@ class AccumulateVariables(StateOfRanks):
         if run.place is not None:
             if not run.place.own:  # Another rank has this sample.
                 return
-            batch, own, _ = run.place
+            batch, own = run.place.batch, run.place.own
             place = Position(run.progress.iter, batch, run.world.rank, own)
         parts = self._parts.setdefault(stream, {})
         for name in self.variables:

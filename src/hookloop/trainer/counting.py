@@ -84,7 +84,7 @@ def _counting(run: Run, batches: list[object]) -> list[object]:
     shares = run.train_data.shares() if run.train_data is not None else None
     if shares is None:
         return batches
-    return [batch for batch, share in zip(batches, shares, strict=True) if share.own]
+    return [batch for batch, share in zip(batches, shares, strict=True) if share.weight]
 
 
 def _asked(loop: Loop) -> set[str]:

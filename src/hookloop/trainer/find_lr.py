@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,12 @@ from hookloop.core.update import Update
 from hookloop.data.randomness import seed_all
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError, HookError, ModelError
+from hookloop.parallel.launched import report_iteration
 from hookloop.runs.files import write_bytes
 from hookloop.trainer.inputs import check_count, check_trainable, check_updates
 from hookloop.trainer.kept_state import without_trace
+from hookloop.trainer.peer_failures import breaking_off
+from hookloop.trainer.several_ranks import Make, agree_on_order, align_ranks, share_update
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -94,7 +98,8 @@ def find_lr(
     with the same bits as without the search. Nothing is written. No hook acts, so what hooks do to
     batches or gradients is left out, and schedules do not step. The rates of all groups of all
     optimizers rise together and keep their ratios. Several updates per iteration are judged by the
-    sum of their losses.
+    sum of their losses. On many ranks, all of them call this, and the losses are those of the
+    global batches.
 
     Args:
         trainer: A trainer; weights of its ``load_from`` are loaded for the search.
@@ -103,7 +108,7 @@ def find_lr(
         iters: How many iterations; fewer if the loss diverges.
 
     Raises:
-        ModelError: If there is no rate to change, or there are several ranks.
+        ModelError: If there is no rate to change.
         DataError: If the data can be read only once.
 
     Example:
@@ -117,30 +122,51 @@ def find_lr(
         raise ModelError(f"The rates must rise from above 0, not from {first} to {last}.")
     check_count("iters", iters)
     _check(trainer)
-    rates = _Rates(run.optimizers)
-    with without_trace(run):
-        if run.seed is not None and run.progress.iter == 0:
-            seed_all(run.seed)  # As the training will.
-        if (weights := trainer._session.start.weights) is not None:
-            weights.load_into(run.model)
-        run.model.train()
-        curve = _Curve()
-        groups = _groups(run)
-        updates = [_apart(update) for update in trainer._loop.updates]
+    with _failing_together(run):
+        run.ranks.open(run.device)
+        # A sharded model stays spread over the ranks, as a training leaves it.
+        align_ranks(trainer._loop, trainer._session.parallel)
+    rates, curve = _Rates(run.optimizers), _Curve()
+    with without_trace(run), _failing_together(run):
+        _begin(trainer)
+        groups, makes = _groups(run), _makes(trainer)
         for number in range(iters):
             rate = first * (last / first) ** (number / max(1, iters - 1))
             rates.set(rate)
-            loss = _iterate(run, updates, next(groups))
+            loss = _iterate(run, makes, next(groups))
             if loss is not None and not curve.add(rate, loss):
                 break
     return curve.result(rates)
 
 
+@contextmanager
+def _failing_together(run: Run) -> Iterator[None]:
+    """Let the other ranks know of a failure, and the launcher how far the search got."""
+    if run.world.is_alone:
+        yield
+        return
+    try:
+        with breaking_off(run):
+            yield
+    except BaseException:
+        report_iteration(run.progress.iter)
+        raise
+
+
+def _begin(trainer: Trainer) -> None:
+    """Start with what the training will start with."""
+    run = trainer.run
+    if run.seed is not None and run.progress.iter == 0:
+        seed_all(run.seed)
+    agree_on_order(run, is_new=run.progress.iter == 0)
+    if (weights := trainer._session.start.weights) is not None:
+        weights.load_into(run.model)
+    run.model.train()
+
+
 def _check(trainer: Trainer) -> None:
     """Reject what cannot be searched."""
     run = trainer.run
-    if not run.world.is_alone:
-        raise ModelError("find_lr runs in one process: search there, and train on several ranks.")
     if trainer._session.start.is_resuming:
         raise ModelError(
             "find_lr cannot search in a run that is to be resumed, because its checkpoint is not "
@@ -164,6 +190,18 @@ def _check(trainer: Trainer) -> None:
         )
 
 
+def _makes(trainer: Trainer) -> list[Make]:
+    """Return what makes the updates of the search, apart from those of the training."""
+    loop, parallel = trainer._loop, trainer._session.parallel
+    makes = []
+    for update in map(_apart, loop.updates):
+        # One of the user's own that has trained averages already.
+        is_shared = loop.is_shared and type(update).make is not Update.make
+        is_done = loop.run.world.is_alone or is_shared
+        makes.append(update.make if is_done else share_update(loop, update, parallel))
+    return makes
+
+
 def _apart(update: Update) -> Update:
     """Return a copy of an update that records its losses in the metric store of the search."""
     copied = copy.copy(update)
@@ -184,17 +222,19 @@ def _groups(run: Run) -> Iterator[list[object]]:
             raise DataError(f"{source.name} is empty: it gave no batch.")
 
 
-def _iterate(run: Run, updates: list[Update], batches: list[object]) -> float | None:
+def _iterate(run: Run, makes: list[Make], batches: list[object]) -> float | None:
     """Make the updates of an iteration; return the sum of their losses, or None if all skip."""
     losses = []
-    for update in updates:
+    for make in makes:
         run.loss = None
         run.batch = batches[0]
-        update.make(run, list(batches))
+        make(run, list(batches))
         losses.append(_read(run.loss))
     run.progress.iter += 1
     made = [loss for loss in losses if loss is not None]
-    return sum(made) if made else None
+    # An update of the user's own has the loss of a rank's part, and all ranks have to end together.
+    of_ranks = [loss for loss in run.gather(sum(made) if made else None) if loss is not None]
+    return sum(of_ranks) / len(of_ranks) if of_ranks else None
 
 
 def _read(loss: Tensor | None) -> float | None:

@@ -19,7 +19,6 @@ from hookloop.data.source import Source
 from hookloop.errors import DataError, HookError, ModelError
 from hookloop.lr_schedule import Schedule
 from hookloop.metrics.meters import Accumulating, Metric
-from hookloop.parallel.world import World
 from hookloop.trainer.compilation import Compile, compile_model
 from hookloop.trainer.preparation import Cast, Prepare, Prepared
 
@@ -170,8 +169,8 @@ def make_progress(
     return progress
 
 
-def check_mixture(source: Source | None, loss: object, world: World) -> None:
-    """Reject a mixture that the loss cannot use, or that many ranks cannot share."""
+def check_mixture(source: Source | None, loss: object) -> None:
+    """Reject a mixture that the loss cannot use."""
     if not isinstance(source, MixedSource) or source.way not in ("zip", "cycle"):
         return
     way, names = source.way, ", ".join(source.streams)
@@ -180,13 +179,6 @@ def check_mixture(source: Source | None, loss: object, world: World) -> None:
             f"loss= needs batches of (inputs, targets), and mix='{way}' gives mappings from the "
             f"streams ({names}) to a batch of each: write step=, which computes the loss of all.",
             argument="loss",
-        )
-    if not world.is_alone:
-        raise DataError(
-            f"mix='{way}' does not work on {world.size} ranks: the batches of the streams "
-            f"({names}) are cut into parts of different sizes, and one loss cannot be weighted by "
-            "all of them. Draw from the streams with weights, or train in one process.",
-            argument="mix",
         )
 
 

@@ -36,8 +36,8 @@ def without_trace(run: Run) -> Iterator[None]:
     """Let updates be made that leave the run as it was, to the last bit; no hook acts meanwhile.
 
     Weights, buffers, gradients, optimizers, the loss scaler, the position in the training data,
-    counters, metrics and random numbers are set back; schedules must not step. The run must have
-    one process.
+    counters, metrics and random numbers are set back; schedules must not step. On many ranks, all
+    of them do this together.
     """
     kept = {name: getattr(run, name) for name in _ATTRIBUTES}
     progress = asdict(run.progress)

@@ -37,13 +37,7 @@ from hookloop.trainer.loading import Loading
 from hookloop.trainer.other_weights import OtherWeights, best_of, load_best
 from hookloop.trainer.peer_failures import break_off, breaking_off, explaining, linger
 from hookloop.trainer.rewinding import Rewinder
-from hookloop.trainer.several_ranks import (
-    agree_on_order,
-    check_alike,
-    shard_model,
-    share_updates,
-    tensors_of,
-)
+from hookloop.trainer.several_ranks import agree_on_order, align_ranks, share_updates
 from hookloop.trainer.start import Start
 
 if TYPE_CHECKING:
@@ -73,7 +67,7 @@ class Session:
         parallel: Parallel | None = None,
         arithmetic: Arithmetic | None = None,
     ) -> None:
-        self._parallel = parallel or Parallel()
+        self.parallel = parallel or Parallel()
         self._arithmetic = arithmetic or Arithmetic()
         self.run = run
         self.start = start
@@ -103,7 +97,7 @@ class Session:
             if run.seed is not None and run.progress.iter == 0:
                 seed_all(run.seed)
             agree_on_order(run, is_new=run.progress.iter == 0 and self._loop.moments.kept is None)
-            share_updates(self._loop, self._parallel)
+            share_updates(self._loop, self.parallel)
             self._loop.go_back = Rewinder(self._loop, self._saver, self._loading.restore)
             yield
 
@@ -191,16 +185,16 @@ class Session:
     def _fail(self, error: BaseException, log: RunLog) -> None:
         """Do what a failure asks for: tell the other ranks, note it, let hooks act, save."""
         run = self.run
+        if run.phase != "train" and isinstance(error, Exception):
+            stream = "" if run.stream == run.phase else f"['{run.stream}']"
+            number = self._loop.evaluation.batch_number
+            error.add_note(f"while evaluating {run.phase}_data{stream}, batch {number}")
         break_off(run, error)
         run.outcome = self._outcome(error)
         if isinstance(error, Exception):
             log.note("".join(traceback.format_exception(error)).rstrip())
         if isinstance(error, PeerFailed):
             log.note(f"{error}\n{error.traceback}".rstrip())
-        if run.phase != "train" and isinstance(error, Exception):
-            stream = "" if run.stream == run.phase else f"['{run.stream}']"
-            number = self._loop.evaluation.batch_number
-            error.add_note(f"while evaluating {run.phase}_data{stream}, batch {number}")
         # First the hooks, because they may request a checkpoint of the failed run, then the
         # saving.
         do_at_end(error, fire, run.plan.on_exception, run, error)
@@ -217,12 +211,8 @@ class Session:
     def _prepare(self, *, trains: bool) -> None:
         """Do what comes before the work: the same weights on all ranks, or those of a run."""
         run = self.run
-        if not run.world.is_alone:
-            check_alike(run)
-            if self._loop.shards is None:  # Afterwards each rank has parts of its own.
-                run.ranks.copy_from_first(tensors_of(run.model))
-            shard_model(self._loop, self._parallel)
-            self._saver.is_sharded = self._loop.shards is not None
+        align_ranks(self._loop, self.parallel)
+        self._saver.is_sharded = self._loop.shards is not None
         fire(run.plan.before_run, run)
         self._loading.load(trains=trains)
         if not trains:

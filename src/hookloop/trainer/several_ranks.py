@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from hookloop.parallel.world import World
     from hookloop.trainer.start import Start
 
+Make = Callable[["Run", list[object]], None]
+"""Makes an update from its microbatches."""
+
 Found = tuple[str, dict[str, object]]
 """Where a checkpoint is, and what it holds."""
 
@@ -97,29 +100,41 @@ def agree_on_order(run: Run, *, is_new: bool) -> None:
         seed_rank(run.world.rank)
 
 
+def align_ranks(loop: Loop, settings: Parallel) -> None:
+    """Check that ranks are alike, and give all of them the weights of the first, or their parts."""
+    run = loop.run
+    if run.world.is_alone:
+        return
+    check_alike(run)
+    if loop.shards is None:  # Afterwards each rank has parts of its own.
+        run.ranks.copy_from_first([*run.model.parameters(), *run.model.buffers()])
+    shard_model(loop, settings)
+
+
 def share_updates(loop: Loop, settings: Parallel) -> None:
     """Let updates average their gradients over all ranks, from now on."""
-    run = loop.run
-    if run.world.is_alone or loop.is_shared:
+    if loop.run.world.is_alone or loop.is_shared:
         return
     loop.is_shared = True
     for number, update in enumerate(loop.updates):
-        team: Team
-        if loop.shards is not None:
-            team = ShardedTeam(loop.shards, run.ranks)
-        else:
-            unused = _finds_unused(loop, update, settings)
-            team = Replica(
-                run.model,
-                update.parameters(),
-                finds_unused=unused,
-                slots=SLOTS if update.returns_loss else 2,
-            )
-        shared = SharedUpdate(update, team, run.world.size)
-        if type(update).make is Update.make:
-            loop.makes[number] = shared.make
-        else:  # It makes the update its own way, from what it computes.
-            update.compute = shared.compute
+        loop.makes[number] = share_update(loop, update, settings)
+
+
+def share_update(loop: Loop, update: Update, settings: Parallel) -> Make:
+    """Return what makes an update with gradients that are averaged over all ranks."""
+    run = loop.run
+    team: Team
+    if loop.shards is not None:
+        team = ShardedTeam(loop.shards, run.ranks)
+    else:
+        unused = _finds_unused(loop, update, settings)
+        slots = SLOTS if update.returns_loss else 2
+        team = Replica(run.model, update.parameters(), finds_unused=unused, slots=slots)
+    shared = SharedUpdate(update, team, run.world.size)
+    if type(update).make is Update.make:
+        return shared.make
+    update.compute = shared.compute  # It makes the update its own way, from what it computes.
+    return update.make
 
 
 def shard_model(loop: Loop, settings: Parallel) -> None:
@@ -219,11 +234,6 @@ def load_on_all_ranks(loop: Loop, find: Callable[[bool], Found | None]) -> Found
 def _digest(fact: object) -> str:
     text = json.dumps(fact, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-
-def tensors_of(model: torch.nn.Module) -> list[Tensor]:
-    """Return the parameters and buffers of a model."""
-    return [*model.parameters(), *model.buffers()]
 
 
 def _sources(run: Run) -> Iterator[tuple[Source, bool]]:

@@ -7,6 +7,7 @@ is recorded are the numbers of the global batch, equal on all ranks.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -15,14 +16,16 @@ from torch import Tensor
 
 from hookloop.core.plan import fire
 from hookloop.core.update import LossOf, Update, note_error
-from hookloop.data.cut import Place
 from hookloop.data.microbatches import is_scalar
+from hookloop.data.share import Place
 from hookloop.errors import ModelError
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
-    from hookloop.data.cut import Share
+    from hookloop.data.share import Share
     from hookloop.data.source import Source
+
+_log = logging.getLogger("hookloop")
 
 
 class Team(Protocol):
@@ -82,6 +85,7 @@ class SharedUpdate:
         self._names: tuple[str, ...] = ()
         self._unit: Tensor | None = None
         self._is_weighted = False
+        self._is_uneven = False  # Whether streams were cut in different proportions.
 
     def make(self, run: Run, batches: list[object]) -> None:
         """Make the update from this rank's microbatches, unless all ranks skip it."""
@@ -97,7 +101,7 @@ class SharedUpdate:
             zip(batches, shares, strict=True), 1 - len(batches)
         ):
             run.batch = batch
-            run.place = Place(last + number, share.own, share.total)
+            run.place = Place(last + number, *share)
             team.start(synchronizes=number == 0)
             loss = team.forward(self._compute, run)
             if update.may_skip:
@@ -105,7 +109,9 @@ class SharedUpdate:
             if loss is not None:
                 is_empty = False
                 update.begin(run, loss)
-            numbers = self._numbers(run, loss) if loss is not None and share.own else ()
+                if share.streams is not None and run.world.is_main:
+                    self._check_even(run, share)
+            numbers = self._numbers(run, loss) if loss is not None and share.weight else ()
             try:
                 self._backward(loss, self._factor(run, share, expected), numbers)
             except Exception as error:
@@ -174,15 +180,36 @@ class SharedUpdate:
 
     def _factor(self, run: Run, share: Share, expected: float) -> Tensor | float:
         """Return what the loss of this rank is multiplied with, before it is averaged."""
-        if run.loss is None or share.own == 0:
+        own = share.weight
+        if run.loss is None or own == 0:
             return 0.0
         if self._update.sums:  # Sums add up, where the average divides by the number of ranks.
             return float(self._size)
         weight = self._update.weight(run)
         if weight is None:
-            return share.own / expected
+            return own / expected
         self._is_weighted = True
         return weight / expected
+
+    def _check_even(self, run: Run, share: Share) -> None:
+        """Say once that one loss of several streams cannot be weighted by the samples of each."""
+        output = run.output if isinstance(run.output, Mapping) else {}
+        is_weighted = "weight" in output or isinstance(output.get("loss"), dict)
+        if self._is_uneven or is_weighted or share.is_even(self._size):
+            return
+        self._is_uneven = True
+        streams = share.streams or {}
+        cuts = " and ".join(f"{one.own} of {one.total} of '{n}'" for n, one in streams.items())
+        _log.warning(
+            "Iteration %d: the streams are cut in different proportions (the first rank has %s), "
+            "and one loss cannot be weighted by all of them: the update is close to that of one "
+            "process, and not the same. Return the loss of each stream, {'loss': {%s}}, or use "
+            "drop_last=True and batch sizes that %d ranks divide.",
+            run.progress.iter + 1,
+            cuts,
+            ", ".join(f"'{name}': ..." for name in streams),
+            self._size,
+        )
 
     def _complete(self, run: Run, carried: Tensor) -> None:
         """Make gradients and numbers those of the global batch, and record them."""

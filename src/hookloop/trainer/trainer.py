@@ -210,7 +210,7 @@ class Trainer(Evaluates):
         self._limits = limits = DataLimits(limit, overfit, seed_samples)
         epoch_iters = limits.epoch_iters(epoch_iters, train_data, accumulate)
         source = limits.train(train_data, accumulate, epoch_iters, mix=mix, seed=seed)
-        check_mixture(source, loss, world)
+        check_mixture(source, loss)
         self.run = Run(
             model=model,
             optimizers=named_optimizers(optimizer, model),

@@ -69,3 +69,22 @@ def test_the_command_prints_one_object(project: Path) -> None:
         "exit_code", "suggestion", "overrides", "factor", "ended", "rates", "losses", "smoothed",
     }  # fmt: skip
     assert names(project) == ["cli_project.py", "config.yaml"]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(  # torch's launcher does not close the output of ranks that ended.
+    "ignore:unclosed file:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+def test_ranks_search_together_and_the_first_reports(project: Path, invoke: Invoke) -> None:
+    before = names(project)
+    options = ["--from", "1e-4", "--to", "100", "--iters", "30"]
+    alone = json.loads(invoke("find-lr", "config.yaml", *options, "--json").stdout)
+    result = invoke("find-lr", "config.yaml", *options, "--ranks", "2", "--json", "--png", "a.png")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["losses"] == pytest.approx(alone["losses"], rel=1e-3)
+    assert found["overrides"] == alone["overrides"]
+    assert names(project) == sorted([*before, "a.png"])
+    failed = invoke("find-lr", "config.yaml", "model.in_features=3", "--ranks", "2")
+    assert failed.exit_code == 1
+    assert "failed in iteration 0: RuntimeError: mat1 and mat2 shapes" in failed.stderr

@@ -99,3 +99,24 @@ def test_the_command_prints_one_object(project: Path) -> None:
     assert found["checkpoint_bytes"] > 0
     assert found["seconds_per_iter"] > 0
     assert names(project) == ["cli_loud.py", "cli_project.py", "config.yaml"]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(  # torch's launcher does not close the output of ranks that ended.
+    "ignore:unclosed file:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+def test_ranks_try_together_and_the_first_reports(
+    project: Path, invoke: Invoke, scratch: Path
+) -> None:
+    result = invoke("try", "config.yaml", "--ranks", "2", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert (found["ranks"], found["iters"], found["is_restored"]) == (2, 2, True)
+    failed = invoke("try", "config.yaml", "model.in_features=3", "--ranks", "3")
+    assert failed.exit_code == 1
+    assert "failed in iteration 0: RuntimeError: mat1 and mat2 shapes" in failed.stderr
+    assert "in training, iteration 1: the batch is" in failed.stderr
+    assert "in model (Linear(in_features=3, out_features=1, bias=True))" in failed.stderr
+    assert invoke("try", "config.yaml", "optimizer.lrr=1", "--ranks", "2").exit_code == 2
+    assert names(project) == ["cli_project.py", "config.yaml"]
+    assert not list(scratch.iterdir())

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.ranks import Ended, each_rank
 
 from hookloop.config.load import load
 from hookloop.config.trial import Probe as TrialProbe
 from hookloop.config.trial import Trial, _expect, _shorten, try_config
-from hookloop.errors import HookloopError
 from hookloop.hooks import SaveCheckpoint, StopAfter, WriteCSV, WriteTo, WriteWandb
 from hookloop.writers import Writer
 
@@ -145,8 +145,115 @@ hooks = [SaveCheckpoint(every="50 tokens").named("by_tokens"), StopAfter(samples
     assert trial.validations is None
 
 
-def test_it_needs_one_process(tmp_path: Path, monkeypatch):
-    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(HookloopError, match="in one process"):
-        try_config(lambda: load(tmp_path / "none.yaml", []), tmp_path)
+# --- on many ranks
+
+
+def try_on_ranks(tmp_path: Path, size: int, more: str = "", *overrides: str) -> list[Ended]:
+    (tmp_path / "trial_model.py").write_text(MODEL)
+    file = tmp_path / "trial_ranks.py"
+    built = CONFIG.replace(", 4, shuffle", ", 8, shuffle")  # Batch norm needs two samples a rank.
+    lines = [MADE if line.startswith("model = ") else line for line in built.splitlines()]
+    file.write_text("\n".join([*lines, more]))
+    return each_rank(
+        lambda: try_config(lambda: load(file, list(overrides)), tmp_path / "scratch"), size
+    )
+
+
+MADE = "import trial_model\nmodel = trial_model.make()"
+MODEL = """\
+import torch
+from hookloop import Hook
+
+
+def make():
+    return torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 3)
+    )
+
+
+class Forgets(Hook):
+    count = 0
+
+    def after_train_iter(self, run):
+        self.count += 1
+
+    def state_dict(self):
+        return {"count": self.count}
+
+    def load_state_dict(self, state): ...
+
+
+class Fails(Hook):
+    on_error = "disable"
+
+    def after_train_iter(self, run):
+        if run.world.rank == 1:
+            raise RuntimeError("this hook is broken")
+
+
+class Widen(Hook):
+    takes_part_in_training = True
+
+    def __init__(self, phase):
+        self.phase = phase
+
+    def before_forward(self, run):
+        if run.world.rank == 1 and run.phase == self.phase:
+            run.batch = (torch.ones(2, 5), run.batch[1])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "strategy"), [(2, "sharded"), (3, "replicated")])
+def test_every_part_is_tried_on_all_ranks(tmp_path: Path, size: int, strategy: str):
+    ends = try_on_ranks(tmp_path, size, f"parallel = '{strategy}'\n")
+    assert not any(end.error for end in ends), [end.error for end in ends]
+    first = ends[0].value
+    assert (first.ranks, first.iters, first.val_batches, first.test_batches) == (size, 2, 4, 2)
+    assert first.is_restored, first.differences
+    assert first.total_iters == 15  # Of the global batches.
+    assert first.checkpoint_bytes > 1000
+    for end in ends:
+        assert end.value.metrics["val/b/loss"] == first.metrics["val/b/loss"]
+        assert end.value.metrics["test/loss"] == first.metrics["test/loss"]
+        assert end.value.memory == first.memory
+
+
+@pytest.mark.slow
+def test_all_ranks_know_what_one_of_them_finds(tmp_path: Path):
+    more = "hooks = [trial_model.Forgets(), trial_model.Fails()]\n"
+    for end in try_on_ranks(tmp_path, 2, more):
+        assert not end.value.is_restored, end.error
+        assert "hooks.forgets.count" in end.value.differences[0]
+        assert "this hook is broken" in end.value.failed_hooks["fails"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("phase", "place"),
+    [
+        ("train", "in training, iteration 1: the batch is"),
+        ("val", "while evaluating val_data['a'], batch 1"),
+    ],
+)
+def test_a_shape_that_is_wrong_on_one_rank_is_found_with_its_place(
+    tmp_path: Path, phase: str, place: str
+):
+    first, second = try_on_ranks(tmp_path, 2, f"hooks = [trial_model.Widen('{phase}')]\n")
+    assert "mat1 and mat2 shapes cannot be multiplied (2x5 and 4x8)" in second.error
+    assert place in second.error
+    assert "in model.0 (Linear(in_features=4, out_features=8, bias=True))" in second.error
+    assert "rank 1 failed in iteration" in first.error and place in first.error
+    assert (first.code, second.code) == (1, 1)
+
+
+@pytest.mark.slow
+def test_a_sharded_model_that_is_not_built_again_is_rejected(tmp_path: Path):
+    more = """\
+model = trial_model.model = getattr(trial_model, "model", model)
+optimizer = torch.optim.Adam(model.parameters())
+schedule = None
+parallel = "sharded"
+"""
+    ends = try_on_ranks(tmp_path, 2, more)
+    assert all("name a function or a class that builds it" in end.error for end in ends)

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_sequence
 
-from hookloop.data.cut import Cut, Share
+from hookloop.data.cut import Cut
+from hookloop.data.share import Share
 from hookloop.errors import DataError
 
 Pair = namedtuple("Pair", ["inputs", "targets"])

@@ -3,9 +3,10 @@ import random
 import pytest
 import torch
 
-from hookloop.data.cut import Cut, Share
+from hookloop.data.cut import Cut
 from hookloop.data.indices import PassStart, SkippingIndices
 from hookloop.data.samplers import SamplerStates
+from hookloop.data.share import Share
 
 
 def make(sampler, **options):

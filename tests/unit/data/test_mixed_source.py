@@ -225,6 +225,34 @@ def test_ranks_draw_the_same_streams_and_read_their_parts():
     assert not any(set(a) & set(b) for a, b in zip(first, second, strict=True))
 
 
+@pytest.mark.parametrize("mix", ["zip", "cycle"])
+def test_ranks_read_their_part_of_the_batch_of_each_stream(mix):
+    def of_rank(rank, size):
+        data = [TensorDataset(torch.arange(count)) for count in (7, 10)]
+        source = mixed(mix, *(DataLoader(one, 3, shuffle=True) for one in data), seed=None)
+        torch.manual_seed(5)
+        order = Randomness.now(gpus=False)
+        for part in source.parts():
+            part.share_among(rank, size, order)
+        for part in source.parts():
+            part.shared_order = source.parts()[0].shared_order
+        read = []
+        for group in source.groups(2):
+            for batch, share in zip(group, source.shares(), strict=True):
+                assert share.own == share.streams["a"].own
+                assert share.total == share.streams["a"].total
+                read.append({n: batch[n][0].tolist()[: share.streams[n].own] for n in batch})
+        return read
+
+    alone, parts = of_rank(0, 1), [of_rank(rank, 3) for rank in range(3)]
+    assert len(alone) == {"zip": 3, "cycle": 4}[mix]
+    joined = [
+        {n: [one for part in of_ranks for one in part[n]] for n in "ab"}
+        for of_ranks in zip(*parts, strict=True)
+    ]
+    assert joined == alone
+
+
 # --- in a training
 
 

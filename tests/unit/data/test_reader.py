@@ -9,9 +9,10 @@ from torch.utils.data import (
     TensorDataset,
 )
 
-from hookloop.data.cut import Cut, Share
+from hookloop.data.cut import Cut
 from hookloop.data.indices import PassStart
 from hookloop.data.reader import LoaderReader, PlainReader, StatefulReader, make_reader
+from hookloop.data.share import Share
 
 
 class Indices(Dataset):

@@ -18,8 +18,8 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from hookloop.data.cut import Share
 from hookloop.data.randomness import Randomness, seed_all
+from hookloop.data.share import Share
 from hookloop.data.source import Source
 from hookloop.errors import DataError
 

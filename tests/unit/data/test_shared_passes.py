@@ -2,9 +2,10 @@ import random
 
 import torch
 
-from hookloop.data.cut import Cut, Share
+from hookloop.data.cut import Cut
 from hookloop.data.indices import PassStart
 from hookloop.data.randomness import seed_all
+from hookloop.data.share import Share
 from hookloop.data.shared_passes import SharedPasses
 
 

@@ -4,15 +4,19 @@ import math
 
 import pytest
 import torch
+from tests.integration.many_ranks import Plain, data, make
+from tests.ranks import each_rank, on_ranks
 from tests.tiny import assert_same_bits, make_classifier, make_data
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from hookloop import find_lr
+from hookloop.core.update import Update
 from hookloop.errors import DataError, HookError, ModelError
 from hookloop.hooks import SaveCheckpoint, StepSchedules
 from hookloop.testing import RecordCalls, tiny_trainer
 from hookloop.trainer import find_lr as find_lr_module
+from hookloop.trainer.computing import forward_inputs, loss_from
 
 
 class Random(Dataset):
@@ -33,7 +37,8 @@ def streams():
 
 def step_of_both(run, batch):
     parts = batch.values() if isinstance(batch, dict) else [batch]
-    return sum(nn.functional.cross_entropy(run.model(x), y) for x, y in parts)
+    loss = nn.functional.mse_loss if isinstance(run.model, Plain) else nn.functional.cross_entropy
+    return sum(loss(run.model(x), y) for x, y in parts)
 
 
 def with_norm(**options):
@@ -204,3 +209,97 @@ def test_a_run_that_is_to_be_resumed_is_rejected(tmp_path):
         find_lr(trainer)
     trainer.train()
     assert find_lr(trainer, iters=1).rates
+
+
+# --- on many ranks
+
+
+class ByHand(Update):
+    """Makes the update its own way, from what it computes."""
+
+    def make(self, run, batches):
+        self.zero_grad()
+        run.batch = batches[0]
+        loss = self.compute(run)
+        self.record(run, loss)
+        self.backward(loss)
+        self.apply(run)
+
+
+def on_plain_data(run_dir=None, **changes):
+    return make(run_dir, resume=None, default_hooks=False, **{"model": Plain, **changes})[0]
+
+
+def with_own_update(*_):
+    model = Plain()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    update = ByHand("", forward_inputs, loss_from(nn.functional.mse_loss), [optimizer])
+    return on_plain_data(step=update, loss=None, optimizer=optimizer, model=lambda: model)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 3])
+def test_ranks_find_what_one_process_finds(size):
+    def search():
+        return find_lr(on_plain_data(accumulate=2), last=1e4, iters=40)
+
+    alone, together = search(), on_ranks(search, size)
+    assert len(alone.losses) < 40  # It diverges, and all ranks end in the same iteration.
+    for found in together:
+        assert (found.ended, found.rates) == (alone.ended, alone.rates)
+        assert found.losses == together[0].losses
+        assert found.losses == pytest.approx(alone.losses, rel=1e-3)
+        assert found.overrides == alone.overrides
+
+
+RANKED = {
+    "replicated": lambda: make(None, resume=None, default_hooks=False)[0],
+    "sharded": lambda: make(None, resume=None, default_hooks=False, parallel="sharded")[0],
+    "without a seed": lambda: make(None, resume=None, default_hooks=False, seed=None)[0],
+    "streams": lambda: make(
+        None, resume=None, default_hooks=False, names=False, mix="cycle", loss=None,
+        step=step_of_both, train_data=streams_of_pairs(), model=Plain,
+    )[0],
+    "an update of one's own": with_own_update,
+}  # fmt: skip
+
+
+def streams_of_pairs():
+    return {
+        name: DataLoader(data(count), 6, shuffle=True) for name, count in (("a", 31), ("b", 17))
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("case", RANKED)
+def test_the_training_of_ranks_after_it_ends_with_the_same_bits(case, size):
+    def work(searches):
+        torch.manual_seed(8)
+        trainer = RANKED[case]()
+        torch.manual_seed(9)
+        if searches:
+            find_lr(trainer, iters=7)
+        trainer.train(max_epochs=1)
+        if searches:
+            find_lr(trainer, iters=3)
+        trainer.train(max_epochs=2)
+        weights = trainer.run.model.state_dict().values()
+        return [one.full_tensor() if hasattr(one, "full_tensor") else one for one in weights]
+
+    plain, searched = on_ranks(work, size, False), on_ranks(work, size, True)
+    for one, other in zip(plain, searched, strict=True):
+        assert all(torch.equal(*pair) for pair in zip(one, other, strict=True))
+
+
+@pytest.mark.slow
+def test_a_rank_that_fails_ends_the_search_of_all():
+    def step(run, batch):
+        if run.world.rank == 1 and run.progress.iter == 3:
+            raise ValueError("this batch is bad")
+        return nn.functional.mse_loss(run.model(batch[0]), batch[1])
+
+    first, second = each_rank(lambda: find_lr(on_plain_data(step=step, loss=None)), 2)
+    assert "ValueError: this batch is bad\nin training, iteration 4" in second.error
+    assert "PeerFailed: rank 1 failed in iteration 3: ValueError: this batch is bad" in first.error
+    assert abs(first.seconds - second.seconds) < 10

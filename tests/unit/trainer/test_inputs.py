@@ -9,13 +9,10 @@ from tests.tiny import make_data, make_model, make_trainer
 
 from hookloop import Hook, HookloopError, Schedule
 from hookloop.core.progress import Progress
-from hookloop.data.mixed_source import MixedSource
 from hookloop.data.source import Source
 from hookloop.errors import CheckpointError, DataError, HookError, ModelError
 from hookloop.hooks import StepSchedules, StopAfter, StopOnNaN, StopOnPlateau
-from hookloop.parallel.world import World
 from hookloop.trainer.inputs import (
-    check_mixture,
     make_progress,
     named_optimizers,
     named_schedules,
@@ -256,11 +253,3 @@ def test_schedules_are_given_alone_or_by_name_with_or_without_an_interval():
     assert list(alone) == ["default"] and alone["default"].scheduler is scheduler
     both = named_schedules({"generator": schedule, "critic": scheduler})
     assert both["generator"] is schedule and both["critic"].every.unit == "iters"
-
-
-def test_a_zipped_mixture_is_rejected_on_many_ranks():
-    source = MixedSource({"a": [1], "b": [2]}, "cycle", "train_data")
-    check_mixture(source, None, World())
-    with pytest.raises(DataError, match="mix='cycle' does not work on 2 ranks") as caught:
-        check_mixture(source, None, World(0, 2))
-    assert caught.value.argument == "mix"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from hookloop.data.cut import Place
 from hookloop.data.microbatches import is_scalar
+from hookloop.data.share import Place
 from hookloop.dialects.mmengine.dist import all_reduce
 from hookloop.errors import ModelError
 from hookloop.parallel.replicated import Replica
