@@ -12,8 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, cast, get_args
 
+import numpy as np
 import torch
-from torch.utils._pytree import tree_map, tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from hookloop.checkpoint.publish import METADATA
 from hookloop.errors import HookloopError, ModelError, nearest
@@ -58,7 +59,11 @@ class Example:
 
     @classmethod
     def of(cls, inputs: object) -> Example:
-        """Read inputs as the engine passes them: a mapping by name, a sequence by position."""
+        """Read inputs as the engine passes them: a mapping by name, a sequence by position.
+
+        Arrays become tensors, which is what a program takes.
+        """
+        inputs = tree_map_only(np.ndarray, torch.as_tensor, inputs)
         if isinstance(inputs, Mapping):
             return cls((), {str(name): value for name, value in inputs.items()})
         return cls(tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,), {})
@@ -71,6 +76,16 @@ class Example:
             return {0: torch.export.Dim.AUTO} if free else None
 
         return tree_map(batch, self.kwargs or self.args)  # type: ignore[no-any-return]
+
+    def check(self, format: str) -> None:
+        """Reject inputs that no program can take."""
+        for leaf in tree_leaves((self.args, self.kwargs)):
+            if not isinstance(leaf, torch.Tensor | int | float | str | None):
+                raise ModelError(
+                    f"the model is called with a {type(leaf).__name__}, and a program takes "
+                    f"tensors, and tuples, lists and mappings of tensors: {format} cannot hold "
+                    "this model as it is. Write safetensors, which has the weights alone."
+                )
 
     def copied(self) -> Example:
         """Return the same inputs in memory of their own: a model may change its inputs."""
@@ -118,6 +133,7 @@ def write_model(
             f"{type(model).__name__} has no method 'forward', so there is nothing to trace: write "
             "safetensors."
         )
+    example.check(format)
     # Tracing runs the model, which may draw random numbers.
     with torch.random.fork_rng(devices=[]), torch.no_grad(), drafted(path) as draft:
         try:

@@ -42,17 +42,18 @@ def compare(model: torch.nn.Module, path: Path, format: str, example: Example) -
         return None
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         inputs = example.copied()
-        expected = _tensors(model(*inputs.args, **inputs.kwargs))
+        expected = _outputs(model(*inputs.args, **inputs.kwargs))
         found = run(example.copied())
     if [one.shape for one in expected] != [one.shape for one in found]:
         raise ModelError(
-            f"'{path}' returns tensors of the shapes {[tuple(one.shape) for one in found]}, and "
-            f"the model {[tuple(one.shape) for one in expected]}."
+            f"What was written returns tensors of the shapes "
+            f"{[tuple(one.shape) for one in found]}, and the model "
+            f"{[tuple(one.shape) for one in expected]}."
         )
     difference = max(map(_difference, expected, found), default=0.0)
     if not difference <= LARGEST_DIFFERENCE:
         raise ModelError(
-            f"'{path}' computes something else than the model: the outputs differ by "
+            "What was written computes something else than the model: the outputs differ by "
             f"{difference:.2g} of the largest one."
         )
     return difference
@@ -73,16 +74,22 @@ def _tensors(output: object) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
 
 
+def _outputs(output: object) -> list[Tensor]:
+    """Return the tensors of an output; a plain number in it is one in most programs."""
+    leaves = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor | int | float)]
+    return [torch.as_tensor(leaf) for leaf in leaves]
+
+
 def _program(path: Path) -> Callable[[Example], list[Tensor]]:
     program = torch.export.load(path).module()
-    return lambda example: _tensors(program(*example.args, **example.kwargs))
+    return lambda example: _outputs(program(*example.args, **example.kwargs))
 
 
 def _script(path: Path) -> Callable[[Example], list[Tensor]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         script = torch.jit.load(str(path))  # type: ignore[no-untyped-call]
-    return lambda example: _tensors(script(*example.args, **example.kwargs))
+    return lambda example: _outputs(script(*example.args, **example.kwargs))
 
 
 def _onnx(path: Path) -> Callable[[Example], list[Tensor]] | None:

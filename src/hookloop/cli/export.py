@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -11,6 +12,7 @@ from hookloop.cli.completing import run_argument
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 from hookloop.errors import HookloopError, nearest
+from hookloop.runs.files import drafted
 from hookloop.runs.shown import show_size
 
 if TYPE_CHECKING:
@@ -72,8 +74,9 @@ def command(
         raise HookloopError(f"There is no directory '{path.parent}' to write '{path.name}' into.")
     made = load_run_model(run, checkpoint)
     example, source = (None, "") if kind == "safetensors" else _example(made, shapes)
-    takes_any = write_model(made.model, path, kind, example, made.metadata())
-    difference = None if example is None else compare(made.model, path, kind, example)
+    with drafted(path) as draft:  # A program that computes something else is not kept.
+        takes_any = write_model(made.model, draft, kind, example, made.metadata())
+        difference = None if example is None else compare(made.model, draft, kind, example)
     result: dict[str, object] = {
         "file": str(path),
         "format": kind,
@@ -120,7 +123,9 @@ def _example(made: RunModel, shapes: tuple[str, ...]) -> tuple[Example, str]:
         source = f"random inputs of {' and '.join(shapes)}"
     else:
         inputs, key = made.example_inputs()
-        source = f"a batch of {key}"
+        # By name, so that inputs that are there for the loss, such as labels, are seen.
+        named = f" ({', '.join(map(str, inputs))})" if isinstance(inputs, Mapping) else ""
+        source = f"a batch of {key}{named}"
     return Example.of(at_least_two(inputs, size_of(inputs))), source
 
 

@@ -14,6 +14,11 @@ from hookloop.errors import DataError
 
 CPU = torch.device("cpu")
 
+_IN_PYTHON = (
+    "In Python, predict() without to= returns the outputs as they are, and to=function gets them "
+    "batch by batch."
+)
+
 
 def to_cpu(output: object) -> object:
     """Copy an output to main memory, where it does not share memory with a batch any more."""
@@ -93,13 +98,21 @@ def _are_samples(outputs: Sequence[Sequence[object]], sizes: Sequence[int]) -> b
     return not arrays or any(not array.ndim or len(array) != size for array, size in arrays)
 
 
-def by_name(output: object, size: int, name: str = "output") -> dict[str, object]:
+def by_name(
+    output: object, size: int, left_out: set[str], name: str = "output"
+) -> dict[str, object]:
     """Return the parts of an output that have an entry per sample, by the names of columns.
 
-    Raises:
-        DataError: If a part has no entry per sample, so that it fits no table.
+    Args:
+        output: The output for a batch.
+        size: How many samples the batch has.
+        left_out: Gets the entries of a mapping that have no row per sample, such as a loss.
+        name: What the output is called.
 
-    >>> sorted(by_name((torch.ones(2), {"scores": torch.ones(2, 3)}), 2))
+    Raises:
+        DataError: If the output, or a part of a tuple, has no entry per sample.
+
+    >>> sorted(by_name((torch.ones(2), {"scores": torch.ones(2, 3)}), 2, set()))
     ['output_0', 'output_1_scores']
     """
     if isinstance(output, Mapping):
@@ -109,8 +122,7 @@ def by_name(output: object, size: int, name: str = "output") -> dict[str, object
         if output.ndim == 0 or len(output) != size:
             raise DataError(
                 f"'{name}' of the output has the shape {tuple(output.shape)} for {size} samples: "
-                "a table needs a row per sample. Without to=, predict() returns the outputs as "
-                "they are; to=function gets them batch by batch."
+                f"a table needs a row per sample. {_IN_PYTHON}"
             )
         return {name: output}
     elif isinstance(output, tuple | list) and not _are_samples([output], [size]):
@@ -119,11 +131,17 @@ def by_name(output: object, size: int, name: str = "output") -> dict[str, object
         return {name: output}
     else:
         raise DataError(
-            f"'{name}' of the output is a {type(output).__name__}, which fits no table: leave out "
-            "to=, or give to=function, which gets the outputs batch by batch."
+            f"'{name}' of the output is a {type(output).__name__}, which fits no table. "
+            f"{_IN_PYTHON}"
         )
     found: dict[str, object] = {}
     for key, part in parts.items():
-        if part is not None:
-            found |= by_name(part, size, key)
+        if part is None:
+            continue
+        try:
+            found |= by_name(part, size, left_out, key)
+        except DataError:
+            if not isinstance(output, Mapping):
+                raise
+            left_out.add(key)  # A loss, say, or a cache: what else is in the mapping is a table.
     return found

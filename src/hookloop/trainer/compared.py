@@ -104,7 +104,8 @@ def compare(
     """
     _check_names(run, checkpoint, change)
     then, now = checkpoint.get("kinds", {}), kinds_of(run)
-    kinds = find_differences(_spoken(then, now), _spoken(now, then))
+    unlike = find_differences(_spoken(then, now), _spoken(now, then))
+    kinds = [one for one in unlike if not _is_added_by_torch(one)]
     _check_kinds(kinds, label, change)
     found = _config_differences(run, checkpoint)
     named = {one.path.partition(".")[0] for one in found}
@@ -231,6 +232,13 @@ def _check_kinds(found: Sequence[Difference], label: str, change: Sequence[str])
     )
 
 
+def _is_added_by_torch(one: Difference) -> bool:
+    """Return whether a difference is what `Optimizer.load_state_dict` adds to the defaults."""
+    # So the checkpoint of a resumed run has a default that the optimizer's class may not know.
+    values = (one.old, one.new)
+    return one.path.endswith(".differentiable") and all(v in (False, _NOTHING) for v in values)
+
+
 def _may_change(one: Difference) -> bool:
     """Return whether the state of the checkpoint fits the changed part, too."""
     part, _, setting = one.path.partition(".")
@@ -286,6 +294,8 @@ def _show(value: object) -> str:
 
 
 def _numbers(defaults: Mapping[str, object]) -> dict[str, object]:
+    if defaults.get("differentiable") is False:
+        defaults = {key: value for key, value in defaults.items() if key != "differentiable"}
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in defaults.items()

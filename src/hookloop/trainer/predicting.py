@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -21,6 +22,8 @@ from hookloop.errors import DataError, nearest
 from hookloop.hooks.accumulate_variables import to_array
 from hookloop.trainer.computing import forward_step
 from hookloop.writers.predictions import check_file, writing
+
+_log = logging.getLogger("hookloop")
 
 if TYPE_CHECKING:
     from torch import nn
@@ -113,6 +116,7 @@ class Predictions:
         if isinstance(self._to, Path):
             check_file(self._to)
         self._parts: list[tuple[int, object, int]] = []
+        self._left_out: set[str] = set()
 
     def make(self, loop: Loop, update: Update) -> object:
         """Predict, and return the outputs, or the file that has them."""
@@ -121,8 +125,12 @@ class Predictions:
             return self._make_together(loop, update)
         if isinstance(to, Path):
             with writing(to) as file:
-                loop.evaluation.predict(update, lambda run: file.add(_table(run.output, run.batch)))
+                loop.evaluation.predict(
+                    update,
+                    lambda run: file.add(self._arrays(to_cpu(run.output), size_of(run.batch))),
+                )
                 file.is_whole = not run.is_interrupted
+            self._tell_what_is_missing(to)
             return to
         if to is not None:
             loop.evaluation.predict(update, self._hand_over)
@@ -148,8 +156,9 @@ class Predictions:
             return None
         with writing(to) as file:
             for _, output, size in parts:
-                file.add(_arrays(output, size))
+                file.add(self._arrays(output, size))
             file.is_whole = True
+        self._tell_what_is_missing(to)
         return to
 
     def _hand_over(self, run: Run) -> None:
@@ -162,18 +171,20 @@ class Predictions:
     def _joined(self, parts: list[tuple[int, object, int]]) -> object:
         return join([output for _, output, _ in parts], [size for _, _, size in parts])
 
+    def _arrays(self, output: object, size: int) -> dict[str, np.ndarray[Any, Any]]:
+        named = by_name(output, size, self._left_out)
+        if not named:
+            raise DataError(
+                "The output has no part with an entry per sample: there is nothing to write."
+            )
+        return {name: to_array(cast("Any", part)) for name, part in named.items()}
 
-def _table(output: object, batch: object) -> dict[str, np.ndarray[Any, Any]]:
-    return _arrays(to_cpu(output), size_of(batch))
-
-
-def _arrays(output: object, size: int) -> dict[str, np.ndarray[Any, Any]]:
-    named = by_name(output, size)
-    if not named:
-        raise DataError(
-            "The output has no part with an entry per sample: there is nothing to write."
-        )
-    return {name: to_array(cast("Any", part)) for name, part in named.items()}
+    def _tell_what_is_missing(self, file: Path) -> None:
+        # The loss that a model returns beside its output, and its weight, are no predictions.
+        if missing := sorted(self._left_out - {"loss", "weight"}):
+            _log.warning(
+                "Left out of '%s', because it has no row per sample: %s.", file, ", ".join(missing)
+            )
 
 
 @contextmanager

@@ -161,12 +161,15 @@ def _parquet(path: Path) -> Iterator[Callable[[Arrays], None]]:
                 table = pyarrow.table(
                     {name: np.ascontiguousarray(one) for name, one in columns.items()}
                 )
+                if writer is not None:  # Whole numbers, say, where the first batch had others.
+                    table = table.cast(writer.schema)
             except pyarrow.ArrowException as error:
                 kinds = ", ".join(
                     f"{name} {np.asarray(one).dtype}" for name, one in columns.items()
                 )
                 raise DataError(
-                    f"A Parquet file cannot hold these columns ({kinds}): {error}. Write NPZ."
+                    f"A Parquet file cannot hold these columns ({kinds}): {error}. Write "
+                    "another kind of file, or return the same type for each batch."
                 ) from error
             done += len(table)
             if writer is None:
@@ -193,7 +196,13 @@ def _npz(path: Path) -> Iterator[Callable[[Arrays], None]]:
                     )
                 if name not in parts:
                     parts[name] = stack.enter_context(TemporaryFile(dir=path.parent)), array[:0]
-                parts[name][0].write(np.ascontiguousarray(array).tobytes())
+                kind = parts[name][1].dtype
+                if not np.can_cast(array.dtype, kind):
+                    raise DataError(
+                        f"'{name}' is {array.dtype} in a later batch and {kind} in the first, so "
+                        "that one array cannot hold both: return the same type for each batch."
+                    )
+                parts[name][0].write(np.ascontiguousarray(array, kind).tobytes())
 
         yield write
         with zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as archive:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tests.tiny import make_model
@@ -53,6 +54,21 @@ def test_inputs_are_given_as_the_engine_gives_them() -> None:
     assert Example.of([x, x]).args == (x, x)
     assert Example.of({"x": x}).kwargs == {"x": x}
     assert at_least_two(x[:1], 1).shape == (2, 4) and at_least_two(x, 2) is x
+
+
+def test_arrays_are_given_as_tensors() -> None:
+    (x,) = Example.of(np.ones((2, 4), dtype=np.float32)).args
+    assert isinstance(x, torch.Tensor) and x.dtype == torch.float32
+
+
+@pytest.mark.parametrize("format", ["onnx", "torch.export", "torchscript"])
+def test_inputs_that_no_program_takes_are_named(tmp_path: Path, format: str) -> None:
+    class Graph:
+        nodes = torch.zeros(2)
+
+    with pytest.raises(ModelError, match="called with a Graph, .* Write safetensors"):
+        write_model(make_model(), tmp_path / "model", format, Example.of(Graph()))
+    assert not list(tmp_path.iterdir())
 
 
 def test_tracing_does_not_change_the_inputs_or_the_random_numbers(tmp_path: Path) -> None:

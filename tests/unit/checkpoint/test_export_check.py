@@ -24,6 +24,20 @@ def test_inputs_by_name_and_a_mapping_as_output(tmp_path: Path, format: str) -> 
     assert difference is not None and difference < 1e-4
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("format", ["onnx", "torch.export", "torchscript"])
+def test_a_plain_number_beside_the_output_is_compared(tmp_path: Path, format: str) -> None:
+    class Counting(torch.nn.Linear):
+        def forward(self, x):
+            return {"logits": super().forward(x), "weight": x.numel()}
+
+    example = Example.of(torch.randn(3, 4))
+    model = Counting(4, 2).eval()
+    write_model(model, tmp_path / "model", format, example)
+    difference = compare(model, tmp_path / "model", format, example)
+    assert difference is not None and difference < 1e-4
+
+
 def test_weights_have_nothing_to_run(tmp_path: Path) -> None:
     assert compare(make_model(), tmp_path / "none", "safetensors", Example.of(1)) is None
 

@@ -1,6 +1,7 @@
 """``hookloop export``: the model of a run for other programs."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,29 @@ def test_safetensors_needs_no_data(run: Path, invoke: Invoke, project: Path) -> 
     assert result.exit_code == 0, result.output
     assert "averaged weights of 'runs/one/epoch_1.pth'" in result.stdout
     assert set(load_file(project / "w.safetensors")) == {"weight", "bias"}
+
+
+@pytest.mark.slow
+def test_a_program_that_computes_something_else_is_not_kept(
+    run: Path, invoke: Invoke, project: Path
+) -> None:
+    old = run / "model.pt2"
+    old.write_text("what was there before")
+    with (project / "cli_project.py").open("a") as module:  # A model with a hidden state.
+        module.write(
+            "\n\nclass Counting(torch.nn.Linear):\n    calls = 0\n\n"
+            "    def forward(self, x):\n        Counting.calls += 1\n"
+            "        return super().forward(x) * Counting.calls\n"
+        )
+    sys.modules.pop("cli_project")
+    options = ["model={type: cli_project.Counting, in_features: 2, out_features: 1}"]
+    trained = invoke("train", "config.yaml", "--run-dir", "runs/two", *options)
+    assert trained.exit_code == 0, trained.output
+    result = invoke("export", "runs/two", "--format", "torch.export", "--output", str(old))
+    assert result.exit_code == 2, result.output
+    assert "computes something else than the model" in result.output
+    assert old.read_text() == "what was there before"
+    assert not [path.name for path in run.iterdir() if ".tmp" in path.name]
 
 
 def test_the_inputs_can_be_given_by_their_shape(run: Path, invoke: Invoke) -> None:

@@ -71,9 +71,18 @@ def test_a_copy_does_not_share_memory():
 
 
 def test_a_table_needs_an_entry_per_sample():
-    assert list(by_name({"logits": torch.ones(2, 3), "past": None}, 2)) == ["logits"]
-    assert by_name(["cat", "dog"], 2) == {"output": ["cat", "dog"]}
+    left_out: set[str] = set()
+    assert list(by_name({"logits": torch.ones(2, 3), "past": None}, 2, left_out)) == ["logits"]
+    assert by_name(["cat", "dog"], 2, left_out) == {"output": ["cat", "dog"]}
     with pytest.raises(DataError, match=r"shape \(\) for 2 samples"):
-        by_name(torch.tensor(1.0), 2)
+        by_name(torch.tensor(1.0), 2, left_out)
     with pytest.raises(DataError, match="is a object, which fits no table"):
-        by_name(object(), 2)
+        by_name(object(), 2, left_out)
+    assert not left_out
+
+
+def test_entries_of_a_mapping_without_a_row_per_sample_are_left_out_and_named():
+    left_out: set[str] = set()
+    output = {"loss": torch.tensor(1.0), "logits": torch.ones(2, 3), "state": {"cache": object()}}
+    assert list(by_name(output, 2, left_out)) == ["logits"]
+    assert left_out == {"loss", "state_cache"}

@@ -40,6 +40,33 @@ def test_what_may_differ_freely_is_not_reported(tmp_path, caplog):
     assert "Resumed with" not in caplog.text
 
 
+def test_a_second_resume_compares_nothing_that_torch_added_at_the_first(tmp_path):
+    # `load_state_dict` adds "differentiable" to the defaults of every optimizer.
+    def train(epochs, resume=True):
+        model = torch.nn.EmbeddingBag(5, 1, sparse=True)
+        return make_trainer(
+            model=model,
+            optimizer=torch.optim.SparseAdam(model.parameters()),
+            train_data=[torch.tensor([[0, 1]]), torch.tensor([[2, 3]])],
+            step=lambda run, batch: run.model(batch).square().mean(),
+            run_dir=tmp_path,
+            hooks=[SaveCheckpoint("1 epoch", keep=None)],
+            resume=epochs > 1 and resume,
+            max_epochs=epochs,
+        ).train()
+
+    assert [train(epochs).status for epochs in (1, 2, 3)] == ["completed"] * 3
+    first, second = (
+        torch.load(tmp_path / f"epoch_{n}.pth", weights_only=True)["kinds"] for n in (1, 2)
+    )
+    assert first == second
+    # Checkpoints of earlier versions have it.
+    old = torch.load(tmp_path / "epoch_3.pth", weights_only=True)
+    old["kinds"]["optimizers"]["default"]["differentiable"] = False
+    torch.save(old, tmp_path / "old.pth")
+    assert train(4, resume=tmp_path / "old.pth").status == "completed"
+
+
 def test_a_checkpoint_of_an_earlier_version_has_nothing_to_compare(tmp_path, caplog):
     save(tmp_path)
     old = torch.load(tmp_path / "epoch_1.pth", weights_only=True)

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from tests.tiny import make_data, make_trainer
 from torch import nn
 
 from hookloop.errors import DataError
@@ -48,3 +49,14 @@ def test_what_fits_nothing_is_rejected_with_the_signature():
         call_model(Masked(), {"image": X}, has_loss=False)
     with pytest.raises(DataError, match="step=function"):
         call_model(Masked(), (X,) * 0, has_loss=False)
+
+
+def test_a_file_has_no_loss_and_names_what_else_has_no_row_per_sample(tmp_path, caplog):
+    def step(run, batch):
+        output = run.model(batch[0])
+        return {"loss": output.mean(), "weight": 4, "scores": output, "scale": torch.ones(())}
+
+    file = make_trainer().predict(make_data(), step=step, to=tmp_path / "out.csv")
+    assert file.read_text().splitlines()[0] == "id,scores"
+    (said,) = [one.getMessage() for one in caplog.records if "Left out" in one.getMessage()]
+    assert said == f"Left out of '{file}', because it has no row per sample: scale."

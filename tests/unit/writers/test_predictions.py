@@ -20,6 +20,11 @@ def write(path, batches=BATCHES, *, is_whole=True):
         file.is_whole = is_whole
 
 
+def read_parquet(path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    return parquet.read_table(path).to_pydict()
+
+
 def test_csv_has_a_row_per_sample(tmp_path):
     write(tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == (
@@ -36,15 +41,24 @@ def test_npz_keeps_arrays_as_they_are(tmp_path):
 
 
 def test_parquet_has_a_column_per_number(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
     write(tmp_path / "out.parquet")
-    table = parquet.read_table(tmp_path / "out.parquet").to_pydict()
-    assert table == {
+    assert read_parquet(tmp_path / "out.parquet") == {
         "id": [0, 1, 2],
         "score_0": [0, 2, 9],
         "score_1": [1, 3, 9],
         "label": [1, 0, 1],
     }
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+def test_numbers_of_another_type_are_converted_without_loss_or_rejected(tmp_path, suffix):
+    file = tmp_path / f"out{suffix}"
+    whole, half = {"x": np.array([1, 2])}, {"x": np.array([0.5])}
+    write(file, [half, whole])
+    read = np.load(file)["x"] if suffix == ".npz" else read_parquet(file)["x"]
+    assert list(read) == [0.5, 1, 2]
+    with pytest.raises(DataError, match="return the same type for each batch"):
+        write(file, [whole, half])
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -67,7 +81,9 @@ def test_text_fits_a_table_and_no_array(tmp_path):
 
 
 def test_numbers_that_parquet_does_not_know_are_rejected(tmp_path):
-    with pytest.raises(DataError, match=r"cannot hold these columns .*wave complex64.*Write NPZ"):
+    with pytest.raises(
+        DataError, match=r"cannot hold these columns .*wave complex64.*Write another kind"
+    ):
         write(tmp_path / "a.parquet", [{"wave": np.ones(3, np.complex64)}])
     assert list(tmp_path.iterdir()) == []
 
