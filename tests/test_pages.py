@@ -199,3 +199,24 @@ def test_output_in_the_readme_of_an_example_is_the_recorded_one():
         if shown:
             recorded = Path(readme.parent / "sample.txt").read_text(encoding="utf-8")
             assert shown == [recorded], f"{readme}: `make sample` writes it again"
+
+
+DATE = re.compile(r"\d{1,2}\s+(November|December)\s+2026|2026-\d\d-\d\d")
+
+
+@pytest.mark.parametrize("page", sorted(EXAMPLES.glob("*/README.md")), ids=lambda p: p.parent.name)
+def test_every_example_has_a_result_with_its_date(page):
+    text = page.read_text(encoding="utf-8")
+    _, result, rest = text.partition("Result")
+    assert result, "what it reached"
+    assert DATE.search(rest), "when"
+
+
+def test_every_table_of_times_has_its_command_and_date():
+    sections = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8").split("\n## ")
+    timed = [one for one in sections if re.search(r"^\|.*\d", one, flags=re.MULTILINE)]
+    assert len(timed) > 4
+    for section in timed:
+        title = section.splitlines()[0]
+        assert DATE.search(section), f"{title}: when"
+        assert re.search(r"`(make bench|python -m bench|python bench)", section), f"{title}: how"
