@@ -220,3 +220,11 @@ def test_every_table_of_times_has_its_command_and_date():
         title = section.splitlines()[0]
         assert DATE.search(section), f"{title}: when"
         assert re.search(r"`(make bench|python -m bench|python bench)", section), f"{title}: how"
+
+
+def test_the_table_of_results_for_programs_has_every_command():
+    text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    table = text.partition("## For programs")[2].partition("\n## ")[0]
+    first_cells = re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE)
+    named = [name for cell in first_cells for name in re.findall(r"`([\w-]+)`", cell)]
+    assert sorted(named) == sorted(VERBS)
