@@ -199,3 +199,32 @@ def test_output_in_the_readme_of_an_example_is_the_recorded_one():
         if shown:
             recorded = Path(readme.parent / "sample.txt").read_text(encoding="utf-8")
             assert shown == [recorded], f"{readme}: `make sample` writes it again"
+
+
+DATE = re.compile(r"\d{1,2}\s+(November|December)\s+2026|2026-\d\d-\d\d")
+
+
+@pytest.mark.parametrize("page", sorted(EXAMPLES.glob("*/README.md")), ids=lambda p: p.parent.name)
+def test_every_example_has_a_result_with_its_date(page):
+    text = page.read_text(encoding="utf-8")
+    _, result, rest = text.partition("Result")
+    assert result, "what it reached"
+    assert DATE.search(rest), "when"
+
+
+def test_every_table_of_times_has_its_command_and_date():
+    sections = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8").split("\n## ")
+    timed = [one for one in sections if re.search(r"^\|.*\d", one, flags=re.MULTILINE)]
+    assert len(timed) > 4
+    for section in timed:
+        title = section.splitlines()[0]
+        assert DATE.search(section), f"{title}: when"
+        assert re.search(r"`(make bench|python -m bench|python bench)", section), f"{title}: how"
+
+
+def test_the_table_of_results_for_programs_has_every_command():
+    text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    table = text.partition("## For programs")[2].partition("\n## ")[0]
+    first_cells = re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE)
+    named = [name for cell in first_cells for name in re.findall(r"`([\w-]+)`", cell)]
+    assert sorted(named) == sorted(VERBS)

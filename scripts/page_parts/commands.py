@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 
 import click
 
+from hookloop.cli.examples import EXAMPLES
 from hookloop.cli.main import COMMANDS, VERBS, cli
 from hookloop.cli.output import JSON, QUIET
 
@@ -31,7 +33,9 @@ ENTRY = """\
 {usage}
 ```
 
-{help}{options}{words}"""
+{help}
+
+{examples}{options}{words}"""
 
 
 def page() -> str:
@@ -55,9 +59,15 @@ def _entry(verb: str, command: click.Command, parent: click.Context) -> str:
         verb=verb,
         usage=" ".join(["hookloop", verb, *command.collect_usage_pieces(context)]),
         help=_paragraphs(inspect.cleandoc(command.help or "")),
+        examples=_examples(EXAMPLES[verb]),
         options=_options(command, context),
         words=also,
     )
+
+
+def _examples(lines: tuple[str, ...]) -> str:
+    title = "Example" if len(lines) == 1 else "Examples"
+    return f"{title}: {_listed(lines)}"
 
 
 def _options(command: click.Command, context: click.Context) -> str:
@@ -89,5 +99,5 @@ def _escaped(text: str) -> str:
     return text.replace("|", "\\|").replace("``", "`")
 
 
-def _listed(words: list[str]) -> str:
+def _listed(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)

@@ -33,8 +33,6 @@ def command(run: Path, what: str, settings: tuple[str, ...], wait: float) -> int
 
     The run may be on this host or on another that shares the directory. It answers between two
     iterations. The exit code is 1 if it rejects the request or does not answer in time.
-
-    hookloop ask runs/one set optimizer.lr=1e-4 max_epochs=40
     """
     from hookloop.runs.asking import ask
 

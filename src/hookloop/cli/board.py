@@ -56,8 +56,6 @@ def command(
 
     Nothing of a run is executed, and nothing is sent anywhere. The page is for this machine alone;
     with another --host, it asks for a token. Ctrl-C ends it.
-
-    hookloop board runs --open
     """
     _require()
     from hookloop.board.page import built_page

@@ -45,7 +45,10 @@ class Opened:
     def label(self) -> str:
         """Which weights were evaluated; known afterwards."""
         best = self.trainer.run.outcome.best
-        return str(best) if self.checkpoint is not None and best is not None else self.shown
+        if self.checkpoint is not None and best is not None:
+            return str(best)
+        # Not what was the newest before: it may be damaged, and a live run may have saved since.
+        return self.trainer.resumed_from or self.shown
 
 
 def evaluate(

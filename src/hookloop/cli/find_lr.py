@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 
 @click.command("find-lr", short_help="Suggest a learning rate.")
 @config_and_overrides
-@click.option("--from", "first", type=float, default=1e-7, help="The first rate. Default 1e-7.")
-@click.option("--to", "last", type=float, default=10.0, help="The last rate. Default 10.")
+@click.option(
+    "--from", "first", type=float, default=1e-7, show_default=True, help="The first rate."
+)
+@click.option("--to", "last", type=float, default=10.0, show_default=True, help="The last rate.")
 @click.option(
     "--iters",
     type=click.IntRange(min=1),
     default=100,
-    help="How many iterations to train, at most. Default 100.",
+    show_default=True,
+    help="How many iterations to train, at most.",
 )
 @click.option("--png", type=click.Path(path_type=Path), help="Draw the curve into this file.")
 @ranks_option

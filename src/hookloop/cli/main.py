@@ -7,18 +7,25 @@ from typing import NoReturn, cast
 
 import click
 
+from hookloop.cli.examples import EXAMPLES
 from hookloop.cli.output import JSON, Output, add_output_options
 from hookloop.cli.streams import keep_streams, report_lost_output
 from hookloop.lazy import load_name
 from hookloop.parallel.launched import join_launcher
 from hookloop.version import VERSION
 
-VERBS = (
-    "new", "train", "resume", "run", "try", "validate", "test", "predict", "ask", "check", "config",
-    "schema", "model", "find-lr", "find-batch", "verify-resume", "verify-hooks", "reproduce",
-    "sweep", "plan", "points", "hooks", "runs", "board", "diff", "tag", "note", "rm", "export",
-    "publish", "join", "completion",
-)  # fmt: skip
+GROUPS = {
+    "Before a training": ("new", "check", "try", "model", "find-lr", "find-batch"),
+    "Training": ("train", "resume", "sweep", "run"),
+    "A trained model": ("validate", "test", "predict", "export", "publish", "join"),
+    "Runs": ("runs", "board", "diff", "ask", "tag", "note", "rm"),
+    "Proofs": ("verify-resume", "verify-hooks", "reproduce"),
+    "Looking things up": ("config", "plan", "points", "hooks", "schema", "completion"),
+}
+"""The verbs by purpose, in the order of their use."""
+
+VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
+WIDTH = max(map(len, VERBS))
 
 COMMANDS = {
     "new": "init create scaffold template startproject",
@@ -62,13 +69,27 @@ class Verbs(click.Group):
         """Return the verbs in the order of their use, not of the alphabet."""
         return list(VERBS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs by purpose."""
+        for title, verbs in GROUPS.items():
+            rows = []
+            for verb in verbs:
+                command = self.get_command(ctx, verb)
+                if command is not None:
+                    rows.append((verb.ljust(WIDTH), command.get_short_help_str(limit=80)))
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of a verb."""
         if cmd_name not in VERBS:  # So that only modules of this package are ever imported here.
             return None
         module = MODULES.get(cmd_name, cmd_name.replace("-", "_"))
-        command = load_name({}, f"hookloop.cli.{module}", "command")
-        return add_output_options(cast("click.Command", command))
+        command = cast("click.Command", load_name({}, f"hookloop.cli.{module}", "command"))
+        examples = EXAMPLES[cmd_name]
+        title = "Example:" if len(examples) == 1 else "Examples:"
+        command.epilog = "\n".join(["\b", title, *(f"  {line}" for line in examples)])
+        return add_output_options(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -114,7 +135,11 @@ def _hint_for_option(option: str) -> str | None:
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="hookloop")
 def cli() -> None:
-    """Train PyTorch models with hooks at named mount points."""
+    """Train PyTorch models with hooks at named mount points.
+
+    A training is described by a config file, and KEY=VALUE changes a value of it. A run is one
+    directory. 'hookloop COMMAND --help' shows the options of a command, with an example.
+    """
 
 
 def main() -> None:

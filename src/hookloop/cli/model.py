@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 @click.command("model", short_help="Show the modules of a model, with shapes and parameters.")
 @config_and_overrides
 @click.option(
-    "--depth", type=click.IntRange(min=0), default=3, help="Levels of modules to show. Default 3."
+    "--depth",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    help="Levels of modules to show.",
 )
 @reporting
 def command(config: Path, overrides: tuple[str, ...], depth: int) -> int:

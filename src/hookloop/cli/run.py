@@ -30,11 +30,8 @@ from hookloop.cli.report import reporting
 def command(is_module: bool, script: Path, arguments: tuple[str, ...]) -> int:
     """Run SCRIPT as ``python SCRIPT ...`` would, or ``python -m SCRIPT ...`` with -m.
 
-    With --alias, scripts written for a foreign package run where that package is not installed:
-    hookloop run --alias DIALECT train.py --work-dir out
-
-    With --graft, scripts of a package that is installed train with hookloop's engine under it:
-    hookloop run --graft DIALECT tools/train.py config.py
+    With --alias, scripts written for a foreign package run where that package is not installed.
+    With --graft, scripts of a package that is installed train with hookloop's engine under it.
     """
     set_result({"script": str(script)})
     try:

@@ -52,8 +52,6 @@ def command(
     """List the runs in DIRECTORY and below it, the oldest first; by default those in runs/.
 
     The columns are by default the config keys that differ between the runs, and the best metric.
-
-    hookloop runs --sort -val/accuracy --filter "optimizer.lr<0.01" --filter tag=baseline
     """
     from hookloop.runs.table import Filter, check_columns, read_rows
 

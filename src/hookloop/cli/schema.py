@@ -16,10 +16,7 @@ def command() -> int:
     """Print the JSON Schema of a config: its keys, hooks and their arguments, with what they mean.
 
     \b
-    hookloop schema > hookloop.schema.json
-
-    \b
-    Then, as the first line of a config:
+    An editor uses the file that is named in the first line of a config:
     # yaml-language-server: $schema=hookloop.schema.json
     """  # noqa: D301 - click keeps the lines after \b as they are
     from hookloop.config.json_schema import make_schema

@@ -302,3 +302,9 @@ def _show(study: Study, metric: str) -> None:
     if (best := study.best()) is not None:
         words = " ".join(overrides(best.chosen))
         print_text(f"best: {study.folder / best.name}  {words}".rstrip())
+    if has_folds and not any(trial.deviation for trial in trials):
+        print_text(
+            "warning: all folds have the same value, so the data does not depend on the key of "
+            "--folds: refer to it in train_data and val_data, as in 'fold: ${vars.fold}'.",
+            err=True,
+        )

@@ -25,7 +25,11 @@ COLUMNS = ("hook", "class", "declared as", "leaving it out changes")
 @click.command("verify-hooks", short_help="List the hooks that change the training.")
 @config_and_overrides
 @click.option(
-    "--iters", type=click.IntRange(min=1), default=40, help="Iterations to train. Default 40."
+    "--iters",
+    type=click.IntRange(min=1),
+    default=40,
+    show_default=True,
+    help="Iterations to train.",
 )
 @reporting
 def command(config: Path, overrides: tuple[str, ...], iters: int) -> int:

@@ -30,10 +30,18 @@ KILLED = -9 if hasattr(signal, "SIGKILL") else int(signal.SIGTERM)
 @click.command("verify-resume", short_help="Prove that a resume of a config is exact.")
 @config_and_overrides
 @click.option(
-    "--iters", type=click.IntRange(min=2), default=40, help="Iterations to train. Default 40."
+    "--iters",
+    type=click.IntRange(min=2),
+    default=40,
+    show_default=True,
+    help="Iterations to train.",
 )
 @click.option(
-    "--kills", type=click.IntRange(min=1), default=3, help="How often to kill it. Default 3."
+    "--kills",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="How often to kill it.",
 )
 @click.option(
     "--ranks",

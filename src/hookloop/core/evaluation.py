@@ -170,9 +170,13 @@ class Evaluation:
             run.batch = batch  # Each begins with the batch itself, as in training.
             loss = update.compute(run)
             samples = size_of(run.batch)
+            weight = update.weight(run)
+            counts = samples if weight is None else weight
             if loss is not None and loss.ndim == 0:  # A step may skip a batch.
-                weight = update.weight(run)
-                meters.add(update.loss_name, loss, samples if weight is None else weight)
+                meters.add(update.loss_name, loss, counts)
+            for name, value in update.numbers(run).items():
+                if name not in self.metrics:  # A metric is computed from the output instead.
+                    meters.add(name, value, counts)
         try:
             meters.update(output_of(run.output), targets_of(run), samples)
         except Exception as error:

@@ -169,10 +169,9 @@ class Update:
         """Put the loss, and what else a step returned, into the metric store; nothing is read."""
         losses = self._losses or self.begin(run, loss)
         losses.add(loss.detach())  # Without its graph, which would keep all activations alive.
-        if self.returns_loss and isinstance(run.output, Mapping):
-            for name, value in run.output.items():
-                if name not in ("loss", "weight") and is_scalar(value):
-                    run.metrics.put(f"train/{name}", value)
+        if self.returns_loss:
+            for name, value in self.numbers(run).items():
+                run.metrics.put(f"train/{name}", value)
 
     def begin(self, run: Run, loss: Tensor) -> Series:
         """Check the first loss, and return the series of all losses."""
@@ -180,6 +179,13 @@ class Update:
             check_loss(loss, self.loss_name)
             self._losses = run.metrics.series(f"train/{self.loss_name}")
         return self._losses
+
+    def numbers(self, run: Run) -> dict[str, Tensor | float]:
+        """Return the numbers beside the loss in what a step, or the model, returned."""
+        if not self.returns_loss or not isinstance(output := run.output, Mapping):
+            return {}
+        besides = (name for name in output if name not in ("loss", "weight"))
+        return {name: output[name] for name in besides if is_scalar(output[name])}
 
     def weight(self, run: Run) -> Weight | None:
         """Return what the step says the batch counts for, or None if it does not say."""

@@ -35,7 +35,7 @@ class WriteMetrics(Writing):
 
     Images, text, tables and histograms that hooks emit become files under ``images``, ``texts``,
     ``tables`` and ``histograms``, listed in ``media.jsonl``. ``hooks.json`` has the timetable:
-    which hook acts where, what each call cost in a few iterations, and where each hook stands. A
+    which hook acts where, what each call cost in a few iterations, and the state of each hook. A
     resumed run drops the lines of the iterations that it repeats.
 
     Args:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
+import numpy as np
 from torch import Tensor
 
 from hookloop.errors import MetricError
@@ -74,7 +75,9 @@ class Meters:
                     "return one number per batch."
                 )
             value = value.detach().reshape(())  # Otherwise it would keep the graph in memory.
-        elif not isinstance(value, int | float):
+        elif isinstance(value, int | float | np.integer | np.floating):
+            value = float(value)
+        else:
             raise MetricError(
                 f"The metric '{name}' returned {value!r}: return one number per batch."
             )
@@ -113,11 +116,15 @@ class Meters:
 
     def compute(self) -> dict[str, Value]:
         """Return every metric of the stream; tensors are not read from their device."""
-        results: dict[str, Value] = {name: mean.mean() for name, mean in self._means.items()}
+        means: dict[str, Value] = {name: mean.mean() for name, mean in self._means.items()}
+        results = {name: mean for name, mean in means.items() if self._is_asked_for(name)}
         for name, metric in self._metrics.items():
             if isinstance(metric, Accumulating):
                 results |= _named(name, self._computed(metric))
-        return results
+        return results | means  # What a step adds comes last: "the first metric" is never that.
+
+    def _is_asked_for(self, name: str) -> bool:
+        return name in self._metrics or name.endswith("loss")
 
     def _computed(self, metric: Accumulating) -> object:
         with warnings.catch_warnings():

@@ -29,7 +29,8 @@ class WeightedMean:
     def add(self, value: Value, weight: Weight) -> None:
         """Add a value with its weight."""
         if isinstance(value, Tensor):
-            self._dtype = value.dtype
+            if value.is_floating_point():  # The mean of whole numbers is none.
+                self._dtype = value.dtype
             value = _wide(value.detach())
         if isinstance(weight, Tensor):
             weight = _wide(weight)

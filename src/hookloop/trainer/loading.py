@@ -38,6 +38,7 @@ class Loading:
         stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
         if (found := find_checkpoint(self._loop, start, stores)) is not None:
             self.restore(*found, start.change, trains=trains)
+            start.loaded = found[0]
             if not trains:  # What the checkpoint had not written yet is the training's to write.
                 run.metrics.mark_all_read()
 

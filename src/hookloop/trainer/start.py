@@ -45,6 +45,8 @@ class Start:
         if isinstance(load_from, str | Path):
             load_from = Pretrained(load_from)
         self.weights = load_from
+        self.loaded: str | None = None
+        """The checkpoint that the run continues from, once it is loaded."""
         self._dir = Path(run_dir) if run_dir is not None else None
         self._resume: str | None = None
         self._continues = False

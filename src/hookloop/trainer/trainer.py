@@ -252,6 +252,11 @@ class Trainer(Evaluates):
         )
         self._session = Session(self.run, self._loop, start, saver, together, arithmetic)
 
+    @property
+    def resumed_from(self) -> str | None:
+        """The checkpoint that ``resume=`` has loaded; None until then, and without one."""
+        return self._session.start.loaded
+
     def train(self, *, max_epochs: int | None = None, max_iters: int | None = None) -> Outcome:
         """Train until a limit, a request to stop, or a signal.
 

@@ -28,6 +28,15 @@ def test_a_run_is_evaluated_with_its_newest_checkpoint(run: Path, invoke: Invoke
     assert len((run / "metrics.jsonl").read_text().splitlines()) > before
 
 
+def test_the_checkpoint_that_was_loaded_is_named_and_not_a_damaged_newer_one(
+    run: Path, invoke: Invoke
+) -> None:
+    (run / "epoch_2.pth").write_bytes(b"damaged")
+    result = invoke("validate", "runs/a")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("runs/a/epoch_1.pth  val/loss ")
+
+
 def test_a_checkpoint_of_the_run_is_chosen_by_its_path(run: Path, invoke: Invoke) -> None:
     first = invoke("validate", "runs/a", "--checkpoint", "runs/a/epoch_1.pth")
     second = invoke("validate", "runs/a", "load_from=runs/a/epoch_2.pth")

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.conftest import Invoke
 
+from hookloop.cli.sweep import _show
+from hookloop.cli.sweep_study import Study
 from hookloop.runs.lock import LOCK, RunLock
 from hookloop.runs.reader import list_runs
 
@@ -61,3 +63,11 @@ def test_a_sweep_that_is_killed_at_its_start_is_not_taken_for_a_run(
     assert result.exit_code == 1 and "killed here" in result.stderr
     assert (project / "runs/config_sweep" / LOCK).is_file()
     assert list_runs(project / "runs") == []
+
+
+@pytest.mark.parametrize(("values", "warns"), [([1.0, 1.0], True), ([1.0, 2.0], False)])
+def test_folds_that_do_not_differ_are_reported(tmp_path, capsys, values, warns):
+    study = Study(tmp_path, {}, rule="less")
+    study.complete(study.ask().number, values)
+    _show(study, "val/loss")
+    assert ("all folds have the same value" in capsys.readouterr().err) is warns

@@ -266,3 +266,48 @@ def test_the_losses_of_several_updates_are_evaluated_by_name():
     results = trainer.validate()
     assert set(results) == {"val/one_loss", "val/two_loss"}
     assert results["two_loss"] == pytest.approx(3 * results["one_loss"])
+
+
+def test_other_numbers_of_a_step_are_averaged_over_an_evaluation_by_its_weights():
+    def step(run, batch):
+        inputs, targets = batch
+        loss = functional.mse_loss(run.model(inputs), targets)
+        return {"loss": loss, "size": len(inputs), "largest": inputs.max(), "inputs": inputs}
+
+    data = make_data(10)
+    sizes = [len(inputs) for inputs, _ in data]
+    assert len(set(sizes)) > 1, "batches of different sizes"
+    results = make_trainer(step=step, loss=None, val_data=data).validate()
+    assert set(results) == {"val/loss", "val/size", "val/largest"}
+    assert results["size"] == pytest.approx(sum(size * size for size in sizes) / sum(sizes))
+    largest = sum(len(inputs) * inputs.max().item() for inputs, _ in data) / sum(sizes)
+    assert results["largest"] == pytest.approx(largest)
+
+
+def test_a_metric_comes_before_a_number_of_the_same_name_that_a_step_returns():
+    def step(run, batch):
+        output = run.model(batch[0])
+        loss = functional.mse_loss(output, batch[1])
+        return {"loss": loss, "output": output, "quality": 1.0, "other": 2.0}
+
+    trainer = make_trainer(
+        step=step, loss=None, val_data=make_data(8), metrics={"quality": lambda output, _: 5.0}
+    )
+    assert list(trainer.validate().items())[1:] == [("val/quality", 5.0), ("val/other", 2.0)]
+
+
+def test_a_hook_can_watch_a_number_that_a_step_returns(tmp_path):
+    class Watch(Hook):
+        reads = ("val/accuracy",)
+        seen: list[float] = []  # noqa: RUF012 - of this test
+
+        def after_val_epoch(self, run, metrics):
+            self.seen.append(metrics["accuracy"])
+
+    def step(run, batch):
+        return {"loss": functional.mse_loss(run.model(batch[0]), batch[1]), "accuracy": 0.5}
+
+    make_trainer(
+        step=step, loss=None, val_data=make_data(8), hooks=[Watch()], run_dir=tmp_path
+    ).train()
+    assert set(Watch.seen) == {0.5}

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -84,3 +85,17 @@ def test_a_function_must_return_one_number(value, message):
 def test_an_object_must_compute_scalars():
     with pytest.raises(MetricError, match=r"'f1' computed a tensor of shape \(3,\).*'macro'"):
         Meters({"f1": Total(torch.zeros(3))}).compute()
+
+
+def test_a_function_may_return_a_number_of_numpy():
+    meters = Meters({"mean": lambda output, targets: np.float32(0.5)})
+    meters.update(None, None, 1)
+    assert meters.compute() == {"mean": 0.5}
+
+
+def test_numbers_that_nobody_asked_for_come_last():
+    meters = Meters({"f1": Total(torch.tensor(1.0)), "mean": lambda output, targets: 1.0})
+    for name in ("extra", "loss"):
+        meters.add(name, 2.0, 1)
+    meters.update(torch.zeros(1), None, 1)
+    assert list(meters.compute()) == ["loss", "mean", "f1", "extra"]

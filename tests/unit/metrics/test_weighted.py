@@ -28,3 +28,8 @@ def test_half_precision_does_not_overflow():
     half = torch.tensor(10.0, dtype=torch.float16)
     mean = mean_of((half, 1e6), (half, 1e6))
     assert mean == half and mean.dtype == torch.float16
+
+
+def test_the_mean_of_whole_numbers_is_not_cut_off():
+    weight = torch.tensor(1)
+    assert float(mean_of((torch.tensor(1), weight), (torch.tensor(2), weight))) == 1.5
