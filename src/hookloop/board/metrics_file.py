@@ -129,7 +129,8 @@ class MetricsFile:
                 self.is_cut = True
                 self.is_behind = False
                 break
-            self._add(read_columns(lines))
+            if lines:
+                self._add(read_columns(lines))
             if monotonic() >= until:
                 self.is_behind = self._offset < status.st_size
                 break
@@ -152,7 +153,7 @@ class MetricsFile:
             if len(rest) > LONGEST_LINE or (self._is_skipping and rest):
                 self._offset += len(rest)
                 rest, self._is_skipping = b"", True
-            if lines:
+            if lines or self._is_skipping:  # So that nobody waits for the end of a line, either.
                 yield lines
         # The end of a file may be half a line.
         self.is_behind = False
