@@ -89,6 +89,10 @@ export interface RunDetails extends Run {
 export interface Curve {
   run: string;
   metric: string;
+  /** Another number each time that the server reads the file from its start, as after a resume. */
+  reading: number;
+  /** How many values the metric has, and how many of them are in the range. */
+  count: number;
   total: number;
   x: number[];
   y: (number | null)[];
@@ -108,6 +112,8 @@ export interface Curves {
   axis: string;
   curves: Curve[];
   marks: Mark[];
+  /** Runs that have no such axis, and why. */
+  left_out?: { run: string; text: string }[];
   /** How much of the files is read, if not all: ask again for more. */
   reading?: number;
 }

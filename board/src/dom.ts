@@ -53,6 +53,49 @@ export function fill(parent: Element, ...children: Child[]): void {
   append(parent, children);
 }
 
+/**
+ * Change what an element holds into something else, and leave alone what is the same: focus, selection and scrolling stay.
+ *
+ * What listens in the new elements is lost where old ones stay, so that it is for what only shows.
+ */
+export function update(parent: Element, ...children: Child[]): void {
+  const fresh = document.createElement("div");
+  append(fresh, children);
+  become(parent, fresh);
+}
+
+function become(old: Element, fresh: Element): void {
+  const [before, now] = [[...old.childNodes], [...fresh.childNodes]];
+  now.forEach((node, index) => {
+    const was = before[index];
+    if (was === undefined) old.append(node);
+    else if (was.isEqualNode(node)) return;
+    else if (was instanceof Text && node instanceof Text) was.data = node.data;
+    else if (was instanceof Element && node instanceof Element && isAlike(was, node)) {
+      for (const { name } of [...was.attributes]) if (!node.hasAttribute(name)) was.removeAttribute(name);
+      // Widths of bars and the like are set by script, which a content security policy allows.
+      for (const { name, value } of node.attributes) if (name !== "style") was.setAttribute(name, value);
+      if (was instanceof HTMLElement && node instanceof HTMLElement) was.style.cssText = node.style.cssText;
+      become(was, node);
+    } else old.replaceChild(node, was);
+  });
+  before.slice(now.length).forEach((node) => node.remove());
+}
+
+function isAlike(one: Element, other: Element): boolean {
+  return one.tagName === other.tagName && one.className === other.className && !/^(INPUT|BUTTON|SELECT)$/.test(one.tagName);
+}
+
+/** Draw something anew, and put the focus back on what has the same `data-keep`. */
+export function keepingFocus(place: Element, draw: () => void): void {
+  const held = document.activeElement;
+  const key = held !== null && place.contains(held) ? held.getAttribute("data-keep") : null;
+  draw();
+  if (key === null) return;
+  const again = [...place.querySelectorAll<HTMLElement | SVGElement>("[data-keep]")].find((each) => each.getAttribute("data-keep") === key);
+  again?.focus({ preventScroll: true });
+}
+
 /** Set styles through the object model, which the content security policy allows. */
 export function style<E extends HTMLElement | SVGElement>(element: E, rules: Record<string, string>): E {
   for (const [name, value] of Object.entries(rules)) element.style.setProperty(name, value);

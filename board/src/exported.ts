@@ -43,14 +43,16 @@ function joinCurves(data: ExportedData, query: URLSearchParams): Curves {
   const [from, to] = [limit(query.get("from"), -Infinity), limit(query.get("to"), Infinity)];
   const curves: Curve[] = [];
   const marks = new Map<string, Mark>();
+  const leftOut = new Map<string, { run: string; text: string }>();
   for (const run of query.getAll("run")) {
     for (const metric of query.getAll("metric")) {
       const found = storedCurves(data, run, metric, axis);
       curves.push(...(found?.curves ?? []).map((curve) => cut(curve, from, to)));
+      for (const one of found?.left_out ?? []) leftOut.set(one.run, one);
       for (const mark of found?.marks ?? []) marks.set(JSON.stringify(mark), mark);
     }
   }
-  return { axis, curves, marks: [...marks.values()] };
+  return { axis, curves, marks: [...marks.values()], left_out: [...leftOut.values()] };
 }
 
 function limit(text: string | null, otherwise: number): number {
@@ -64,12 +66,14 @@ function storedCurves(data: ExportedData, run: string, metric: string, axis: str
   return key === undefined ? undefined : (checked(data.answers[key]) as Curves);
 }
 
-/** Return the part of a curve in a range. */
+/** Return the part of a curve in a range, with the points on both sides of it, as the server does. */
 export function cut(curve: Curve, from: number, to: number): Curve {
   if (from === -Infinity && to === Infinity) return curve;
-  const inside = curve.x.map((x) => x >= from && x <= to);
-  const keep = <T>(values: T[]): T[] => values.filter((_, index) => inside[index]);
-  const part: Curve = { ...curve, x: keep(curve.x), y: keep(curve.y) };
+  const first = curve.x.findIndex((x) => x >= from);
+  const after = curve.x.findIndex((x) => x > to);
+  const [begin, end] = [first < 0 ? curve.x.length : first, after < 0 ? curve.x.length : after];
+  const keep = <T>(values: T[]): T[] => values.slice(Math.max(0, begin - 1), end + 1);
+  const part: Curve = { ...curve, total: end - begin, x: keep(curve.x), y: keep(curve.y) };
   if (curve.min) part.min = keep(curve.min);
   if (curve.max) part.max = keep(curve.max);
   return part;

@@ -38,7 +38,12 @@ export function backOff(tries: number): number {
   return Math.min(LONGEST_WAIT, 1000 * 2 ** Math.max(0, tries - 1));
 }
 
-/** The stream of changes. After a break, `again` tells that anything may have changed. */
+/**
+ * The stream of changes. After a break, `again` tells that anything may have changed.
+ *
+ * Only a page in sight has one: a browser opens six connections to a server for all of its tabs together, so that the
+ * streams of six hidden tabs would keep the seventh from loading anything.
+ */
 export class Live {
   readonly runs = new Listeners<RunsEvent>();
   readonly curves = new Listeners<CurvesEvent>();
@@ -48,11 +53,13 @@ export class Live {
   private source: EventSource | null = null;
   private tries = 0;
   private timer = 0;
+  private missed = false;
 
   /** Begin to listen; an exported page has nothing to listen to. */
   begin(): void {
     if (exported) return this.change({ state: "exported" });
     whenGone(() => this.lost());
+    document.addEventListener("visibilitychange", () => this.open());
     this.open();
   }
 
@@ -62,15 +69,17 @@ export class Live {
   }
 
   private open(): void {
-    window.clearTimeout(this.timer);
-    this.source?.close();
+    this.end();
+    this.missed ||= document.hidden;
+    if (document.hidden) return;
     const source = new EventSource(address("/api/events"));
     this.source = source;
     source.onopen = () => {
-      const broken = this.tries > 0;
+      const missed = this.missed;
       this.tries = 0;
+      this.missed = false;
       this.change({ state: "live" });
-      if (broken) this.again.tell();
+      if (missed) this.again.tell();
     };
     source.onerror = () => this.lost();
     this.listen(source, "runs", this.runs);
@@ -83,13 +92,18 @@ export class Live {
 
   private lost(): void {
     if (this.state.state === "gone" && this.source === null) return;
-    this.source?.close();
-    this.source = null;
+    this.end();
+    this.missed = true;
     this.tries += 1;
     const wait = backOff(this.tries);
-    window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.open(), wait);
     this.change({ state: "gone", again: Date.now() + wait });
+  }
+
+  private end(): void {
+    window.clearTimeout(this.timer);
+    this.source?.close();
+    this.source = null;
   }
 
   private change(state: Connection): void {

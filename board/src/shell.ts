@@ -36,6 +36,7 @@ export class Shell {
 
   /** Replace the view; the old one ends first. */
   show(route: Route, open: () => View): void {
+    const moved = this.view !== null;
     this.view?.close?.();
     try {
       this.view = open();
@@ -50,6 +51,8 @@ export class Shell {
       else link.removeAttribute("aria-current");
     });
     window.scrollTo(0, 0);
+    // What was in focus may be gone with the old view: the keyboard goes on with the new one, not with the top of the page.
+    if (moved && (document.activeElement === null || document.activeElement === document.body)) this.main.focus({ preventScroll: true });
   }
 
   private skip(event: Event): void {

@@ -29,10 +29,11 @@ test("at first there are results and only the config keys that differ", () => {
 });
 
 test("progress is by iterations, else by epochs, else not known", () => {
-  expect(progressOf(makeRun({ iters: 30, total_iters: 60 }))).toBe(0.5);
-  expect(progressOf(makeRun({ total_iters: null, epochs: 1, total_epochs: 4 }))).toBe(0.25);
+  expect(progressOf(makeRun({ status: "running", iters: 30, total_iters: 60 }))).toBe(0.5);
+  expect(progressOf(makeRun({ status: "running", total_iters: null, epochs: 1, total_epochs: 4 }))).toBe(0.25);
   expect(progressOf(makeRun({ total_iters: null, total_epochs: null }))).toBeUndefined();
   expect(progressOf(makeRun({ iters: 90, total_iters: 60 }))).toBe(1);
+  expect(progressOf(makeRun({ iters: 57, total_iters: 60 })), "three were left out").toBe(1);
 });
 
 test("hostile names are columns like others", () => {

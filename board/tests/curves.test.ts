@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { Curve } from "../src/answers";
 import { groupMetrics } from "../src/curves/groups";
-import { alignTo, continued, nearestPoint, overgrown, pointsFor, positive, unionOf } from "../src/curves/series";
+import { logRange, logTicks } from "../src/curves/log";
+import { alignTo, continued, countHidden, nearestPoint, overgrown, pointsFor, positive, unionOf } from "../src/curves/series";
 import { smooth, weightAt } from "../src/curves/smoothing";
 
-const curve = (x: number[], y: (number | null)[], more: Partial<Curve> = {}): Curve => ({ run: "r", metric: "m", total: x.length, x, y, ...more });
+const curve = (x: number[], y: (number | null)[], more: Partial<Curve> = {}): Curve => ({ run: "r", metric: "m", reading: 1, count: x.length, total: x.length, x, y, ...more });
 
 describe("smoothing", () => {
   test("has no pull towards zero at the beginning", () => {
@@ -27,19 +28,26 @@ describe("smoothing", () => {
 
 describe("continuing a curve", () => {
   test("adds only what is new", () => {
-    const next = continued(curve([1, 2], [10, 20]), curve([2, 3, 4], [20, 30, null], { nonfinite: [[4, "NaN"]] }));
+    const next = continued(curve([1, 2], [10, 20]), curve([2, 3, 4], [20, 30, null], { count: 4, nonfinite: [[4, "NaN"]] }));
     expect(next).toMatchObject({ x: [1, 2, 3, 4], y: [10, 20, 30, null], total: 4, nonfinite: [[4, "NaN"]] });
   });
   test("is the same curve when nothing is new", () => {
     const old = curve([1, 2], [10, 20]);
-    expect(continued(old, curve([2], [20]))).toBe(old);
+    expect(continued(old, curve([2], [20], { count: 2 }))).toBe(old);
   });
   test("single points behind buckets are their own lowest and highest", () => {
-    const old = curve([5, 15], [1, 2], { total: 20, min: [0, 1], max: [2, 3] });
-    expect(continued(old, curve([21], [7]))).toMatchObject({ total: 21, min: [0, 1, 7], max: [2, 3, 7] });
+    const old = curve([5, 15], [1, 2], { count: 20, total: 20, min: [0, 1], max: [2, 3] });
+    expect(continued(old, curve([21], [7], { count: 21 }))).toMatchObject({ total: 21, min: [0, 1, 7], max: [2, 3, 7] });
   });
   test("a down-sampled continuation means to load again", () => {
     expect(continued(curve([1], [1]), curve([5], [2], { total: 100, min: [1], max: [3] }))).toBeNull();
+  });
+  test("a file that was written again means to load again", () => {
+    expect(continued(curve([1, 2], [1, 2]), curve([2, 3], [2, 3], { reading: 2, count: 3 }))).toBeNull();
+  });
+  test("points before the end, by a clock that was set back, mean to load again", () => {
+    expect(continued(curve([1, 5], [1, 2]), curve([5], [2], { count: 3 }))).toBeNull();
+    expect(continued(curve([1, 5], [1, 2]), curve([5, 6], [2, 3], { count: 4 }))).toBeNull();
   });
   test("a curve with too many points is to be down-sampled anew", () => {
     expect(overgrown(curve(new Array(1501).fill(0), []), 1000)).toBe(true);
@@ -60,7 +68,27 @@ describe("a common axis", () => {
 });
 
 test("a log scale hides zero and below, and counts them", () => {
-  expect(positive([1, 0, -1, null])).toEqual({ values: [1, null, null, null], hidden: 2 });
+  expect(positive([1, 0, -1, null])).toEqual([1, null, null, null]);
+  expect(countHidden(curve([1, 2, 3, 4], [1, 0, -1, null]))).toBe(2);
+  expect(countHidden(curve([1, 2], [1, 2], { min: [-1, 1], max: [3, 3] }))).toBe(1);
+});
+
+describe("a log scale", () => {
+  test("goes from digit to digit", () => {
+    expect(logRange(0.034, 210)).toEqual([0.03, 300]);
+    expect(logRange(5, 5)).toEqual([0.5, 50]);
+    expect(logRange(null, null)).toEqual([1, 10]);
+  });
+  test("has few ticks, however many powers of ten there are", () => {
+    expect(logTicks(0.03, 3)).toEqual([0.05, 0.1, 0.2, 0.5, 1, 2]);
+    expect(logTicks(1e-4, 1)).toEqual([1e-4, 1e-3, 1e-2, 0.1, 1]);
+    for (const [low, high] of [[1e-29, 1], [5e-324, 1e308], [1e-300, 1e-299]]) {
+      const [min, max] = logRange(low!, high!);
+      const ticks = logTicks(min, max);
+      expect(ticks.length).toBeGreaterThan(0);
+      expect(ticks.length).toBeLessThan(10);
+    }
+  });
 });
 
 test("the nearest point is found from either side", () => {

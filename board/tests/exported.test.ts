@@ -3,7 +3,7 @@ import { cut, lookUp } from "../src/exported";
 
 const curves = (run: string, metric: string): unknown => ({
   axis: "iter",
-  curves: [{ run, metric, total: 3, x: [1, 2, 3], y: [5, 6, 7], min: [4, 5, 6], max: [6, 7, 8] }],
+  curves: [{ run, metric, reading: 0, count: 4, total: 4, x: [1, 2, 3, 4], y: [5, 6, 7, 8], min: [4, 5, 6, 7], max: [6, 7, 8, 9] }],
   marks: [{ run, x: 2, kind: "resume", text: "resumed" }],
 });
 const data = {
@@ -28,8 +28,10 @@ describe("answers of an exported page", () => {
     expect(answer.marks).toHaveLength(2);
   });
   test("a range is cut from what is there", () => {
-    const answer = lookUp(data, "/api/curves?run=a&metric=val%2Floss&axis=iter&from=2&to=9") as { curves: unknown[] };
-    expect(answer.curves[0]).toMatchObject({ x: [2, 3], y: [6, 7], min: [5, 6], max: [7, 8] });
+    const answer = lookUp(data, "/api/curves?run=a&metric=val%2Floss&axis=iter&from=3&to=9") as { curves: unknown[] };
+    expect(answer.curves[0]).toMatchObject({ total: 2, x: [2, 3, 4], y: [6, 7, 8], min: [5, 6, 7], max: [7, 8, 9] });
+    const between = lookUp(data, "/api/curves?run=a&metric=val%2Floss&axis=iter&from=2.2&to=2.8") as { curves: unknown[] };
+    expect(between.curves[0]).toMatchObject({ total: 0, x: [2, 3] });
   });
   test("a curve that was not stored is no curve, not an error", () => {
     expect(lookUp(data, "/api/curves?run=x&metric=y&axis=time")).toMatchObject({ curves: [], marks: [] });
@@ -43,7 +45,7 @@ describe("answers of an exported page", () => {
     expect(lookUp(data, "/api/sweeps")).toEqual({ sweeps: [] });
   });
   test("without a range nothing is copied", () => {
-    const curve = { run: "a", metric: "m", total: 1, x: [1], y: [1] };
+    const curve = { run: "a", metric: "m", reading: 0, count: 1, total: 1, x: [1], y: [1] };
     expect(cut(curve, -Infinity, Infinity)).toBe(curve);
   });
 });

@@ -1,6 +1,5 @@
 /** The axes that curves can be drawn over. */
 
-import { exported } from "../api";
 import { duration, moment, number } from "../format";
 import { once } from "../lists";
 
@@ -14,14 +13,9 @@ export const AXES: [Axis, string][] = [
   ["relative", "time since the start"],
 ];
 
-/** Return the axes that there are: an exported page has three. */
-export function axes(): [Axis, string][] {
-  return exported ? AXES.filter(([axis]) => axis === "iter" || axis === "epoch" || axis === "time") : AXES;
-}
-
 /** Read an axis from an address. */
 export function readAxis(text: string | null): Axis {
-  return axes().find(([axis]) => axis === text)?.[0] ?? "iter";
+  return AXES.find(([axis]) => axis === text)?.[0] ?? "iter";
 }
 
 /** Return a place on an axis in words: iteration 1,204. */

@@ -57,11 +57,18 @@ export class Chart {
   show(curves: Curve[], marks: Mark[]): void {
     this.curves = curves;
     this.marks = marks;
+    this.element.dataset["axis"] = this.settings.axis;
     this.draw();
+  }
+
+  /** Whether what is drawn is on the axis that is chosen; its curves may still be on their way. */
+  private get isCurrent(): boolean {
+    return this.element.dataset["axis"] === this.settings.axis;
   }
 
   /** Draw again, after a change of settings or colours. */
   draw(anew = false): void {
+    if (!this.isCurrent) return;
     const { settings, curves } = this;
     this.prepared = prepare(curves, settings);
     const looks = this.prepared.series.map((each) => [each.stroke, each.width]);
@@ -84,7 +91,7 @@ export class Chart {
   /** Follow the common range while it is being moved. */
   follow(): void {
     const { range } = this.settings;
-    if (range) this.plot?.setScale("x", { min: range[0], max: range[1] });
+    if (range && this.isCurrent) this.plot?.setScale("x", { min: range[0], max: range[1] });
   }
 
   close(): void {
@@ -97,8 +104,10 @@ export class Chart {
     this.plot?.destroy();
     const width = Math.max(120, this.place.clientWidth);
     const options = plotOptions({ width, height: HEIGHT }, this.prepared!, this.settings, () => this.marks, () => this.curves, {
-      ...this.events,
-      cursor: (plot) => this.showValues(plot),
+      zoom: (from, to) => this.isCurrent && this.events.zoom(from, to),
+      pan: (from, to, done) => this.isCurrent && this.events.pan(from, to, done),
+      reset: this.events.reset,
+      cursor: (plot) => this.isCurrent && this.showValues(plot),
     });
     this.plot = new uPlot(options, this.prepared!.data, this.place);
     this.values = this.curves.map(() => h("span", { class: "value" }));
@@ -147,7 +156,7 @@ export class Chart {
     const texts = [
       odd.length > 0 && `${plural(odd.length, "value")} not finite, first ${odd[0]![1]} at ${placeText(this.settings.axis, odd[0]![0])} (×).`,
       hidden > 0 && `${plural(hidden, "value")} at or below zero not shown on the log scale.`,
-      this.curves.every((curve) => curve.x.length === 0) && "No values in this range.",
+      this.curves.every((curve) => curve.total === 0) && "No values in this range.",
     ];
     this.notes.textContent = texts.filter(Boolean).join(" ");
     this.notes.hidden = this.notes.textContent === "";
@@ -160,7 +169,7 @@ export class Chart {
   private key(event: KeyboardEvent): void {
     const plot = this.plot;
     const { min, max } = plot?.scales["x"] ?? {};
-    if (!plot || min === undefined || max === undefined || event.ctrlKey || event.metaKey) return;
+    if (!plot || !this.isCurrent || min === undefined || max === undefined || event.ctrlKey || event.metaKey) return;
     const width = max - min;
     const way = event.key === "ArrowLeft" ? -1 : 1;
     if (event.key.startsWith("Arrow") && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {

@@ -92,5 +92,5 @@ export function markAt(plot: uPlot, marks: Mark[]): Mark | undefined {
 /** List the marks as text, for whom cannot point at them. */
 export function listMarks(place: HTMLElement, marks: Mark[], text: (mark: Mark) => string): void {
   place.hidden = marks.length === 0;
-  fill(place, h("summary", {}, `Resumes and changes (${marks.length})`), h("ul", {}, marks.map((mark) => h("li", {}, text(mark)))));
+  fill(place, h("summary", {}, `Resumes, returns and changes (${marks.length})`), h("ul", {}, marks.map((mark) => h("li", {}, text(mark)))));
 }

@@ -7,7 +7,8 @@ import { number } from "../format";
 import { colour } from "../theme";
 import { type Axis, tickText } from "./axes";
 import { drawMarks, drawNonFinite } from "./marks";
-import { type Aligned, alignTo, positive, unionOf } from "./series";
+import { logRange, logTicks } from "./log";
+import { type Aligned, alignTo, countHidden, positive, unionOf } from "./series";
 import { smooth } from "./smoothing";
 
 export interface Settings {
@@ -41,12 +42,8 @@ export function prepare(curves: Curve[], settings: Settings): Prepared {
   };
   for (const curve of curves) {
     const { colour: hue, dash } = look(curve.run);
-    const fit = (values: (number | null)[]): (number | null)[] => {
-      if (!settings.log) return values;
-      const kept = positive(values);
-      hidden += kept.hidden;
-      return kept.values;
-    };
+    const fit = (values: (number | null)[]): (number | null)[] => (settings.log ? positive(values) : values);
+    if (settings.log) hidden += countHidden(curve);
     if (curve.min && curve.max) {
       const edge: uPlot.Series = { stroke: faint(hue, 0), width: 0, points: { show: false } };
       const high = add(curve, fit(curve.max), edge);
@@ -63,10 +60,10 @@ export function prepare(curves: Curve[], settings: Settings): Prepared {
 }
 
 export interface PlotEvents {
-  zoom: (from: number, to: number) => void;
-  pan: (from: number, to: number, done: boolean) => void;
+  zoom: (from: number, to: number) => unknown;
+  pan: (from: number, to: number, done: boolean) => unknown;
   reset: () => void;
-  cursor: (plot: uPlot) => void;
+  cursor: (plot: uPlot) => unknown;
 }
 
 /** Return the options of a plot of a size. */
@@ -92,9 +89,15 @@ export function plotOptions(
     bands: prepared.bands,
     scales: {
       x: { time, range: (_, min, max) => settings.range ?? widened(min, max) },
-      y: settings.log ? { distr: 3 } : { range: (_, min, max) => yRange(min, max) },
+      y: {
+        distr: settings.log ? 3 : 1,
+        range: (_, ...inside) => {
+          const [min, max] = inside[0] === null ? besides(prepared.data) : inside;
+          return settings.log ? logRange(min, max) : yRange(min, max);
+        },
+      },
     },
-    axes: [labels, { ...axis, size: 58, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : number(tick, 4))) }],
+    axes: [labels, { ...axis, ...(settings.log && { splits: (_, __, min, max) => logTicks(min, max), filter: (_, ticks) => ticks }), size: 58, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : number(tick, 4))) }],
     cursor: {
       drag: { x: true, y: false, setScale: false, dist: 4 },
       sync: { key: "board", scales: ["x", null], filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } },
@@ -136,6 +139,12 @@ function widened(min: number, max: number): [number, number] {
   return min === max ? [min - 1, max + 1] : [min, max];
 }
 
+// Between two points there is only the line that joins them.
+function besides(data: uPlot.AlignedData): [number | null, number | null] {
+  const values = data.slice(1).flatMap((each) => [...each].filter((value) => value !== null && value !== undefined)) as number[];
+  return values.length ? [Math.min(...values), Math.max(...values)] : [null, null];
+}
+
 function yRange(min: number | null, max: number | null): [number, number] {
   if (min === null || max === null) return [0, 1];
   if (min === max) return [min - (Math.abs(min) * 0.05 || 1), max + (Math.abs(max) * 0.05 || 1)];
@@ -152,14 +161,13 @@ function select(plot: uPlot, events: PlotEvents): void {
 }
 
 function pan(plot: uPlot, begun: MouseEvent, events: PlotEvents): null {
-  begun.preventDefault();
   const { min = 0, max = 1 } = plot.scales["x"]!;
   const perPixel = (max - min) / plot.over.clientWidth;
   const rangeAt = (event: MouseEvent): [number, number] => {
     const shift = (begun.clientX - event.clientX) * perPixel;
     return [min + shift, max + shift];
   };
-  const move = (event: MouseEvent): void => events.pan(...rangeAt(event), false);
+  const move = (event: MouseEvent): void => void events.pan(...rangeAt(event), false);
   const end = (event: MouseEvent): void => {
     document.removeEventListener("mousemove", move);
     document.removeEventListener("mouseup", end);

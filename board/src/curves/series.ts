@@ -5,16 +5,20 @@ import type { Curve } from "../answers";
 /**
  * Return a curve continued by later points, or null if it must be loaded again.
  *
- * What the fresh part repeats is dropped. A fresh part that was down-sampled itself does not fit behind points.
+ * What the fresh part repeats is dropped. A fresh part that was down-sampled itself does not fit behind points, nor does
+ * one of a file that was written again, or of which some points lie before the end: a clock was set back.
  */
 export function continued(old: Curve, fresh: Curve): Curve | null {
   if (fresh.min && fresh.total > fresh.x.length) return null;
+  if (fresh.reading !== old.reading) return null;
   const last = old.x.at(-1) ?? -Infinity;
   const begin = fresh.x.findIndex((x) => x > last);
-  if (begin < 0) return old;
+  if (begin < 0) return fresh.count === old.count ? old : null;
   const y = fresh.y.slice(begin);
+  if (fresh.count !== old.count + y.length) return null;
   const next: Curve = {
     ...old,
+    count: fresh.count,
     total: old.total + y.length,
     x: [...old.x, ...fresh.x.slice(begin)],
     y: [...old.y, ...y],
@@ -60,14 +64,14 @@ export function alignTo(axis: number[], xs: number[], values: (number | null)[])
   return result;
 }
 
-/** Return values for a logarithmic scale, which has no place for zero and below, and how many had none. */
-export function positive(values: (number | null)[]): { values: (number | null)[]; hidden: number } {
-  let hidden = 0;
-  const kept = values.map((value) => {
-    if (value !== null && value <= 0) hidden += 1;
-    return value !== null && value > 0 ? value : null;
-  });
-  return { values: kept, hidden };
+/** Return values for a logarithmic scale, which has no place for zero and below. */
+export function positive(values: (number | null)[]): (number | null)[] {
+  return values.map((value) => (value !== null && value > 0 ? value : null));
+}
+
+/** Return how many points a logarithmic scale cannot show; of points that stand for several, those that have such a value. */
+export function countHidden(curve: Curve): number {
+  return (curve.min ?? curve.y).filter((value) => value !== null && value <= 0).length;
 }
 
 /** Return the place of the point that is nearest to an x, -1 if there is none. */

@@ -1,7 +1,7 @@
 /** The choice of runs and metrics beside the charts. */
 
 import type { Run } from "../answers";
-import { checkbox, fill, h, later } from "../dom";
+import { checkbox, fill, h, keepingFocus, later } from "../dom";
 import { readFilter } from "../runs/filter";
 import { statusPill, swatch } from "../runs/parts";
 import type { Store } from "../store";
@@ -35,10 +35,10 @@ export function sidebar(store: Store, options: SidebarOptions): { element: HTMLE
   return { element, show };
 
   function show(): void {
-    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["keep"] : undefined;
-    showRuns();
-    showMetrics();
-    if (focused) [...element.querySelectorAll<HTMLElement>("[data-keep]")].find((each) => each.dataset["keep"] === focused)?.focus();
+    keepingFocus(element, () => {
+      showRuns();
+      showMetrics();
+    });
   }
 
   function showRuns(): void {
@@ -73,8 +73,8 @@ export function sidebar(store: Store, options: SidebarOptions): { element: HTMLE
       h(
         "p",
         { class: "row" },
-        h("button", { type: "button", class: "quiet small", onclick: () => options.setMetrics(null) }, "All"),
-        h("button", { type: "button", class: "quiet small", onclick: () => options.setMetrics(all.filter((name) => /(^|\/)(loss|accuracy)$/.test(name))) }, "Loss and accuracy"),
+        h("button", { type: "button", class: "quiet small", "data-keep": "all", onclick: () => options.setMetrics(null) }, "All"),
+        h("button", { type: "button", class: "quiet small", "data-keep": "losses", onclick: () => options.setMetrics(all.filter((name) => /(^|\/)(loss|accuracy)$/.test(name))) }, "Loss and accuracy"),
       ),
       groupMetrics(all).map((group) => [
         h("p", { class: "group-name" }, group.name),

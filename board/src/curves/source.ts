@@ -27,6 +27,7 @@ export async function loadCurves(
     axis: settings.axis,
     curves: found.flatMap((part) => part.curves),
     marks: found.flatMap((part) => part.marks),
+    left_out: found.flatMap((part) => part.left_out ?? []),
     reading: reading.reduce((sum, share) => sum + share, 0) / Math.max(1, reading.length),
   };
 }
@@ -48,21 +49,21 @@ export class Source {
     this.marks = [];
   }
 
-  /** Load metrics in the range of the settings; returns how much of the files the server has read. */
-  async load(metrics: string[], signal: AbortSignal): Promise<number> {
+  /** Load metrics in the range of the settings. */
+  async load(metrics: string[], signal: AbortSignal): Promise<Curves> {
     const [from, to] = this.settings.range ?? [];
     const answer = await loadCurves(this.runs, metrics, this.settings, { from, to, points: this.points, signal });
     for (const metric of metrics) this.curves.set(metric, new Map());
     for (const curve of answer.curves) this.curves.get(curve.metric)?.set(curve.run, curve);
     this.addMarks(answer.marks);
-    return answer.reading ?? 1;
+    return answer;
   }
 
   /** Return the curves of a metric in the order of the runs; nothing while it is not loaded. */
   of(metric: string): Curve[] | null {
     const found = this.curves.get(metric);
     if (!found) return null;
-    return this.runs.map((run) => found.get(run)).filter((curve) => curve !== undefined && curve.total > 0) as Curve[];
+    return this.runs.map((run) => found.get(run)).filter((curve) => curve !== undefined && curve.x.length > 0) as Curve[];
   }
 
   /** Return the marks of all runs. */
@@ -78,14 +79,15 @@ export class Source {
     const ends = metrics.map((metric) => this.curves.get(metric)?.get(event.run)?.x.at(-1));
     if (metrics.length === 0 || (range && ends.every((end) => end !== undefined && end > range[1]))) return [];
     const known = ends.filter((end) => end !== undefined);
-    // On going back, as after a resume from an older checkpoint, the curve is another one.
-    const back = this.settings.axis === "iter" && event.iters !== null && known.some((end) => end > event.iters!);
-    const from = back || known.length < ends.length ? range?.[0] : Math.min(...known);
+    const from = known.length < ends.length ? range?.[0] : Math.min(...known);
     const answer = await loadCurves([event.run], metrics, this.settings, { from, to: range?.[1], points: this.points, signal });
-    const anew = back ? metrics : this.append(answer.curves);
+    // After a resume or a return, the file is another one: then metrics that were not written since are shorter, too.
+    const rewritten = answer.curves.some((curve) => (this.curves.get(curve.metric)?.get(curve.run)?.reading ?? curve.reading) !== curve.reading);
+    const anew = rewritten ? [...this.curves.keys()] : this.append(answer.curves);
+    if (rewritten) this.marks = this.marks.filter((mark) => mark.run !== event.run);
     this.addMarks(answer.marks);
     if (anew.length) await this.reload(event.run, anew, signal);
-    return metrics;
+    return rewritten ? anew : metrics;
   }
 
   private append(fresh: Curve[]): string[] {
@@ -102,7 +104,9 @@ export class Source {
   private async reload(run: string, metrics: string[], signal: AbortSignal): Promise<void> {
     const [from, to] = this.settings.range ?? [];
     const answer = await loadCurves([run], metrics, this.settings, { from, to, points: this.points, signal });
+    for (const metric of metrics) this.curves.get(metric)?.delete(run);
     for (const curve of answer.curves) this.curves.get(curve.metric)?.set(run, curve);
+    this.addMarks(answer.marks);
   }
 
   private get points(): number {

@@ -1,7 +1,7 @@
 /** The controls above the charts. */
 
 import { checkbox, choice, h } from "../dom";
-import { axes, type Axis } from "./axes";
+import { AXES, type Axis } from "./axes";
 import type { Settings } from "./plot";
 import { weightAt } from "./smoothing";
 
@@ -41,13 +41,13 @@ export function toolbar(settings: Settings, options: ToolbarOptions): { element:
       { class: "panel" },
       h("p", {}, "Drag over a chart to zoom, double-click to reset, Shift and drag to pan."),
       h("p", {}, "With a chart in focus: arrow keys move the cursor, Shift and arrows pan, + and − zoom, 0 resets."),
-      h("p", {}, "▽ a resume, ◇ an intended change, × a value that is not finite. The band is from the lowest to the highest value."),
+      h("p", {}, "▽ a resume, ◁ a return to a checkpoint, ◇ an intended change, × a value that is not finite. The band is from the lowest to the highest value."),
     ),
   );
   const element = h(
     "div",
     { class: "toolbar" },
-    choice("Axis", axes(), settings.axis, (axis) => options.setAxis(axis as Axis), { "data-testid": "axis" }),
+    choice("Axis", AXES, settings.axis, (axis) => options.setAxis(axis as Axis), { "data-testid": "axis" }),
     h("label", { class: "field" }, h("span", {}, "Smoothing"), slider, amount),
     checkbox("Log scale", settings.log, options.setLog, { "data-testid": "log-scale" }),
     reset,

@@ -3,10 +3,9 @@
 import { isAbort } from "../api";
 import { separate } from "../colours";
 import { atMost, fill, h } from "../dom";
-import { plural } from "../format";
 import type { CurvesEvent } from "../live";
 import { keepInAddress } from "../routes";
-import { selection } from "../runs/selection";
+import { firstRuns } from "../runs/selection";
 import { themeChanged } from "../theme";
 import { type Board, empty, failure, type View, waiting } from "../view";
 import { addressOf } from "./address";
@@ -19,9 +18,8 @@ import type { Settings } from "./plot";
 import { sidebar } from "./sidebar";
 import { weightAt } from "./smoothing";
 import { Source } from "./source";
+import { Told } from "./told";
 import { toolbar } from "./toolbar";
-
-const FIRST_RUNS = 6;
 
 /** Open the curves; the address holds runs, metrics and settings. */
 export function openCurves(board: Board, query: URLSearchParams): View {
@@ -40,7 +38,7 @@ class CurvesView {
   private readonly wanted = new Set<string>();
   private readonly source: Source;
   private readonly main = h("div", { class: "charts" });
-  private readonly problem = h("div", {});
+  private readonly told = new Told();
   private readonly markList = h("details", { class: "mark-list", hidden: true });
   private readonly bar: ReturnType<typeof toolbar>;
   private readonly side: ReturnType<typeof sidebar>;
@@ -80,7 +78,7 @@ class CurvesView {
       { class: "view curves", "aria-label": "Curves" },
       h("h1", { class: "unseen" }, "Curves"),
       this.bar.element,
-      h("div", { class: "with-side" }, this.side.element, h("div", { class: "chart-side" }, this.problem, this.markList, this.main)),
+      h("div", { class: "with-side" }, this.side.element, h("div", { class: "chart-side" }, this.told.element, this.markList, this.main)),
     );
     this.leave = [
       board.store.changed.add(() => this.show()),
@@ -118,7 +116,7 @@ class CurvesView {
         this.redraw();
       },
       reset: () => this.zoom(null),
-      png: () => savePicture([...this.charts.values()].filter((chart) => chart.curves.length), (run) => this.board.store.nameOf(run)),
+      png: () => void this.savePicture(),
       csv: () => saveTable(this.runs, [...this.charts.keys()], this.settings, [...this.charts.values()], (run) => this.board.store.nameOf(run)),
     };
   }
@@ -128,8 +126,8 @@ class CurvesView {
     const { store } = this.board;
     if (!store.answer) return fill(this.main, store.error ? failure(store.error, () => void store.load()) : waiting("the runs"));
     if (store.runs.length === 0) return fill(this.main, empty("There are no runs yet.", "Start one with “hookloop train config.yaml”."));
-    if (this.order === "") this.leaveOutUnknown();
-    if (this.runs.length === 0 && this.order === "") this.firstRuns();
+    this.leaveOutUnknown();
+    if (this.runs.length === 0 && this.order === "") this.source.clear((this.runs = firstRuns(store.runs)));
     this.side.show();
     const all = this.allMetrics();
     const metrics = this.metrics === null ? all : this.metrics.filter((name) => all.includes(name));
@@ -145,15 +143,8 @@ class CurvesView {
     if (left === 0) return;
     this.runs = known;
     this.source.clear(known);
-    fill(this.problem, h("p", { class: "dim", role: "status" }, `${plural(left, "run")} of this address ${left === 1 ? "is" : "are"} not here any more.`));
-  }
-
-  private firstRuns(): void {
-    const { store } = this.board;
-    const rank = (status: string): number => (status === "running" ? 0 : 1);
-    const newest = [...store.runs].sort((one, other) => rank(one.status) - rank(other.status) || (other.started ?? "").localeCompare(one.started ?? ""));
-    this.runs = selection().length ? selection() : newest.slice(0, FIRST_RUNS).map((run) => run.id);
-    this.source.clear(this.runs);
+    if (this.order !== "") this.reload();
+    this.told.deleted(left);
   }
 
   private allMetrics(): string[] {
@@ -220,19 +211,23 @@ class CurvesView {
     if (metrics.length === 0 || this.runs.length === 0) return;
     const { signal } = this.stop;
     try {
-      const read = await this.source.load(metrics, signal);
-      if (this.problem.querySelector("[role=alert], .reading")) fill(this.problem);
+      const { reading = 1, left_out: out = [] } = await this.source.load(metrics, signal);
+      this.told.reading(reading);
+      this.told.leftOut(out.map(({ run, text }) => ({ name: this.board.store.nameOf(run), text })));
       this.draw(metrics);
-      if (read < 1) this.readOn(metrics, read);
+      if (reading >= 1) return;
+      metrics.forEach((metric) => this.wanted.add(metric));
+      this.loadSoon();
     } catch (error) {
-      if (!isAbort(error)) fill(this.problem, failure(error, () => this.reload()));
+      if (!isAbort(error)) this.told.problem(error, () => this.reload());
     }
   }
 
-  private readOn(metrics: string[], read: number): void {
-    fill(this.problem, h("p", { class: "dim reading", role: "status" }, `Reading the metrics: ${Math.floor(read * 100)} %`));
-    metrics.forEach((metric) => this.wanted.add(metric));
-    this.loadSoon();
+  /** Save all charts, also those that nobody has scrolled to. */
+  private async savePicture(): Promise<void> {
+    [...this.charts.keys()].filter((metric) => this.source.of(metric) === null).forEach((metric) => this.wanted.add(metric));
+    await this.load();
+    savePicture([...this.charts.values()].filter((chart) => chart.curves.length), (run) => this.board.store.nameOf(run));
   }
 
   private draw(metrics: string[]): void {
@@ -256,7 +251,7 @@ class CurvesView {
     try {
       for (const event of events) this.draw(await this.source.follow(event, this.stop.signal));
     } catch (error) {
-      if (!isAbort(error)) fill(this.problem, failure(error, () => this.reload()));
+      if (!isAbort(error)) this.told.problem(error, () => this.reload());
     }
   }
 

@@ -2,7 +2,7 @@
 
 import type { Checkpoint } from "../answers";
 import { exported, get, post, runPath } from "../api";
-import { type Child, fill, h } from "../dom";
+import { type Child, fill, h, keepingFocus } from "../dom";
 import { ago, bytes, moment, number } from "../format";
 import { byInterest, isAboutSpeed } from "../judging";
 import { oneLine } from "../text";
@@ -24,13 +24,14 @@ export function showCheckpoints(part: Part): void {
   let shown = "";
   const ask = (signal: AbortSignal): Promise<{ checkpoints: Checkpoint[] }> => get(runPath(part.run, "checkpoints"), signal);
   const place = h("div", {});
-  fill(part.place, place);
+  const told = h("p", { class: "unseen", role: "status" });
+  fill(part.place, told, place);
   void load(place, "the checkpoints", ask, ({ checkpoints }) => content(checkpoints), part.signal);
   part.onChange(() => void refresh());
 
   async function refresh(): Promise<void> {
     const { checkpoints } = await ask(part.signal).catch(() => ({ checkpoints: null }));
-    if (checkpoints && JSON.stringify(checkpoints) !== shown) fill(place, content(checkpoints));
+    if (checkpoints && JSON.stringify(checkpoints) !== shown) keepingFocus(place, () => fill(place, content(checkpoints)));
   }
 
   function content(checkpoints: Checkpoint[]): Child {
@@ -58,13 +59,15 @@ export function showCheckpoints(part: Part): void {
 
   function rows(each: Checkpoint, metrics: string[]): HTMLElement {
     const commands = h("tr", { class: "commands", hidden: !opened.has(each.name) });
-    commands.append(h("td", { colspan: metrics.length + 7 }, Object.entries(each.commands).map(([name, command]) => copyable(name, command))));
+    commands.append(h("td", { colspan: metrics.length + 7 }, Object.entries(each.commands).map(([name, command]) => copyable(name, command, each.name))));
     const toggle = h(
       "button",
       {
         type: "button",
         class: "small",
+        "data-keep": `commands/${each.name}`,
         "aria-expanded": String(!commands.hidden),
+        "aria-label": `Commands of ${each.name}`,
         onclick: () => {
           commands.hidden = !commands.hidden;
           if (commands.hidden) opened.delete(each.name);
@@ -83,7 +86,7 @@ export function showCheckpoints(part: Part): void {
       h("td", { class: "is-number" }, bytes(each.size)),
       h("td", {}, h("time", { title: moment(each.time), datetime: each.time }, ago(each.time))),
       h("td", {}, state(each)),
-      h("td", {}, toggle),
+      h("td", {}, Object.keys(each.commands).length ? toggle : h("span", { class: "dim" }, "need a config")),
       metrics.map((name) => h("td", { class: "is-number" }, name in each.metrics ? number(each.metrics[name]) : "")),
     );
     return h("tbody", {}, row, commands);
@@ -94,24 +97,26 @@ export function showCheckpoints(part: Part): void {
     const now = known?.state ?? each.state;
     const place = h("span", { class: "row" }, h("span", { class: "pill", "data-status": now, title: known?.detail ?? null }, STATES[now] ?? now));
     if (exported || now === "missing") return place;
-    const button = h("button", { type: "button", class: "small", "aria-label": `Verify ${each.name}`, onclick: () => void verify() }, "Verify");
+    const button = h("button", { type: "button", class: "small", "data-keep": `verify/${each.name}`, "aria-label": `Verify ${each.name}`, onclick: () => void verify() }, "Verify");
     place.append(button);
     if (known?.detail && known.state !== "ok") place.append(h("span", { class: "dim" }, known.detail));
     return place;
 
     async function verify(): Promise<void> {
-      button.disabled = true;
+      if (button.getAttribute("aria-disabled")) return;
+      button.setAttribute("aria-disabled", "true"); // One that is disabled would lose the focus.
       button.textContent = "Reading …";
       try {
         verified.set(each.name, await post<Verified>(runPath(part.run, "checkpoints", "verify"), { name: each.name }));
       } catch (error) {
         verified.set(each.name, { state: each.state, detail: error instanceof Error ? error.message : String(error) });
       }
-      place.replaceWith(state(each));
+      keepingFocus(part.place, () => place.replaceWith(state(each)));
+      const { state: found, detail } = verified.get(each.name)!;
+      told.textContent = `${each.name}: ${STATES[found] ?? found}, ${detail}`;
     }
   }
 }
-
 
 function marks(each: Checkpoint): Child {
   return [

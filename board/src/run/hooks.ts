@@ -2,7 +2,7 @@
 
 import type { HookCell, HookColumn, Hooks } from "../answers";
 import { get, runPath } from "../api";
-import { checkbox, type Child, fill, h, style } from "../dom";
+import { checkbox, type Child, fill, h, keepingFocus, style } from "../dom";
 import { number, percent, plural, shortTime } from "../format";
 import { once } from "../lists";
 import { clip, oneLine, valueText } from "../text";
@@ -16,7 +16,7 @@ export function showHooks(part: Part): void {
   let answer: Hooks | null = null;
   let allPoints = false;
   const place = h("div", {});
-  const about = h("aside", { class: "about box", "aria-live": "polite", "aria-label": "The chosen hook" });
+  const about = h("aside", { class: "about box", "aria-label": "The chosen hook" });
   fill(part.place, place);
   const ask = (signal: AbortSignal): Promise<Hooks> => get<Hooks>(runPath(part.run, "hooks"), signal);
   void load(place, "the hooks", ask, begin, part.signal);
@@ -26,24 +26,25 @@ export function showHooks(part: Part): void {
     answer = hooks;
     if (hooks.hooks.length === 0) return empty("The run recorded no timetable.", "Runs that were started with this version or later have one.");
     showAbout();
-    const bar = h("div", { class: "toolbar" }, summary(hooks), checkbox("Mount points without calls, too", allPoints, (on) => ((allPoints = on), fill(place, begin(hooks)))));
+    const bar = h("div", { class: "toolbar" }, summary(hooks), checkbox("Mount points without calls, too", allPoints, (on) => ((allPoints = on), keepingFocus(place, () => fill(place, begin(hooks)))), { "data-keep": "all" }));
     return [bar, h("div", { class: "with-about" }, grid(hooks, allPoints, choose), about)];
   }
 
   async function refresh(): Promise<void> {
     const newer = await ask(part.signal).catch(() => null);
     if (!newer || JSON.stringify(newer) === JSON.stringify(answer)) return;
+    about.setAttribute("aria-live", "off"); // What changes every second is not read out.
     const old = place.querySelector(".timetable");
     const scroll = [old?.scrollLeft ?? 0, old?.scrollTop ?? 0] as const;
-    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["cell"] : undefined;
-    fill(place, begin(newer));
-    const now = place.querySelector(".timetable");
-    now?.scrollTo(...scroll);
-    [...(now?.querySelectorAll<HTMLElement>("[data-cell]") ?? [])].find((each) => each.dataset["cell"] === focused)?.focus({ preventScroll: true });
+    keepingFocus(place, () => {
+      fill(place, begin(newer));
+      place.querySelector(".timetable")?.scrollTo(...scroll);
+    });
   }
 
   function choose(hook: string, point: string | null): void {
     chosen = { hook, point };
+    about.setAttribute("aria-live", "polite");
     showAbout();
   }
 
@@ -71,7 +72,7 @@ function grid(hooks: Hooks, allPoints: boolean, choose: (hook: string, point: st
     h(
       "th",
       { scope: "col", class: hook.disabled ? "off" : null },
-      h("button", { type: "button", "data-cell": `/${hook.name}`, title: hook.disabled ? `${hook.name}: switched off` : hook.name, onclick: () => choose(hook.name, null) }, h("span", {}, oneLine(hook.name, 40), hook.disabled && " (off)")),
+      h("button", { type: "button", "data-keep": `/${hook.name}`, title: hook.disabled ? `${hook.name}: switched off` : hook.name, onclick: () => choose(hook.name, null) }, h("span", {}, oneLine(hook.name, 40), hook.disabled && " (off)")),
     ),
   );
   const used = new Set(hooks.cells.map((cell) => cell.point));
@@ -107,7 +108,7 @@ function filled(cell: HookCell, hook: HookColumn, most: number, choose: (hook: s
   const open = (): void => choose(hook.name, cell.point);
   const button = h(
     "button",
-    { type: "button", "data-cell": `${cell.point}/${hook.name}`, title: label, onclick: open, onfocus: open },
+    { type: "button", "data-keep": `${cell.point}/${hook.name}`, title: label, onclick: open, onfocus: open },
     h("span", { class: "order" }, cell.order + 1),
     h("span", { class: "cost" }, cost.replaceAll(" ", "") || (cell.calls === null ? "" : `${compact().format(cell.calls)}×`)),
     h("span", { class: "unseen" }, ` ${label}`),

@@ -15,6 +15,7 @@ const MOST_SHOWN = 4_000_000;
 /** Show the log. */
 export function showLog(part: Part): void {
   let follow = true;
+  let busy = false;
   let held: { begin: number; end: number } | null = null;
   const text = h("pre", { class: "log", tabindex: "0", role: "log", "aria-label": "Log", onscroll: watchScroll });
   const told = h("span", { class: "dim", role: "status" });
@@ -24,12 +25,14 @@ export function showLog(part: Part): void {
   fill(part.place, h("div", { class: "toolbar" }, earlier, exported ? null : follows, told), place);
   void begin();
   if (!exported) {
-    const timer = window.setInterval(() => void loadNew(), LOOK);
+    const timer = window.setInterval(() => part.details().status === "running" && void loadNew(), LOOK);
     part.signal.addEventListener("abort", () => window.clearInterval(timer));
+    // The last lines of a run come with its end.
+    part.onChange(() => void loadNew());
   }
 
-  function ask(before?: number, limit = PIECE): Promise<LogPart> {
-    return get<LogPart>(query(runPath(part.run, "log"), { before, limit }), part.signal);
+  function ask(where: { before?: number; after?: number } = {}): Promise<LogPart> {
+    return get<LogPart>(query(runPath(part.run, "log"), { ...where, limit: PIECE }), part.signal);
   }
 
   async function begin(): Promise<void> {
@@ -48,7 +51,7 @@ export function showLog(part: Part): void {
 
   async function loadEarlier(): Promise<void> {
     if (!held || held.begin === 0) return;
-    const piece = await ask(held.begin).catch(report);
+    const piece = await ask({ before: held.begin }).catch(report);
     if (!piece) return;
     const height = text.scrollHeight;
     text.prepend(visible(piece.text));
@@ -57,22 +60,24 @@ export function showLog(part: Part): void {
     tell(piece.size);
   }
 
-  // The size first, then only what is new: a quiet log costs a few bytes.
   async function loadNew(): Promise<void> {
-    if (!follow || document.hidden || part.details().status !== "running") return;
+    if (!follow || busy || document.hidden) return;
     if (!held) return begin();
+    busy = true;
     try {
-      const { size } = await ask(undefined, 1);
-      if (size === held.end) return;
-      if (size < held.end || size - held.end > PIECE || (text.textContent?.length ?? 0) > MOST_SHOWN) return await begin();
-      const piece = await ask(size, size - held.end);
-      if (piece.begin !== held.end) return await begin();
+      const piece = await ask({ after: held.end });
+      const { begin: from, end, size } = piece;
+      // It was written again, or so much came that its end says more than all of it.
+      if (from !== held.end || size - from > PIECE || (text.textContent?.length ?? 0) > MOST_SHOWN) return await begin();
+      if (end === from) return;
       text.append(visible(piece.text));
-      held.end = piece.end;
+      held.end = end;
       tell(size);
       toEnd();
     } catch (error) {
       report(error);
+    } finally {
+      busy = false;
     }
   }
 

@@ -12,6 +12,8 @@ import type { Part } from "./view";
 
 interface Card {
   element: HTMLElement;
+  /** Take newer steps; who looks at an older one stays there. */
+  show: (media: Media) => void;
   /** Go to the last step that is not after an iteration. */
   goTo: (iter: number) => void;
 }
@@ -29,15 +31,24 @@ export function showMedia(part: Part): void {
 
   async function refresh(): Promise<void> {
     const { media } = await ask(part.signal).catch(() => ({ media: null }));
-    if (media && JSON.stringify(media) !== known && !place.contains(document.activeElement)) fill(place, show(media));
+    if (!media || JSON.stringify(media) === known) return;
+    const full = media.filter((each) => each.steps.length > 0);
+    known = JSON.stringify(media);
+    if (full.length === cards.size && full.every((each) => cards.has(keyOf(each)))) full.forEach((each) => cards.get(keyOf(each))!.show(each));
+    else fill(place, show(media));
   }
 
   function show(media: Media[]): Child {
     known = JSON.stringify(media);
     const full = media.filter((each) => each.steps.length > 0);
     if (full.length === 0) return empty("The run wrote no pictures, texts or tables.", "Hooks such as ", h("code", {}, "SaveConfusionMatrix"), " and ", h("code", {}, "VisualizePredictions"), " write them.");
+    const old = new Map(cards);
     cards.clear();
-    for (const each of full) cards.set(`${each.kind}/${each.name}`, card(part, each, (iter) => together && move(iter)));
+    for (const each of full) {
+      const kept = old.get(keyOf(each));
+      kept?.show(each);
+      cards.set(keyOf(each), kept ?? card(part, each, (iter) => together && move(iter)));
+    }
     return [
       h("div", { class: "toolbar" }, checkbox("Move all sliders together", together, (on) => (together = on)), h("span", { class: "dim" }, plural(full.length, "medium", "media"))),
       h("div", { class: "media-grid" }, [...cards.values()].map((each) => each.element)),
@@ -49,9 +60,13 @@ export function showMedia(part: Part): void {
   }
 }
 
+function keyOf(media: Media): string {
+  return `${media.kind}/${media.name}`;
+}
+
 function card(part: Part, media: Media, moved: (iter: number) => void): Card {
-  const { steps } = media;
-  const last = steps.length - 1;
+  let { steps } = media;
+  let last = steps.length - 1;
   const stage = h("div", { class: "stage" });
   const at = h("output", { class: "dim" });
   const slider = h("input", {
@@ -73,12 +88,25 @@ function card(part: Part, media: Media, moved: (iter: number) => void): Card {
     "figure",
     { class: "medium box", "data-kind": media.kind, "data-name": media.name },
     h("figcaption", {}, h("strong", {}, oneLine(media.name, 100)), h("span", { class: "dim" }, ` ${media.kind}`), at),
-    last > 0 ? slider : null,
+    slider,
     stage,
   );
+  slider.hidden = last === 0;
   go(last);
   return {
     element,
+    show: (newer) => {
+      const step = steps[Number(slider.value)]!;
+      const atEnd = Number(slider.value) === last;
+      ({ steps } = newer);
+      last = steps.length - 1;
+      slider.max = String(last);
+      slider.hidden = last === 0;
+      const same = steps.findIndex((each) => each.iter === step.iter);
+      const place = atEnd || same < 0 ? last : same;
+      slider.value = String(place);
+      if (steps[place]!.id !== step.id) go(place);
+    },
     goTo: (iter) => {
       const after = steps.findIndex((step) => step.iter > iter);
       const place = after < 0 ? last : Math.max(0, after - 1);

@@ -1,7 +1,7 @@
 /** The first look at a run: how far, how fast, what is wrong. */
 
 import type { RunDetails } from "../answers";
-import { type Child, fill, h } from "../dom";
+import { type Child, fill, h, update } from "../dom";
 import { bytes, duration, moment, number, type Numeric, numeric, percent, shortTime } from "../format";
 import { byInterest, isAboutSpeed } from "../judging";
 import { runHash } from "../routes";
@@ -34,13 +34,13 @@ export function showOverview(part: Part): void {
 
   function show(): void {
     const run = part.details();
-    fill(grid, problemBox(run), progressBox(run), metricsBox(run), speedBox(run), warningsBox(run), historyBox(run), commandBox(run));
+    update(grid, problemBox(run), progressBox(run), metricsBox(run), speedBox(run), warningsBox(run), historyBox(run), commandBox(run));
   }
 }
 
 function problemBox(run: RunDetails): Child {
   const off = run.disabled_hooks;
-  if (!run.problem && off.length === 0) return null;
+  if (!run.problem && off.length === 0) return h("section", { hidden: true });
   const rows = Object.entries(run.problem ?? {}).filter(([, value]) => value !== null && value !== "");
   return h(
     "section",
@@ -128,5 +128,5 @@ function historyBox(run: RunDetails): HTMLElement {
 }
 
 function commandBox(run: RunDetails): HTMLElement {
-  return box("Directory", h("p", {}, h("code", {}, run.path)), run.command && copyable("continue", run.command));
+  return box("Directory", h("p", {}, h("code", {}, run.path)), run.command ? copyable("continue", run.command) : h("p", { class: "dim" }, "It has no config: its own script continues it."));
 }

@@ -2,7 +2,7 @@
 
 import type { RunDetails } from "../answers";
 import { get, isAbort, runPath } from "../api";
-import { atMost, fill, h } from "../dom";
+import { atMost, fill, h, update } from "../dom";
 import { curvesHash, RUN_VIEWS, runHash, type RunView } from "../routes";
 import { progressBar, statusPill } from "../runs/parts";
 import { oneLine } from "../text";
@@ -45,6 +45,7 @@ export function openRun(board: Board, run: string, part: RunView, query: URLSear
   const stop = new AbortController();
   const place = h("div", { class: "part" }, waiting("the run"));
   const head = h("div", { class: "run-head" });
+  const told = h("p", { class: "unseen", role: "status" });
   const ask = new AskPanel(board, run);
   const tabs = h(
     "nav",
@@ -52,7 +53,7 @@ export function openRun(board: Board, run: string, part: RunView, query: URLSear
     RUN_VIEWS.map(([name, label]) => h("a", { href: runHash(run, name), "aria-current": name === part ? "page" : null }, label)),
     h("a", { href: curvesHash([run]) }, "Curves"),
   );
-  const element = h("section", { class: "view", "aria-label": "Run" }, head, tabs, ask.element, place);
+  const element = h("section", { class: "view", "aria-label": "Run" }, head, told, tabs, ask.element, place);
   // On a phone the tabs are wider than the page: the current one is moved into sight.
   requestAnimationFrame(() => {
     const current = tabs.querySelector<HTMLElement>("[aria-current]");
@@ -82,6 +83,7 @@ export function openRun(board: Board, run: string, part: RunView, query: URLSear
     try {
       const newest = await get<RunDetails>(runPath(run), stop.signal);
       const first = details === null;
+      if (details !== null && details.status !== newest.status) told.textContent = `The run is ${newest.status}.`;
       details = newest;
       document.title = `${oneLine(newest.name, 60)} · hookloop board`;
       showHead(newest);
@@ -104,7 +106,7 @@ export function openRun(board: Board, run: string, part: RunView, query: URLSear
   }
 
   function showHead(now: RunDetails): void {
-    fill(
+    update(
       head,
       h("h1", {}, oneLine(now.name, 200)),
       statusPill(now.status, now.reason),

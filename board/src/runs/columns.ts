@@ -47,6 +47,8 @@ const FIXED: Column[] = [
 
 /** Return how far a run is, from 0 to 1, or nothing where the end is not known. */
 export function progressOf(run: Run): number | undefined {
+  // Iterations that were left out on the way, as after a return, are not to come any more.
+  if (run.status === "completed" && (run.total_iters || run.total_epochs)) return 1;
   if (run.total_iters && run.iters !== null) return Math.min(1, run.iters / run.total_iters);
   if (run.total_epochs && run.epochs !== null) return Math.min(1, run.epochs / run.total_epochs);
   return undefined;

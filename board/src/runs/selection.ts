@@ -1,7 +1,10 @@
 /** The runs that are selected for comparison, kept while the page is open. */
 
-import { Listeners } from "../live";
+import type { Run } from "../answers";
 import { separate } from "../colours";
+import { Listeners } from "../live";
+
+const FIRST_RUNS = 6;
 
 const selected = new Set<string>();
 
@@ -24,4 +27,12 @@ export function select(runs: string[], on: boolean): void {
   }
   separate(selection());
   selectionChanged.tell();
+}
+
+/** Return the runs to begin with, where none are named: those that are selected, else those that train, and the newest. */
+export function firstRuns(runs: Run[]): string[] {
+  if (selected.size) return selection();
+  const rank = (run: Run): number => (run.status === "running" ? 0 : 1);
+  const newest = [...runs].sort((one, other) => rank(one) - rank(other) || (other.started ?? "").localeCompare(one.started ?? ""));
+  return newest.slice(0, FIRST_RUNS).map((run) => run.id);
 }

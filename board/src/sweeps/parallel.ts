@@ -15,6 +15,8 @@ export interface ParallelOptions {
   /** The places of a trial on all axes; the last is the metric. */
   places: (trial: Trial) => (number | null)[];
   trials: Trial[];
+  /** The limits of the axes by name, kept over newer trials. */
+  limits: Map<string, [number, number]>;
   dark: boolean;
   open: (trial: Trial) => void;
   changed: (shown: Trial[]) => void;
@@ -24,7 +26,7 @@ export interface ParallelOptions {
 export function parallel(options: ParallelOptions): HTMLElement {
   const { scales, trials } = options;
   const wide = Math.max(150 * scales.length, Math.min(1400, window.innerWidth - 80));
-  const limits: ([number, number] | null)[] = scales.map(() => null);
+  const limits = scales.map((scale) => options.limits.get(scale.name) ?? null);
   const x = (axis: number): number => 76 + (axis * (wide - 152)) / Math.max(1, scales.length - 1);
   const y = (place: number): number => TOP + (1 - place) * HEIGHT;
   const lines = svg("g", { class: "lines" });
@@ -46,6 +48,7 @@ export function parallel(options: ParallelOptions): HTMLElement {
 
   function show(): void {
     axes.forEach((axis) => axis.show());
+    scales.forEach(({ name }, axis) => (limits[axis] ? options.limits.set(name, limits[axis]) : options.limits.delete(name)));
     const kept = drawn.filter((each) => within(each.places, limits));
     drawn.forEach((each) => each.line.classList.toggle("out", !kept.includes(each)));
     options.changed(kept.map((each) => each.trial));
@@ -88,7 +91,7 @@ export function parallel(options: ParallelOptions): HTMLElement {
       event.preventDefault();
       show();
     };
-    return svg("path", { class: "handle", d: "M-9 0 L0 -5 L9 0 L0 5 Z", tabindex: 0, role: "slider", "aria-orientation": "vertical", "aria-valuemin": 0, "aria-valuemax": 100, "aria-label": label, onkeydown: key });
+    return svg("path", { class: "handle", d: "M-9 0 L0 -5 L9 0 L0 5 Z", tabindex: 0, role: "slider", "data-keep": `${end}/${scale.name}`, "aria-orientation": "vertical", "aria-valuemin": 0, "aria-valuemax": 100, "aria-label": label, onkeydown: key });
   }
 
   function drag(begun: PointerEvent, axis: number): void {

@@ -25,6 +25,7 @@ export function scatter(trials: Trial[], across: Scale, up: Scale, best: Trial |
       r: trial === best ? 7 : 5,
       fill: shade(top, dark),
       class: trial === best ? "point best" : "point",
+      "data-keep": `trial/${trial.number}`,
       tabindex: trial.run ? 0 : null,
       role: trial.run ? "link" : null,
       "aria-label": label,

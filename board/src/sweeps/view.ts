@@ -2,7 +2,7 @@
 
 import type { Sweep, Trial } from "../answers";
 import { get } from "../api";
-import { atMost, choice, fill, h } from "../dom";
+import { atMost, choice, fill, h, keepingFocus } from "../dom";
 import { number, numeric, plural } from "../format";
 import { curvesHash, keepInAddress, runHash } from "../routes";
 import { table } from "../run/tables";
@@ -19,6 +19,7 @@ export function openSweeps(board: Board, query: URLSearchParams): View {
   let known = "";
   let chosen = query.get("sweep");
   let parameter = query.get("parameter");
+  const limits = new Map<string, [number, number]>();
   const stop = new AbortController();
   const place = h("div", {}, waiting("the sweeps"));
   const element = h("section", { class: "view", "aria-label": "Sweeps" }, h("h1", { class: "unseen" }, "Sweeps"), place);
@@ -47,6 +48,10 @@ export function openSweeps(board: Board, query: URLSearchParams): View {
   }
 
   function show(): void {
+    keepingFocus(place, draw);
+  }
+
+  function draw(): void {
     const sweep = sweeps.find((each) => each.id === chosen) ?? sweeps[0];
     if (!sweep) return fill(place, empty("There are no sweeps here.", "Start one with ", h("code", {}, "hookloop sweep config.yaml"), "."));
     const across = parameter !== null && sweep.parameters.includes(parameter) ? parameter : sweep.parameters[0];
@@ -56,23 +61,24 @@ export function openSweeps(board: Board, query: URLSearchParams): View {
       h(
         "div",
         { class: "toolbar" },
-        choice("Sweep", sweeps.map((each): [string, string] => [each.id, oneLine(each.name, 60)]), sweep.id, (id) => change(id, null)),
-        across !== undefined && choice("Parameter", sweep.parameters.map((name): [string, string] => [name, oneLine(name, 60)]), across, (name) => change(sweep.id, name)),
+        choice("Sweep", sweeps.map((each): [string, string] => [each.id, oneLine(each.name, 60)]), sweep.id, (id) => change(id, null), { "data-keep": "sweep" }),
+        across !== undefined && choice("Parameter", sweep.parameters.map((name): [string, string] => [name, oneLine(name, 60)]), across, (name) => change(sweep.id, name), { "data-keep": "parameter" }),
         runs.length > 0 && h("a", { class: "button", href: curvesHash(runs.slice(0, 40)) }, "Curves of the trials"),
         h("span", { class: "dim" }, `${plural(sweep.trials.length, "trial")}, ${sweep.direction ?? "compare"} ${sweep.metric ?? "value"}`),
       ),
-      content(sweep, across),
+      content(sweep, across, limits),
     );
   }
 
   function change(sweep: string, name: string | null): void {
+    if (sweep !== chosen && name === null) limits.clear();
     [chosen, parameter] = [sweep, name];
     keepInAddress("sweeps", new URLSearchParams(name === null ? { sweep } : { sweep, parameter: name }));
     show();
   }
 }
 
-function content(sweep: Sweep, across: string | undefined): HTMLElement {
+function content(sweep: Sweep, across: string | undefined, limits: Map<string, [number, number]>): HTMLElement {
   const { trials } = sweep;
   const metric = sweep.metric ?? "value";
   const up = makeScale(metric, trials.map((trial) => trial.value));
@@ -84,6 +90,7 @@ function content(sweep: Sweep, across: string | undefined): HTMLElement {
     scales: [...scales, up],
     places: (trial) => [...scales.map((scale) => scale.at(trial.params[scale.name])), up.at(trial.value)],
     trials,
+    limits,
     dark,
     open,
     changed: (shown) => fill(list, h("h2", {}, `${plural(shown.length, "trial")} within the limits`), trialTable(sweep, shown, best)),

@@ -8,9 +8,8 @@ import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs, quote, unquote, urlencode
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -160,11 +159,12 @@ class Guard:
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and self.access.accepts_token(given.strip()):
             return True
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self.access.cookie)
-        except CookieError:
-            return False
-        return self.access.accepts_token(cookie.value if cookie else None)
+        # Other servers on this machine have cookies, too, some of which no parser would take.
+        cookies = (one.strip().partition("=") for one in headers.get("cookie", "").split(";"))
+        return any(
+            name == self.access.cookie and self.access.accepts_token(unquote(value))
+            for name, _, value in cookies
+        )
 
     def _enter(self, query: Mapping[str, list[str]]) -> ASGIApp:
         """Take the token from the address into a cookie, so that it is not shown any longer."""
@@ -175,5 +175,6 @@ class Guard:
             return JSONResponse({"error": "The token is wrong."}, 401)
         rest = urlencode({name: ones for name, ones in query.items() if name != "token"}, True)
         response = RedirectResponse(f"./?{rest}" if rest else "./", 303)
-        response.set_cookie(self.access.cookie, token, httponly=True, samesite="strict", path="/")
+        value = quote(token, safe="")
+        response.set_cookie(self.access.cookie, value, httponly=True, samesite="strict", path="/")
         return response

@@ -165,8 +165,9 @@ class Board:
 
     def _log(self, request: Request) -> object:
         before = _number(request, "before", None)
-        limit = _number(request, "limit", details.LOG_PART)
-        return details.log_view(self._entry(request), before, limit or details.LOG_PART)
+        after = _number(request, "after", None)
+        limit = _number(request, "limit", None) or details.LOG_PART
+        return details.log_view(self._entry(request), before, limit, after)
 
     def _medium(self, request: Request) -> object:
         entry = self._entry(request)
@@ -174,7 +175,7 @@ class Board:
         if found.kind != "image":
             return media.read_medium(entry, found)
         data, kind = media.read_image(entry, found)
-        return Response(data, media_type=kind, headers={"cache-control": "private, max-age=3600"})
+        return Response(data, media_type=kind)
 
     def _predictions(self, request: Request) -> object:
         given = request.query_params
@@ -198,6 +199,8 @@ class Board:
         )
 
     async def _events(self, request: Request) -> Response:
+        if self.events.is_full:  # The page tries again, each time after a longer while.
+            return JSONResponse({"error": "Too many pages are open."}, 503)
         return StreamingResponse(self.events.stream(), media_type="text/event-stream")
 
     async def _file(self, request: Request) -> Response:

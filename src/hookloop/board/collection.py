@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from time import monotonic
 
 from hookloop.board.files import Stamp, stamp_of
@@ -24,6 +24,12 @@ from hookloop.runs.tags import FILE as TAGS
 
 FRESH = 0.5
 """Seconds for which the list of runs is taken as it is."""
+
+QUICK = 0.3
+"""Seconds that questions wait for a look; on a slow disk they get what the last one has found."""
+
+REST = 1.0
+"""How long a slow disk is left alone after a look, in times of what that took."""
 
 MOST_OPEN = 200
 MOST_VALUES = 60_000_000
@@ -48,6 +54,7 @@ class Entry:
         id: Sixteen digits that stand for it; they are the same after a restart.
         root: Which of the directories it was found in.
         home: Its directory.
+        name: What it is called: its path in that directory, or with it where others have the same.
         row: Its summary, config and labels.
         extra: What the summary file has besides.
         kept: What others computed of it; emptied when one of its files changes.
@@ -56,6 +63,7 @@ class Entry:
     id: str
     root: int
     home: Path
+    name: str
     row: RunRow
     extra: Mapping[str, object]
     stamps: tuple[Stamp | None, ...]
@@ -85,17 +93,34 @@ class Collection:
         self.roots = list(roots)
         self._entries: dict[str, Entry] = {}
         self._files: OrderedDict[str, MetricsFile] = OrderedDict()
-        self._looked = -FRESH
+        self._looked = -math.inf
+        self._took = 0.0
         self._lock = Lock()
         self._files_lock = Lock()
 
-    def entries(self, *, fresh: float = FRESH) -> dict[str, Entry]:
-        """Return the runs by ID, the oldest first; looked up again after some time."""
+    def entries(self, *, fresh: float = FRESH, waits: bool = False) -> dict[str, Entry]:
+        """Return the runs by ID, the oldest first; looked up again after some time.
+
+        Args:
+            fresh: Seconds after which they are looked up again; on a slow disk it may be later.
+            waits: Whether to wait for a slow disk. Otherwise, what was found last is returned, and
+                a thread looks again.
+        """
+        is_slow = self._took > QUICK
+        if monotonic() - self._looked < (max(fresh, REST * self._took) if is_slow else fresh):
+            return self._entries
+        if is_slow and not waits:
+            if not self._lock.locked():
+                Thread(target=self.entries, kwargs={"waits": True}, daemon=True).start()
+            return self._entries
         with self._lock:
-            if monotonic() - self._looked >= fresh:
+            began = monotonic()
+            if began - self._looked >= fresh:
                 found = dict(self._look())
+                self._name(found.values())
                 self._entries = dict(sorted(found.items(), key=lambda pair: _order(pair[1])))
                 self._looked = monotonic()
+                self._took = self._looked - began
             return self._entries
 
     def entry(self, number: str) -> Entry:
@@ -123,6 +148,17 @@ class Collection:
                 self._files.popitem(last=False)
         file.update(until)
         return file
+
+    def _name(self, entries: Iterable[Entry]) -> None:
+        """Tell runs of one name apart by their directories."""
+        count = Counter(one.summary.name for one in entries)
+        for one in entries:
+            name = one.summary.name
+            if count[name] > 1:
+                name = f"{self.roots[one.root]}/{name}"
+            if one.name != name:
+                one.name = name
+                one.row = replace(one.row)  # What was made of it has the old name.
 
     def _look(self) -> Iterator[tuple[str, Entry]]:
         seen: set[str] = set()
@@ -154,7 +190,8 @@ class Collection:
         # The config is the slowest to read, and never changes while a run is trained.
         config = old.row.config if old is not None and old.stamps[3] == stamps[3] else None
         row = row_of(summary, config)
-        return Entry(identity, root, path, row, written or {}, stamps)
+        name = old.name if old is not None else summary.name
+        return Entry(identity, root, path, name, row, written or {}, stamps)
 
 
 def run_id(root: Path, relative: str) -> str:

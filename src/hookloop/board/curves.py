@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 Axis = Literal["iter", "epoch", "samples", "time", "relative"]
-AXES = ("iter", "epoch", "samples", "time", "relative")
+AXES: tuple[Axis, ...] = ("iter", "epoch", "samples", "time", "relative")
 
 POINTS, MOST_POINTS = 1200, 20_000
 MOST_CURVES = 2_000
@@ -73,17 +73,25 @@ def curves_view(
     curves: list[dict[str, object]] = []
     marks: list[dict[str, object]] = []
     shares: list[float] = []
+    left_out: list[dict[str, object]] = []
     until = monotonic() + patience
     for entry in query.runs:
         file = collection.metrics(entry, until)
         shares.append(file.share)
-        scale = _Scale(entry, file, query.axis)
+        try:
+            scale = _Scale(entry, file, query.axis)
+        except _NoAxis as error:
+            left_out.append({"run": entry.id, "text": str(error)})
+            continue
         for name in query.metrics:
             points = file.points(name)
             if points is not None:
-                curves.append({"run": entry.id, "metric": name, **_curve(points, scale, query)})
+                about = {"run": entry.id, "metric": name, "reading": file.reading}
+                curves.append({**about, **_curve(points, scale, query)})
         marks += _marks(entry, scale, query)
     answer: dict[str, object] = {"axis": query.axis, "curves": curves, "marks": marks}
+    if left_out:
+        answer["left_out"] = left_out
     if any(share < 1 for share in shares):
         answer["reading"] = sum(shares) / len(shares)
     return answer
@@ -94,6 +102,7 @@ def _curve(points: Points, scale: _Scale, query: Query) -> dict[str, object]:
     found = sample(scale.positions(points), points.values, size, query.begin, query.end)
     curve: dict[str, object] = {
         "total": found.total,
+        "count": len(points.values),
         "x": to_list(found.x),
         "y": to_list(found.y),
         "nonfinite": [list(pair) for pair in found.nonfinite],
@@ -101,6 +110,10 @@ def _curve(points: Points, scale: _Scale, query: Query) -> dict[str, object]:
     if found.low is not None and found.high is not None:
         curve |= {"min": to_list(found.low), "max": to_list(found.high)}
     return curve
+
+
+class _NoAxis(HookloopError):
+    """A run has no such axis."""
 
 
 class _Scale:
@@ -186,10 +199,7 @@ class _Scale:
             return done / iters
         if isinstance(size, int) and size > 0:
             return float(size)
-        raise BadQuestion(
-            f"'{make_safe_line(self._entry.summary.name, 100)}' has not written how many samples "
-            "an iteration has, so that its curves have no axis of samples: choose iterations."
-        )
+        raise _NoAxis("It has not written how many samples an iteration has: choose iterations.")
 
 
 def _marks(entry: Entry, scale: _Scale, query: Query) -> Iterator[dict[str, object]]:
@@ -217,15 +227,21 @@ def _marks(entry: Entry, scale: _Scale, query: Query) -> Iterator[dict[str, obje
 def curves_csv(collection: Collection, query: Query) -> Iterator[str]:
     """Yield the points of curves as CSV, all of them, in parts."""
     yield "run,metric,iter,epoch,time,value\n"
+    is_whole = (query.begin, query.end) == (-np.inf, np.inf)
     for entry in query.runs:
         file = collection.metrics(entry)
-        scale = _Scale(entry, file, query.axis)
+        try:
+            scale = None if is_whole else _Scale(entry, file, query.axis)
+        except _NoAxis:  # It is not on the page either, which says why.
+            continue
         for name in query.metrics:
             points = file.points(name)
             if points is None:
                 continue
-            positions = scale.positions(points)
-            chosen = np.flatnonzero((positions >= query.begin) & (positions <= query.end))
+            chosen = np.arange(len(points.values))
+            if scale is not None:
+                positions = scale.positions(points)
+                chosen = np.flatnonzero((positions >= query.begin) & (positions <= query.end))
             for begin in range(0, len(chosen), 10_000):
                 yield _rows(entry, name, points, chosen[begin : begin + 10_000])
 
@@ -236,7 +252,7 @@ def _rows(entry: Entry, name: str, points: Points, chosen: NDArray[np.int64]) ->
     for place in chosen.tolist():
         writer.writerow(
             [
-                _cell(entry.summary.name),
+                _cell(entry.name),
                 _cell(name),
                 int(points.iters[place]),
                 int(points.epochs[place]),

@@ -109,18 +109,31 @@ def _source(entry: Entry) -> dict[str, object] | None:
     return {"commit": known.get("commit"), "dirty": known.get("dirty"), "zip": archive}
 
 
-def log_view(entry: Entry, before: int | None, limit: int) -> dict[str, object]:
-    """Return a part of the log: what ends at a position, by default at the end."""
+def log_view(
+    entry: Entry, before: int | None, limit: int, after: int | None = None
+) -> dict[str, object]:
+    """Return a part of the log, of whole lines: what ends at a position, by default at the end.
+
+    With ``after``, what follows a position: so much of the log is known already.
+    """
+    most = min(max(limit, 1), MOST_LOG)
     try:
         with open_inside(entry.home, "run.log") as file:
             size = file.seek(0, 2)
-            end = size if before is None else min(max(before, 0), size)
-            begin = max(0, end - min(max(limit, 1), MOST_LOG))
+            if after is not None:
+                begin = min(max(after, 0), size)
+                end = min(begin + most, size)
+            else:
+                end = size if before is None else min(max(before, 0), size)
+                begin = max(0, end - most)
             file.seek(begin)
             data = file.read(end - begin)
     except FileNotFoundError:
         return {"text": "", "begin": 0, "end": 0, "size": 0}
-    if begin > 0:  # From the next whole line on, unless there is none.
+    if after is not None:  # Half a line is left to the next question, unless there is no other.
+        data = data[: data.rfind(b"\n") + 1] or (data if len(data) == most else b"")
+    elif begin > 0:  # From the next whole line on, unless there is none.
         cut = data.find(b"\n") + 1
         begin, data = begin + cut, data[cut:]
+    end = begin + len(data)
     return {"text": data.decode("utf-8", "replace"), "begin": begin, "end": end, "size": size}

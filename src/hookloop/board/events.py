@@ -40,9 +40,14 @@ class Events:
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no other page can be told."""
+        return self._is_closed or len(self._pages) >= MOST_PAGES
+
     async def stream(self) -> AsyncIterator[str]:
         """Yield messages until the page goes away, or the server ends."""
-        if self._is_closed or len(self._pages) >= MOST_PAGES:
+        if self.is_full:
             return
         queue: asyncio.Queue[Message | None] = asyncio.Queue(MOST_WAITING)
         self._pages.add(queue)
@@ -87,7 +92,7 @@ class Events:
                         queue.put_nowait(message)
 
     def _look(self, known: State) -> tuple[list[Message], State]:
-        entries = self._collection.entries(fresh=EVERY / 2)
+        entries = self._collection.entries(fresh=EVERY / 2, waits=True)
         current = _state(entries)
         changed = [number for number, state in current.items() if known.get(number) != state]
         gone = [number for number in known if number not in current]

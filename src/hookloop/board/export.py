@@ -11,14 +11,13 @@ from pathlib import Path
 
 from hookloop.board import checkpoints, details, media, predictions, sweeps, timetable
 from hookloop.board.collection import Collection, Entry
-from hookloop.board.curves import BadQuestion, Query, curves_view
+from hookloop.board.curves import AXES, Query, curves_view
 from hookloop.board.run_view import list_view, run_view
 from hookloop.errors import HookloopError
 from hookloop.runs.files import write_bytes
 from hookloop.runs.records import to_json
 
 POINTS = 2000
-AXES = ("iter", "epoch", "time", "relative", "samples")
 MOST_MEDIA = 30_000_000
 """Bytes of pictures, texts and tables that a file holds; the newest of each name come first."""
 
@@ -94,14 +93,9 @@ def answers(collection: Collection) -> dict[str, object]:
 def _curves(collection: Collection, entry: Entry) -> Iterator[tuple[str, object]]:
     for name in list(collection.metrics(entry).series):
         for axis in AXES:
+            query = Query([entry], [name], axis, points=POINTS)
             address = f"/api/curves?run={entry.id}&metric={name}&axis={axis}"
-            try:
-                yield (
-                    address,
-                    curves_view(collection, Query([entry], [name], axis, points=POINTS)),  # type: ignore[arg-type]
-                )
-            except BadQuestion as error:  # No samples are known: the page says so.
-                yield address, {"error": str(error)}
+            yield address, curves_view(collection, query)
 
 
 def _media(entry: Entry, room: int) -> Iterator[tuple[str, object, int]]:

@@ -76,11 +76,22 @@ def media_view(entry: Entry) -> dict[str, object]:
 
 def media_of(entry: Entry) -> list[Medium]:
     """Return the media of a run: those of its index, or what is in the usual directories."""
-    indexed = {(one.kind, one.name, one.iter): one for one in _indexed(entry)}
+    indexed = _index(entry).values()
     if indexed:
-        there = [one for one in indexed.values() if stamp_of(entry.home / one.file)]
-        return there[:MOST_FILES]
+        return [one for one in indexed if stamp_of(entry.home / one.file)]
     return list(_found(entry))[:MOST_FILES]
+
+
+def _index(entry: Entry) -> dict[str, Medium]:
+    """Return the media of the index by ID; it is read again only when it has changed."""
+    stamp, kept = stamp_of(entry.dir.media_file), entry.kept.get("media")
+    if isinstance(kept, tuple) and kept[0] == stamp:
+        index: dict[str, Medium] = kept[1]
+        return index
+    latest = {(one.kind, one.name, one.iter): one for one in _indexed(entry)}
+    index = {one.id: one for one in list(latest.values())[:MOST_FILES]}
+    entry.kept["media"] = (stamp, index)
+    return index
 
 
 def medium(entry: Entry, number: str) -> Medium:
@@ -89,10 +100,10 @@ def medium(entry: Entry, number: str) -> Medium:
     Raises:
         NotFound: If there is none.
     """
-    for one in media_of(entry):
-        if one.id == number:
-            return one
-    raise NotFound("There is no such picture, text or table; it may have been deleted.")
+    found = _index(entry) or {one.id: one for one in media_of(entry)}
+    if number not in found:
+        raise NotFound("There is no such picture, text or table; it may have been deleted.")
+    return found[number]
 
 
 def read_image(entry: Entry, one: Medium) -> tuple[bytes, str]:

@@ -7,6 +7,7 @@ import os
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -32,6 +33,8 @@ MOST_NAMES = 5_000
 
 REMEMBERED = 64
 """Bytes before the end by which a file that was written again is noticed."""
+
+_readings = count()
 
 
 @dataclass
@@ -70,6 +73,7 @@ class MetricsFile:
     Attributes:
         is_behind: Whether more of the file is to be read.
         share: How much of it is read, from 0 to 1.
+        reading: A number that is another one each time that the file is read from its start.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,6 +91,7 @@ class MetricsFile:
         self.is_cut = False
         self.is_behind = False
         self.share = 1.0
+        self.reading = next(_readings)
 
     def update(self, until: float = math.inf) -> bool:
         """Read what is new; return whether anything is.
@@ -124,7 +129,8 @@ class MetricsFile:
                 self.is_cut = True
                 self.is_behind = False
                 break
-            self._add(read_columns(lines))
+            if lines:
+                self._add(read_columns(lines))
             if monotonic() >= until:
                 self.is_behind = self._offset < status.st_size
                 break
@@ -147,7 +153,7 @@ class MetricsFile:
             if len(rest) > LONGEST_LINE or (self._is_skipping and rest):
                 self._offset += len(rest)
                 rest, self._is_skipping = b"", True
-            if lines:
+            if lines or self._is_skipping:  # So that nobody waits for the end of a line, either.
                 yield lines
         # The end of a file may be half a line.
         self.is_behind = False

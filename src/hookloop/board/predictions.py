@@ -91,7 +91,7 @@ def _confidently_wrong(
             return math.inf
         if true in names:
             own = known[names.index(true)]
-        elif (number := _number(true)) is not None and 0 <= int(number) < len(known):
+        elif (number := _number(true)) is not None and number in range(len(known)):
             own = known[int(number)]
         else:
             return math.inf

@@ -113,7 +113,7 @@ def row_view(entry: Entry) -> dict[str, object]:
     sweep, trial = _trial(entry)
     return {
         "id": entry.id,
-        "name": make_safe_line(run.name),
+        "name": make_safe_line(entry.name),
         "root": entry.root,
         "status": run.status,
         "reason": make_safe_line(run.reason),
@@ -152,7 +152,7 @@ def run_view(collection: Collection, entry: Entry, patience: float = math.inf) -
         **row_view(entry),
         "metrics": dict(list(values.items())[:MOST_METRICS]),
         "progress": {"iter": run.iters, "epoch": run.epochs, **done},
-        "command": f"hookloop resume {quote(entry.home)}",
+        "command": resume_command(entry),
         "path": make_safe_line(str(entry.home)),
         "speed": {
             found[1]: value for name, value in values.items() if (found := _SPEED.fullmatch(name))
@@ -190,6 +190,11 @@ def warnings_of(home: Path) -> list[dict[str, object]]:
         if one is not None
     ]
     return found[-MOST_WARNINGS:]
+
+
+def resume_command(entry: Entry) -> str | None:
+    """Return what continues a run, from any directory; nothing without a config to build."""
+    return f"hookloop resume {quote(entry.home.absolute())}" if entry.row.config else None
 
 
 def quote(path: Path) -> str:

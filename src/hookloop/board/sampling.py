@@ -21,7 +21,7 @@ class Sampled:
     """A curve to draw.
 
     Attributes:
-        total: How many points it stands for.
+        total: How many points it stands for, without those beside the part.
         x: The position of each point.
         y: Its value, NaN for a gap; in a bucket, the mean of the finite values.
         low: The least value of each bucket; None where every point is its own.
@@ -40,6 +40,8 @@ class Sampled:
 def sample(x: Numbers, y: Numbers, points: int, begin: float, end: float) -> Sampled:
     """Return the part of a curve between two positions, of at most ``points`` points.
 
+    The points on both sides of it come with it, so that lines go on to the edges of a picture.
+
     Args:
         x: The positions, in any order; those that are NaN are left out.
         y: The values.
@@ -54,14 +56,16 @@ def sample(x: Numbers, y: Numbers, points: int, begin: float, end: float) -> Sam
         order = np.argsort(x, kind="stable")
         x, y = x[order], y[order]
     first, last = np.searchsorted(x, begin, "left"), np.searchsorted(x, end, "right")
-    x, y = x[first:last], y[first:last]
+    total = int(max(last - first, 0))
+    around = slice(max(first - 1, 0), max(last, first) + 1)
+    x, y = x[around], y[around]
     finite = np.isfinite(y)
     odd = np.flatnonzero(~finite)
     if len(odd) > MOST_NONFINITE:  # The first ones, and some of the others.
         odd = odd[np.linspace(0, len(odd) - 1, MOST_NONFINITE).astype(int)]
     nonfinite = [(float(x[place]), float(y[place])) for place in odd]
     if len(x) <= points:
-        return Sampled(len(x), x, np.where(finite, y, np.nan), None, None, nonfinite)
+        return Sampled(total, x, np.where(finite, y, np.nan), None, None, nonfinite)
     starts = np.linspace(0, len(x), points, endpoint=False).astype(np.int64)
     counts = np.add.reduceat(finite.astype(np.float64), starts)
     empty = counts == 0
@@ -74,7 +78,7 @@ def sample(x: Numbers, y: Numbers, points: int, begin: float, end: float) -> Sam
         values[empty] = np.nan
     # Rounding, or values near the largest number, must not put the mean outside.
     mean = np.clip(sums / np.maximum(counts, 1), low, high)
-    return Sampled(len(x), (x[starts] + x[ends]) / 2, mean, low, high, nonfinite)
+    return Sampled(total, (x[starts] + x[ends]) / 2, mean, low, high, nonfinite)
 
 
 def to_list(values: Numbers) -> list[float | None]:

@@ -23,6 +23,9 @@ FLOAT = re.compile(
 )
 FLOAT_STARTS = list("-+0123456789.")
 
+DEEPEST = 100
+"""How many levels of a text are read."""
+
 
 class PlainDumper(yaml.SafeDumper):
     """Writes dicts, lists and scalars without anchors; any other object as its text."""
@@ -50,7 +53,23 @@ def dump(value: Mapping[str, object]) -> str:
 
 # libyaml's parser is many times faster, which counts when the configs of all runs are read.
 class PlainLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads dicts, lists and scalars; any tag but the plain ones is an error."""
+    """Reads dicts, lists and scalars; any tag but the plain ones is an error.
+
+    So is a text that is nested deeply: libyaml calls itself for each level, until the process ends
+    without a word.
+    """
+
+    _depth = 0
+
+    def descend_resolver(self, current_node: object, current_index: object) -> None:
+        """Count the levels; it is called before each node."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise yaml.YAMLError(f"it is nested more than {DEEPEST} levels deep")
+
+    def ascend_resolver(self) -> None:
+        """Count the levels; it is called after each node."""
+        self._depth -= 1
 
 
 def load(text: str | bytes) -> object:

@@ -78,6 +78,18 @@ def test_the_token_in_the_address_becomes_a_cookie(tmp_path):
     assert client.get("/api/runs", headers=right).status_code == 200
 
 
+@pytest.mark.parametrize("token", [TOKEN, 'odd; "token"=ü'])
+def test_cookies_of_other_servers_do_not_hide_the_token(tmp_path, token):
+    client = client_of(tmp_path, token=token)
+    answer = client.get("/", params={"token": token}, follow_redirects=False)
+    own = answer.headers["set-cookie"].partition(";")[0]
+    client.cookies.clear()
+    for others in ('theme={"a": [1, 2]}', "_xsrf=2|ab,c; x", "=; ;;"):
+        headers = {"cookie": f"{others}; {own}; last=1"}
+        assert client.get("/api/runs", headers=headers).status_code == 200
+        assert client.get("/api/runs", headers={"cookie": others}).status_code == 401
+
+
 def test_a_token_in_the_address_of_the_answers_does_not_count(tmp_path):
     assert client_of(tmp_path, token=TOKEN).get(f"/api/runs?token={TOKEN}").status_code == 401
 

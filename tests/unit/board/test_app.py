@@ -6,6 +6,8 @@ import sys
 import pytest
 from tests.board_runs import client_of, write_run
 
+from hookloop.board import events
+
 ORIGIN = {"origin": "http://localhost:6060"}
 
 
@@ -24,6 +26,16 @@ def client(tmp_path):
 def run(client):
     (one,) = client.get("/api/runs").json()["runs"]
     return one["id"]
+
+
+def test_a_page_too_many_is_told_to_come_later(client, monkeypatch):
+    monkeypatch.setattr(events, "MOST_PAGES", 0)
+    assert client.get("/api/events").status_code == 503
+
+
+def test_the_log_is_read_on_from_where_a_page_is(client, run, tmp_path):
+    (tmp_path / "runs" / "a" / "run.log").write_text("one\ntwo\n")
+    assert client.get(f"/api/runs/{run}/log?after=4").json()["text"] == "two\n"
 
 
 def test_every_address_answers(client, run):

@@ -1,9 +1,11 @@
 """The runs of some directories, kept until one of their files changes."""
 
 import json
+import shutil
 import socket
 import subprocess
 from pathlib import Path
+from threading import Event
 from time import process_time
 
 import pytest
@@ -11,6 +13,7 @@ from tests.board_runs import SUMMARY, record, write_run
 
 from hookloop.board import collection as module
 from hookloop.board.collection import Collection, NotFound
+from hookloop.board.run_view import ListAnswer
 from hookloop.runs.life import Holder, _process
 from hookloop.runs.lock import LOCK
 
@@ -143,3 +146,37 @@ def test_a_thousand_runs_are_listed_in_a_second(tmp_path):
     runs.entries(fresh=0)
     again = process_time() - began
     assert first < 10 and again < first / 2, (first, again)
+
+
+def test_runs_of_one_name_in_several_directories_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for root in "abc":
+        write_run(tmp_path / root / "same")
+    write_run(tmp_path / "a" / "other")
+    runs = Collection([Path("a"), Path("b"), Path("c")])
+    assert {one.name for one in runs.entries().values()} == {"other", "a/same", "b/same", "c/same"}
+    names = [run["name"] for run in json.loads(ListAnswer(runs).bytes()[0])["runs"]]
+    assert sorted(names) == ["a/same", "b/same", "c/same", "other"]
+    for root in "bc":
+        shutil.rmtree(tmp_path / root)
+    assert {one.name for one in runs.entries(fresh=0).values()} == {"other", "same"}
+
+
+def test_a_slow_disk_keeps_nobody_waiting(tmp_path, monkeypatch):
+    write_run(tmp_path / "a")
+    runs = Collection([tmp_path])
+    (known,) = runs.entries()
+    monkeypatch.setattr(module, "QUICK", -1.0)  # Every look counts as slow.
+    monkeypatch.setattr(module, "REST", 0.0)
+    go_on, original = Event(), module.find_runs
+
+    def slow(root):
+        assert go_on.wait(60)
+        return original(root)
+
+    monkeypatch.setattr(module, "find_runs", slow)
+    write_run(tmp_path / "b")
+    assert list(runs.entries(fresh=0)) == [known]
+    assert runs.entry(known).summary.name == "a"
+    go_on.set()
+    assert len(runs.entries(fresh=0, waits=True)) == 2

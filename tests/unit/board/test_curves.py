@@ -6,6 +6,7 @@ import math
 import pytest
 from tests.board_runs import BEGAN, entry_of, record, write_run
 
+from hookloop.board.collection import Collection
 from hookloop.board.curves import BadQuestion, Query, curves_csv, curves_view, parse_query
 
 
@@ -34,12 +35,39 @@ def test_the_first_epoch_is_as_long_as_the_plan_says(tmp_path):
     assert curve(tmp_path, axis="epoch")[0]["x"] == pytest.approx([0.25])
 
 
-def test_samples_need_a_batch_size(tmp_path):
+def test_a_run_without_a_batch_size_is_left_out_of_an_axis_of_samples_and_others_are_not(tmp_path):
     write_run(tmp_path / "a")
-    assert curve(tmp_path, axis="samples")[0]["x"][0] == 80
-    write_run(tmp_path / "b" / "c", summary={"batch_size": None})
-    with pytest.raises(BadQuestion, match="choose iterations"):
-        curve(tmp_path / "b", axis="samples")
+    write_run(tmp_path / "b", summary={"batch_size": None})
+    collection = Collection([tmp_path])
+    one, other = collection.entries().values()
+    found = curves_view(collection, Query([one, other], ["train/loss"], "samples"))
+    assert [curve["run"] for curve in found["curves"]] == [one.id]
+    assert found["curves"][0]["x"][0] == 80
+    assert found["left_out"][0]["run"] == other.id
+    assert "choose iterations" in found["left_out"][0]["text"]
+    # What is written to a file needs no axis, unless it is the part that the page shows.
+    whole = "".join(curves_csv(collection, Query([one, other], ["train/loss"], "samples")))
+    part = "".join(curves_csv(collection, Query([one, other], ["train/loss"], "samples", 0, 400)))
+    assert (whole.count("\n"), part.count("\n")) == (21, 6)
+
+
+def test_a_file_that_is_written_again_has_another_number_of_its_reading(tmp_path):
+    path = write_run(tmp_path / "a") / "metrics.jsonl"
+    collection, entry = entry_of(tmp_path)
+    query = Query([entry], ["train/loss"])
+
+    def read():
+        (found,) = curves_view(collection, query)["curves"]
+        return found["reading"], found["count"]
+
+    first = read()
+    with path.open("a") as file:
+        file.write(json.dumps(record(110, **{"train/loss": 0.5})) + "\n")
+    assert read() == (first[0], 11)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:5]) + json.dumps(record(60, **{"train/loss": 0.7})) + "\n")
+    again = read()
+    assert again[0] != first[0] and again[1] == 6
 
 
 def test_a_pause_does_not_count_as_training(tmp_path):
@@ -74,7 +102,7 @@ def test_many_points_are_sampled_and_nan_is_a_gap(tmp_path):
     assert len(found["x"]) == 50 and found["total"] == 5000 and max(found["max"]) == 6.0
     assert found["nonfinite"][0][0] == 100.0 and math.isnan(found["nonfinite"][0][1])
     part, _ = curve(tmp_path, points=50, begin=95, end=105)
-    assert part["y"][5] is None and part["total"] == 11
+    assert part["x"][6] == 100 and part["y"][6] is None and part["total"] == 11
 
 
 def test_a_file_without_times_has_no_axis_of_time(tmp_path):

@@ -68,6 +68,20 @@ def test_the_log_is_read_from_its_end(tmp_path):
     assert log_view(entry, 10**15, 10**9)["text"] == text
 
 
+def test_what_is_new_in_a_log_comes_in_whole_lines(tmp_path):
+    log = write_run(tmp_path / "a") / "run.log"
+    log.write_bytes(b"one\ntwo\nhal")
+    entry = entry_of(tmp_path)[1]
+    known = log_view(entry, None, 100, after=4)
+    assert (known["text"], known["begin"], known["end"]) == ("two\n", 4, 8)
+    log.write_bytes(b"one\ntwo\nhalf\n")
+    assert log_view(entry, None, 100, after=8)["text"] == "half\n"
+    assert log_view(entry, None, 100, after=13)["text"] == ""
+    assert log_view(entry, None, 2, after=8)["text"] == "ha"  # A line that is longer than a part.
+    shortened = log_view(entry, None, 100, after=99)
+    assert shortened["begin"] == shortened["size"] == 13
+
+
 def test_a_log_that_is_missing_or_a_link_shows_nothing(tmp_path):
     path = write_run(tmp_path / "runs" / "a")
     entry = entry_of(tmp_path / "runs")[1]

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from tests.board_runs import entry_of, write_run
 
+from hookloop.board import media as module
 from hookloop.board.collection import NotFound
+from hookloop.board.files import stamp_of
 from hookloop.board.media import media_view, medium, read_image, read_medium
 from hookloop.writers.media import MediaFiles
 from hookloop.writers.records import Histogram, Image, Table, Text
@@ -62,6 +64,14 @@ def test_each_kind_is_read(run):
     entry, found = shown(run, "image")
     data, kind = read_image(entry, medium(entry, found["steps"][0]["id"]))
     assert kind == "image/png" and data.startswith(b"\x89PNG")
+
+
+def test_one_picture_of_many_is_found_without_a_look_at_the_others(run, monkeypatch):
+    entry, found = shown(run, "image")
+    looked = []
+    monkeypatch.setattr(module, "stamp_of", lambda path: looked.append(path) or stamp_of(path))
+    assert medium(entry, found["steps"][0]["id"]).iter == 10
+    assert len(looked) == 1  # The index.
 
 
 def test_a_run_without_an_index_is_searched(run):

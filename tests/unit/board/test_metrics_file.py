@@ -157,3 +157,13 @@ def test_half_a_line_at_the_end_does_not_count_as_unread_for_ever(path):
     file.update(until=0)
     file.update(until=0)
     assert not file.is_behind and file.share == 1
+
+
+def test_a_line_without_an_end_keeps_nobody_waiting(path):
+    path.write_text(" " * 20_000_000 + "\n" + lines(record(1, loss=1.0)))
+    file = MetricsFile(path)
+    calls = 0
+    while not calls or file.is_behind:
+        file.update(until=0)  # There is time for one part.
+        calls += 1
+    assert calls > 10 and file.points("loss").values.tolist() == [1.0]

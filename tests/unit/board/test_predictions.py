@@ -55,6 +55,12 @@ def test_wrong_ones_come_first_where_there_are_no_scores():
     assert sorted_rows(["a"], [["2"], ["1"]], None, descending=False) == [["2"], ["1"]]
 
 
+def test_a_target_that_is_no_class_comes_last():
+    rows = [["0.5", "1", "2"], ["inf", "1", "2"], ["1e400", "1", "2"], ["0", "1", "2"]]
+    found = sorted_rows(["targets", "output_a", "output_b"], rows, None, descending=False)
+    assert found == [rows[3], *rows[:3]]
+
+
 def test_unknown_files_and_columns_are_not_found(entry):
     with pytest.raises(NotFound):
         predictions_view(entry, "../../secret")

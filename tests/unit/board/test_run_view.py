@@ -90,6 +90,12 @@ def test_hostile_names_stay_text(tmp_path):
     assert shlex.split(found["command"]) == ["hookloop", "resume", str(path)]
 
 
+def test_a_run_without_a_config_has_no_command(tmp_path):
+    write_run(tmp_path / "a", config="")
+    collection, entry = entry_of(tmp_path)
+    assert run_view(collection, entry)["command"] is None
+
+
 def test_a_path_is_never_an_option():
     assert quote(Path("-rf")) == "./-rf" and quote(Path("a b")) == "'a b'"
 

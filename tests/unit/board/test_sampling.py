@@ -31,7 +31,15 @@ def test_the_extremes_of_many_points_are_kept(points):
 
 def test_only_the_part_between_two_positions_counts():
     found = sample(np.arange(1000.0), np.arange(1000.0), 2000, 10, 19.5)
-    assert found.x.tolist() == list(range(10, 20))
+    assert found.total == 10 and found.x.tolist() == list(range(9, 21))
+
+
+def test_between_two_points_there_is_the_line_that_joins_them():
+    x = np.array([10.0, 20.0, 30.0])
+    assert sample(x, x, 100, 12, 18).x.tolist() == [10.0, 20.0]
+    assert sample(x, x, 100, 12, 18).total == 0
+    assert sample(x, x, 100, 40, 50).x.tolist() == [30.0]
+    assert sample(x, x, 100, 50, 40).total == sample(x[:0], x[:0], 100, 0, 1).total == 0
 
 
 def test_points_in_disorder_are_sorted_and_those_without_a_position_left_out():

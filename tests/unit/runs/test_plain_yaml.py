@@ -44,3 +44,10 @@ def test_what_is_written_is_read_back() -> None:
 def test_what_is_not_plain_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="not plain YAML"):
         load(text)
+
+
+@pytest.mark.parametrize("level", ["[", "{a: ", "- ", "? "])
+def test_a_text_that_is_nested_deeply_is_rejected_and_does_not_end_the_process(level: str) -> None:
+    with pytest.raises(ValueError, match="more than 100 levels deep"):
+        load(level * 200_000)
+    assert load("[" * 50 + "]" * 50)
