@@ -72,10 +72,9 @@ class Facade:
         if name.startswith("__"):
             raise AttributeError(name)
         hint = self.hints.get(name)
-        # What every facade has is not an attribute of the foreign object.
-        offered = [
-            name for name in dir(type(self)) if not name.startswith("_") and name not in dir(Facade)
-        ]
+        # What every facade has, and what is only explained, is not an attribute of the real object.
+        others = {*dir(Facade), *self.hints}
+        offered = [n for n in dir(type(self)) if not n.startswith("_") and n not in others]
         advice = f" Use {hint} instead." if hint else nearest(name, offered)
         # Through __dict__: before __init__ has set `hook`, self.hook would end up here again.
         hook = self.__dict__.get("hook", "")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from torch import nn
 
 from hookloop.dialects.adapter import Adapter
+from hookloop.dialects.vissl.left_to_loop import LeftToLoop
 from hookloop.dialects.vissl.task_data import TaskData
 from hookloop.errors import HookError
 
@@ -28,7 +29,7 @@ class Task(TaskData):
     ``on_step``.
     """
 
-    loggers = ("vissl", "classy_vision")
+    loggers = ("vissl", "classy_vision", "root")  # Hook files call logging.info.
     hints: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "data_iterator": "task.create_data_iterators(), which begins a pass of the hook's own,",
@@ -44,6 +45,12 @@ class Task(TaskData):
             "checkpoint_dict": "Trainer(resume=...)",
         }
     )
+
+    phases = LeftToLoop()
+    advance_phase = LeftToLoop()
+    train_step = LeftToLoop()
+    eval_step = LeftToLoop()
+    mixup_transform = LeftToLoop()
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
@@ -127,6 +134,18 @@ class Task(TaskData):
     def get_total_training_phases(self) -> int:
         """Return the train phases of the whole run; -1 if unknown."""
         return self.num_train_phases
+
+    @property
+    def done_training(self) -> Callable[[], bool]:
+        """Tells whether the training is complete; if a hook sets it, it is asked after epochs."""
+        return self.companion.done_training or self._is_complete
+
+    @done_training.setter
+    def done_training(self, value: Callable[[], bool]) -> None:
+        self.companion.done_training = value
+
+    def _is_complete(self) -> bool:
+        return 0 <= self.num_train_phases <= self.run.progress.epoch
 
     @property
     def where(self) -> float:

@@ -92,7 +92,7 @@ VISSL = {
     "vissl.utils.io": "load_file makedir save_file",
     "vissl.utils.layer_memory_tracking": "LayerwiseMemoryTracker",
     "vissl.utils.logger": "log_gpu_stats",
-    "vissl.utils.misc": "concat_all_gather is_apex_available",
+    "vissl.utils.misc": "concat_all_gather is_apex_available is_wandb_available",
     "vissl.utils.perf_stats": "PerfStats PerfTimer",
     "vissl.utils.profiler": "create_runtime_profiler record_function",
     "vissl.utils.tensorboard": "get_tensorboard_dir get_tensorboard_hook is_tensorboard_available",
