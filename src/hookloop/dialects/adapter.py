@@ -76,11 +76,15 @@ class Facade:
         others = {*dir(Facade), *self.hints}
         offered = [n for n in dir(type(self)) if not n.startswith("_") and n not in others]
         advice = f" Use {hint} instead." if hint else nearest(name, offered)
+        otherwise = (
+            f" If a trainer of your project sets it, set {self.role}.{name} in a hook that comes "
+            "before this one. A native hook finds the run in run.<name>."
+        )
         # Through __dict__: before __init__ has set `hook`, self.hook would end up here again.
         hook = self.__dict__.get("hook", "")
         raise ForeignAttributeError(
             f"The hook '{hook}' asks for {self.role}.{name}, which hookloop does not offer."
-            f"{advice or ' A native hook finds the run in run.<name>.'} "
+            f"{advice or otherwise} "
             f"Available: {', '.join(offered)}."
         )
 
