@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from torch import nn
 
 from hookloop.dialects.adapter import Adapter
-from hookloop.dialects.vissl.left_to_loop import LeftToLoop
+from hookloop.dialects.left_to_loop import LeftToLoop
 from hookloop.dialects.vissl.task_data import TaskData
 from hookloop.errors import HookError
 
@@ -38,6 +38,9 @@ class Task(TaskData):
             "train_step": "Trainer(step=...)",
             "eval_step": "run.validate() of a native hook",
             "mixup_transform": "a native hook that replaces run.batch in before_forward",
+            "clip_grad_norm": "Trainer(clip_norm=...)",
+            "optimizer_period": "Trainer(accumulate=...)",
+            "test_phase_period": "Trainer(val_every=...)",
             "set_classy_state": "Trainer(resume=...)",
             "get_total_test_phases": "num_train_phases",
             "init_distributed_data_parallel_model": "the engine's own data parallelism",
@@ -51,6 +54,9 @@ class Task(TaskData):
     train_step = LeftToLoop()
     eval_step = LeftToLoop()
     mixup_transform = LeftToLoop()
+    clip_grad_norm = LeftToLoop()
+    optimizer_period = LeftToLoop()
+    test_phase_period = LeftToLoop()
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)

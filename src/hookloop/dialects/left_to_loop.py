@@ -1,4 +1,4 @@
-"""`LeftToLoop`: an attribute of the task that is the loop's own; setting it is rejected."""
+"""`LeftToLoop`: an attribute of a facade that is the loop's own; setting it is rejected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class LeftToLoop:
-    """Rejects an attribute that hooks set on the real task to change its loop.
+    """Rejects an attribute that hooks set on the real object to change its loop.
 
     On the facade it would be kept and nothing would read it. The hint of its name says what to
     use instead.
