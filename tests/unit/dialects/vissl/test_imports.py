@@ -78,6 +78,7 @@ VISSL = {
     "vissl.meters": "AccuracyListMeter build_meter",
     "vissl.meters.accuracy_list_meter": "AccuracyListMeter",
     "vissl.models": "build_model register_model",
+    "vissl.models.heads": "MLP",
     "vissl.models.model_helpers": "get_no_ddp_model model_output_has_nan",
     "vissl.trainer.train_task": "SelfSupervisionTask",
     "vissl.utils.activation_statistics": "ActivationStatistics ActivationStatisticsMonitor "
