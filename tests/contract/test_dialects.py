@@ -326,6 +326,7 @@ ARGUMENTS = {
     "WriteCSV": lambda: {"output_dir": "."},
     "WriteTensorBoard": lambda: {"output_dir": "."},
     "WriteTensorboard": lambda: {"output_dir": "."},
+    "cxflow_tensorflow.hooks.WriteTensorBoard": lambda: {"output_dir": "."},
     "emloop_tensorflow.hooks.WriteTensorBoard": lambda: {"output_dir": "."},
     "emloop_tensorflow.hooks.WriteTensorboard": lambda: {"output_dir": "."},
     "EvaluateHook": lambda: {"eval_function": lambda: {"accuracy": 1.0}},

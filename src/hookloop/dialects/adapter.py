@@ -72,16 +72,19 @@ class Facade:
         if name.startswith("__"):
             raise AttributeError(name)
         hint = self.hints.get(name)
-        # What every facade has is not an attribute of the foreign object.
-        offered = [
-            name for name in dir(type(self)) if not name.startswith("_") and name not in dir(Facade)
-        ]
+        # What every facade has, and what is only explained, is not an attribute of the real object.
+        others = {*dir(Facade), *self.hints}
+        offered = [n for n in dir(type(self)) if not n.startswith("_") and n not in others]
         advice = f" Use {hint} instead." if hint else nearest(name, offered)
+        otherwise = (
+            f" If a trainer of your project sets it, set {self.role}.{name} in a hook that comes "
+            "before this one. A native hook finds the run in run.<name>."
+        )
         # Through __dict__: before __init__ has set `hook`, self.hook would end up here again.
         hook = self.__dict__.get("hook", "")
         raise ForeignAttributeError(
             f"The hook '{hook}' asks for {self.role}.{name}, which hookloop does not offer."
-            f"{advice or ' A native hook finds the run in run.<name>.'} "
+            f"{advice or otherwise} "
             f"Available: {', '.join(offered)}."
         )
 

@@ -86,6 +86,7 @@ EMLOOP = Dialect(
         "emloop": f"{_HOME}.emloop",
         "cxflow": f"{_HOME}.emloop",
         "emloop_tensorflow": f"{_HOME}.emloop.tensorflow_hooks",
+        "cxflow_tensorflow": f"{_HOME}.emloop.tensorflow_hooks",
     },
     gives_all=True,  # emloop passes model, dataset and output_dir to every hook.
 )

@@ -53,7 +53,23 @@ def temporary_handlers(logger: logging.Logger) -> list[TemporaryHandler]:
 
 def has_own_handlers(logger: logging.Logger) -> bool:
     """Return whether the program itself has added handlers for a logger's messages."""
-    return any(not isinstance(handler, TemporaryHandler) for handler in handlers_of(logger))
+    return any(
+        not isinstance(handler, TemporaryHandler) and not is_implicit(handler)
+        for handler in handlers_of(logger)
+    )
+
+
+def is_implicit(handler: logging.Handler) -> bool:
+    """Return whether Python added a handler: the first ``logging.info`` adds one to the root."""
+    ours = temporary_handlers(logging.root)
+    level = ours[0]._before if ours else logging.root.level
+    # A program that calls logging.basicConfig chooses a level, a format or a file.
+    return (
+        type(handler) is logging.StreamHandler
+        and handler in logging.root.handlers
+        and getattr(handler.formatter, "_fmt", None) == logging.BASIC_FORMAT
+        and level == logging.WARNING
+    )
 
 
 def is_on_screen(record: logging.LogRecord) -> bool:

@@ -108,6 +108,24 @@ def test_the_message_for_a_missing_attribute_names_the_nearest():
     assert "Did you mean 'steps'?" in text
 
 
+def test_the_message_for_an_attribute_of_a_project_says_where_to_set_it():
+    class Asking(Base):
+        def on_step(self, task):
+            task.seen = task.teacher
+
+    class Setting(Base):
+        def on_step(self, task):
+            task.teacher = "mine"
+
+    with pytest.raises(
+        ForeignAttributeError, match=r"set task\.teacher in a hook that comes before"
+    ):
+        make_trainer(hooks=[adapt(Asking())]).train()
+    asking = adapt(Asking())
+    make_trainer(hooks=[adapt(Setting()), asking]).train()
+    assert asking.facade.seen == "mine"
+
+
 def test_the_message_for_an_attribute_with_a_hint_contains_it():
     class Asking(Base):
         def on_step(self, task):

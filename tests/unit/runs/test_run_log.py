@@ -294,3 +294,35 @@ def test_a_program_that_set_up_the_root_logger_keeps_its_level(tmp_path, capsys)
         logging.info("not wanted")
         logging.warning("wanted")
     assert kept.getvalue() == "wanted\n" and capsys.readouterr().out == ""
+
+
+def test_the_handler_that_python_adds_does_not_hide_lines_or_show_them_again(tmp_path, capsys):
+    with root_handlers(), closing(RunLog()) as log:
+        log.keep(tmp_path / "run.log")
+        logging.warning("before the run")  # Adds a handler to the root, at the level WARNING.
+        (implicit,) = logging.root.handlers
+        forward_logger("emloop")
+        forward_logger("root")
+        logging.info("of the root")
+        logging.getLogger("emloop").info("of emloop")
+        logging.getLogger("some.library").info("details")
+        logging.warning("careful")
+        log.close()
+        assert logging.root.handlers == [implicit] and implicit.level == logging.NOTSET
+        assert logging.root.level == logging.WARNING
+    shown = capsys.readouterr()
+    assert shown.out == "of the root\nof emloop\n"
+    assert shown.err == "WARNING:root:before the run\nWARNING:root:careful\n"
+    assert all(line in read(tmp_path) for line in ("of the root", "of emloop", "careful"))
+    assert "details" not in read(tmp_path)
+
+
+def test_a_level_that_the_program_chose_with_basic_config_stays(capsys):
+    with root_handlers(), closing(RunLog()):
+        logging.basicConfig(level=logging.ERROR)
+        forward_logger("root")
+        logging.info("not wanted")
+        logging.warning("not wanted")
+        logging.error("wanted")
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err == "ERROR:root:wanted\n"

@@ -13,4 +13,5 @@ CATALOGUE: dict[str, str] = {
     "WriteTensorboard": _BOARD,
     "emloop_tensorflow.hooks.WriteTensorboard": _BOARD,
     "emloop_tensorflow.hooks.WriteTensorBoard": _BOARD,
+    "cxflow_tensorflow.hooks.WriteTensorBoard": _BOARD,
 }

@@ -10,6 +10,7 @@ from hookloop.dialects.adapter import Adapter, Facade
 from hookloop.dialects.config_view import ConfigView, with_own_values
 from hookloop.dialects.imix.companion import ImixCompanion
 from hookloop.dialects.imix.log_buffer import LogBufferStorage
+from hookloop.dialects.left_to_loop import LeftToLoop
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:
@@ -81,6 +82,9 @@ class EngineFacade(Facade):
             "checkpointer": "run.save() of a native hook",
         }
     )
+
+    loss_fn = LeftToLoop()
+    run_train_iter = LeftToLoop()
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)

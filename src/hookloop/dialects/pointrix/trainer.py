@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hookloop.checkpoint.request import Save
 from hookloop.dialects.adapter import Adapter, Facade
 from hookloop.dialects.config_view import ConfigView, with_own_values
+from hookloop.dialects.left_to_loop import LeftToLoop
 from hookloop.dialects.pointrix.logger.writer import RunWriter, Writer, parse_writer
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class TrainerFacade(Facade):
             "validation": "run.validate() of a native hook",
         }
     )
+    train_step = LeftToLoop()
+    validation = LeftToLoop()
     start_steps = 1
     gui = None
 

@@ -61,7 +61,10 @@ class ClassyAdapter(Adapter):
         self.facade.companion.join(run)
         # VISSL's hooks mention its events, also those that they leave out. What has none of them
         # is written for ClassyVision, where the losses are not multiplied by the samples.
-        if not any(hasattr(self.foreign, event) for event in OF_VISSL):
+        if any(hasattr(self.foreign, event) for event in OF_VISSL):
+            # A step of the user's own decides itself what the loss and the metrics get.
+            self.facade.companion.unwraps = run.loss_function is not None
+        else:
             self.facade.companion.plain_losses.add(self.name)
         self.has_begun = False
 

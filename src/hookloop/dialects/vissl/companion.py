@@ -39,6 +39,8 @@ class VisslCompanion(Companion):
         fetch_time: Seconds that the current batch was waited for.
         perf_log: Samples per second of the last phases, as ClassyVision records them.
         plain_losses: Names of the hooks for which a loss is not multiplied by its samples.
+        unwraps: Whether a single output is taken out of its list before the loss, as in VISSL.
+        done_training: Tells after each epoch whether to stop, if a hook has set it.
         ema_model: The average of the weights, once a hook has asked for it.
         close_iterator: Ends the pass over the data that a hook has begun, if there is one.
     """
@@ -61,6 +63,8 @@ class VisslCompanion(Companion):
         self.fetch_time = 0.0
         self.perf_log: list[dict[str, object]] = []
         self.plain_losses: set[str] = set()
+        self.unwraps = False
+        self.done_training: Callable[[], bool] | None = None
         self.ema_model: ModelEmaV2 | None = None
         self.close_iterator: Callable[[], None] | None = None
         self._loss = loss
@@ -71,6 +75,7 @@ class VisslCompanion(Companion):
         self._weighted: list[float] = []
         self._waiting = Waiting()
         self._sizes: list[int] = []
+        self._timed = 0  # Entries of `batch_time` when the last batch ended.
         self._batch_ended = 0.0  # The end of the last batch, or the start of the phase.
         self._phase_began = 0.0
         self._samples = 0
@@ -135,7 +140,8 @@ class VisslCompanion(Companion):
     def before_run(self, run: Run) -> None:
         self.is_training = False
         self.ended_in = ""
-        self.batch_time = []
+        self.batch_time, self._timed = [], 0
+        self.done_training = None
 
     def after_run(self, run: Run) -> None:
         self._end_pass()
@@ -161,6 +167,12 @@ class VisslCompanion(Companion):
         self.fetch_time = perf_counter() - self._batch_ended
 
     before_val_iter = before_test_iter = before_train_iter
+
+    def after_forward(self, run: Run) -> None:
+        output = run.output
+        # Models of VISSL return a list, of a single output too.
+        if self.unwraps and isinstance(output, list | tuple) and len(output) == 1:
+            run.output = output[0]
 
     def after_loss(self, run: Run) -> None:
         if run.loss is None:
@@ -192,6 +204,10 @@ class VisslCompanion(Companion):
 
     after_test_epoch = after_val_epoch
 
+    def after_epoch(self, run: Run) -> None:
+        if self.done_training is not None and self.done_training():
+            run.stop("a hook has set task.done_training")
+
     # The engine has no counter of evaluated batches, so these are counted one by one.
     def after_val_iter(self, run: Run) -> None:
         self._local += 1
@@ -202,7 +218,10 @@ class VisslCompanion(Companion):
     def _mark(self) -> None:
         """Record the time since the last batch ended."""
         now = perf_counter()
-        self.batch_time.append(now - self._batch_ended)
+        # Hooks of the first versions of VISSL add the time of each batch themselves.
+        if len(self.batch_time) == self._timed:
+            self.batch_time.append(now - self._batch_ended)
+        self._timed = len(self.batch_time)
         self._batch_ended = now
 
     def _start_phase(self, run: Run) -> None:

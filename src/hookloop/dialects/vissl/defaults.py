@@ -56,6 +56,12 @@ DEFAULTS: Mapping[str, object] = MappingProxyType(
         "LOSS": {"name": ""},
         "METERS": {"name": "", "names": [], "enable_training_meter": True},
         "MODEL": {
+            "HEAD": {
+                "BATCHNORM_EPS": 1e-5,
+                "BATCHNORM_MOMENTUM": 0.1,
+                "PARAMS": [],
+                "PARAMS_MULTIPLIER": 1.0,
+            },
             "GRAD_CLIP": {"USE_GRAD_CLIP": False, "NORM_TYPE": 2, "MAX_NORM": 1},
             "SYNC_BN_CONFIG": {"CONVERT_BN_TO_SYNC_BN": False},
             "TEMP_FROZEN_PARAMS_ITER_MAP": [],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from torch import nn
 
 from hookloop.dialects.adapter import Adapter
+from hookloop.dialects.left_to_loop import LeftToLoop
 from hookloop.dialects.vissl.task_data import TaskData
 from hookloop.errors import HookError
 
@@ -28,7 +29,7 @@ class Task(TaskData):
     ``on_step``.
     """
 
-    loggers = ("vissl", "classy_vision")
+    loggers = ("vissl", "classy_vision", "root")  # Hook files call logging.info.
     hints: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "data_iterator": "task.create_data_iterators(), which begins a pass of the hook's own,",
@@ -37,6 +38,9 @@ class Task(TaskData):
             "train_step": "Trainer(step=...)",
             "eval_step": "run.validate() of a native hook",
             "mixup_transform": "a native hook that replaces run.batch in before_forward",
+            "clip_grad_norm": "Trainer(clip_norm=...)",
+            "optimizer_period": "Trainer(accumulate=...)",
+            "test_phase_period": "Trainer(val_every=...)",
             "set_classy_state": "Trainer(resume=...)",
             "get_total_test_phases": "num_train_phases",
             "init_distributed_data_parallel_model": "the engine's own data parallelism",
@@ -44,6 +48,15 @@ class Task(TaskData):
             "checkpoint_dict": "Trainer(resume=...)",
         }
     )
+
+    phases = LeftToLoop()
+    advance_phase = LeftToLoop()
+    train_step = LeftToLoop()
+    eval_step = LeftToLoop()
+    mixup_transform = LeftToLoop()
+    clip_grad_norm = LeftToLoop()
+    optimizer_period = LeftToLoop()
+    test_phase_period = LeftToLoop()
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
@@ -127,6 +140,18 @@ class Task(TaskData):
     def get_total_training_phases(self) -> int:
         """Return the train phases of the whole run; -1 if unknown."""
         return self.num_train_phases
+
+    @property
+    def done_training(self) -> Callable[[], bool]:
+        """Tells whether the training is complete; if a hook sets it, it is asked after epochs."""
+        return self.companion.done_training or self._is_complete
+
+    @done_training.setter
+    def done_training(self, value: Callable[[], bool]) -> None:
+        self.companion.done_training = value
+
+    def _is_complete(self) -> bool:
+        return 0 <= self.num_train_phases <= self.run.progress.epoch
 
     @property
     def where(self) -> float:

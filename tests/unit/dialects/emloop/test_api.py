@@ -68,6 +68,7 @@ def test_anything_else_is_not_a_hook(entry):
 def test_a_name_is_found_in_the_catalogue_or_by_its_module():
     assert find("SaveBest") is hooks.SaveBest
     assert find("emloop_tensorflow.hooks.WriteTensorboard") is hooks.WriteTensorBoard
+    assert find("cxflow_tensorflow.hooks.WriteTensorBoard") is hooks.WriteTensorBoard
     assert find("my_project.hooks.Mine") is Mine
 
 

@@ -10,6 +10,7 @@ from tests.unit.dialects.vissl.phases import tracing, train
 
 from hookloop.core.hook import Hook
 from hookloop.dialects.vissl import ClassyHook
+from hookloop.dialects.vissl.classy_vision.losses import ClassyLoss
 from hookloop.dialects.vissl.companion import VisslCompanion
 from hookloop.hooks import SaveCheckpoint
 
@@ -124,3 +125,113 @@ def test_meters_measure_the_samples_of_all_processes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     alone = _measured()
     assert on_ranks(_measured, 2) == [alone] * 2
+
+
+class Listed(torch.nn.Module):
+    """Returns its outputs in a list, as VISSL's models do."""
+
+    def __init__(self, outputs=1):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer, self.outputs = torch.nn.Linear(4, 3), outputs
+
+    def forward(self, inputs):
+        return [self.layer(inputs)] * self.outputs
+
+
+class Entropy(ClassyLoss):
+    def forward(self, output, target):
+        return torch.nn.functional.cross_entropy(output, target)
+
+
+class Quiet(ClassyHook):
+    """A hook of ClassyVision; with one of VISSL's events it is one of VISSL."""
+
+    on_start = on_phase_start = on_step = on_phase_end = on_end = ClassyHook._noop
+
+
+class Seeing(Quiet):
+    def on_forward(self, task):
+        self.seen = task.last_batch.model_output
+
+
+@pytest.mark.parametrize("loss", [torch.nn.functional.cross_entropy, torch.nn.CrossEntropyLoss(),
+                                  Entropy()])  # fmt: skip
+def test_a_single_output_is_taken_out_of_its_list_before_the_loss(tmp_path, loss):
+    hook, model = Seeing(), Listed()
+    parts = {"loss": loss, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1)}
+    make_classifier(model=model, hooks=[hook], run_dir=tmp_path / "run", **parts).train()
+    bare, listed = Listed().layer, make_classes()
+    optimizer = torch.optim.SGD(bare.parameters(), lr=0.1)
+    for inputs, targets in listed:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(bare(inputs), targets).backward()
+        optimizer.step()
+    assert torch.equal(bare.weight, model.layer.weight)
+    assert hook.seen.shape == (4, 3)
+
+
+@pytest.mark.parametrize(("outputs", "hook"), [(2, Seeing), (1, Quiet)])
+def test_several_outputs_and_those_of_classyvision_stay_in_their_list(tmp_path, outputs, hook):
+    def first(output, target):
+        assert isinstance(output, list) and len(output) == outputs
+        return torch.nn.functional.cross_entropy(output[0], target)
+
+    model = Listed(outputs)
+    parts = {"loss": first, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1), "metrics": {}}
+    make_classifier(model=model, hooks=[hook()], run_dir=tmp_path / "run", **parts).train()
+
+
+def test_a_step_decides_itself_what_its_output_is(tmp_path):
+    hook = Seeing()
+
+    def step(run, batch):
+        output = run.model(batch[0])
+        return {"loss": output.square().mean(), "output": [output]}
+
+    make_trainer(hooks=[hook], step=step, run_dir=tmp_path / "run").train()
+    assert isinstance(hook.seen, list)
+
+
+@pytest.mark.slow
+def test_outputs_in_a_list_train_on_ranks(tmp_path):
+    first, second = on_ranks(_train_listed, 2, tmp_path)
+    assert torch.equal(first, second)
+
+
+def _train_listed(tmp_path):
+    model = Listed()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    parts = {"hooks": [Seeing()], "run_dir": tmp_path / "run"}
+    make_classifier(model=model, optimizer=optimizer, **parts).train()
+    return model.layer.weight.detach()
+
+
+def test_times_that_hooks_add_are_not_counted_twice(tmp_path):
+    class Times(Quiet):
+        def on_update(self, task):
+            task.batch_time.append(1.0)
+
+        def on_loss_and_meter(self, task):
+            if not task.train:
+                task.batch_time.append(2.0)
+
+        def on_phase_end(self, task):
+            self.times = list(task.batch_time)
+
+    hook = Times()
+    train(tmp_path, hook, max_epochs=1)
+    assert hook.times == [1.0] * 3 + [2.0]
+
+
+def test_a_hook_that_sets_done_training_ends_the_run_after_the_epoch(tmp_path):
+    class Early(Quiet):
+        def on_phase_end(self, task):
+            assert not task.done_training()
+            if task.train_phase_idx == 1 and not task.train:
+                task.done_training = lambda: True
+
+    trainer = train(tmp_path, Early(), max_epochs=5)
+    assert (trainer.run.progress.epoch, trainer.run.progress.iter) == (2, 6)
+    assert trainer.run.outcome.status == "stopped"
+    assert "done_training" in trainer.run.outcome.reason

@@ -78,6 +78,7 @@ VISSL = {
     "vissl.meters": "AccuracyListMeter build_meter",
     "vissl.meters.accuracy_list_meter": "AccuracyListMeter",
     "vissl.models": "build_model register_model",
+    "vissl.models.heads": "MLP",
     "vissl.models.model_helpers": "get_no_ddp_model model_output_has_nan",
     "vissl.trainer.train_task": "SelfSupervisionTask",
     "vissl.utils.activation_statistics": "ActivationStatistics ActivationStatisticsMonitor "
@@ -92,7 +93,7 @@ VISSL = {
     "vissl.utils.io": "load_file makedir save_file",
     "vissl.utils.layer_memory_tracking": "LayerwiseMemoryTracker",
     "vissl.utils.logger": "log_gpu_stats",
-    "vissl.utils.misc": "concat_all_gather is_apex_available",
+    "vissl.utils.misc": "concat_all_gather is_apex_available is_wandb_available",
     "vissl.utils.perf_stats": "PerfStats PerfTimer",
     "vissl.utils.profiler": "create_runtime_profiler record_function",
     "vissl.utils.tensorboard": "get_tensorboard_dir get_tensorboard_hook is_tensorboard_available",

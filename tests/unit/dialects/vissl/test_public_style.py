@@ -259,7 +259,7 @@ def test_a_momentum_encoder_lives_in_the_loss(tmp_path):
     class Loss(TeacherLoss):
         teacher = "moco_encoder"
 
-    loss, model = Loss(lambda loss, output: (output[0] - loss.key + 1).square().sum()), Encoder()
+    loss, model = Loss(lambda loss, output: (output - loss.key + 1).square().sum()), Encoder()
     parts = {"loss": loss, "train_data": views("plain"), "val_data": None}
     train(tmp_path, Contrast(), model=model, max_epochs=1, **parts)
     assert "moco_encoder.trunk.weight" in loss.state_dict()

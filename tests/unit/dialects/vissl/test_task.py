@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests import warm
 from tests.tiny import make_data, make_trainer
 
 from hookloop.dialects.vissl import ClassyHook, Task
@@ -184,3 +185,36 @@ def test_times_of_batches_are_kept_over_phases(tmp_path):
     ).train()
     first = [0, ("train", 1), 1, ("train", 2), 2, ("train", 3), ("test", 4)]
     assert seen == [*first, 4, ("train", 5), 5, ("train", 6), 6, ("train", 7), ("test", 8)]
+
+
+@pytest.mark.slow
+def test_lines_of_hooks_are_shown_and_kept_even_if_a_constructor_has_logged(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        """
+import logging
+import torch
+from classy_vision.hooks import ClassyHook
+from hookloop import Trainer
+
+
+class Say(ClassyHook):
+    on_start = on_phase_start = on_step = on_end = ClassyHook._noop
+
+    def __init__(self):
+        super().__init__()
+        logging.warning("made")  # Python adds a handler to the root logger here.
+
+    def on_phase_end(self, task):
+        logging.info("hello")
+
+
+model = torch.nn.Linear(1, 1)
+data = [(torch.ones(1, 1), torch.ones(1, 1))]
+Trainer(model, train_data=data, loss=torch.nn.functional.mse_loss, max_epochs=1, hooks=[Say()],
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1), run_dir="run").train()
+"""
+    )
+    ended = warm.run("run", "--alias", "vissl", "train.py", cwd=tmp_path)
+    assert ended.stdout.splitlines().count("hello") == 1
+    assert "hello" in (tmp_path / "run/run.log").read_text() and "hello" not in ended.stderr

@@ -6,6 +6,7 @@ import inspect
 import logging
 from typing import Any
 
+from hookloop.dialects.emloop import types
 from hookloop.dialects.emloop.types import TimeProfile, TrainingTerminated
 
 _log = logging.getLogger()  # emloop logs with the root logger.
@@ -22,6 +23,7 @@ class AbstractHook:
     """
 
     EL_HOOK_INIT_ARGS = frozenset({"model", "dataset", "output_dir"})
+    EpochData = types.EpochData  # Where the first versions of cxflow have it.
 
     def __init__(self, **kwargs: object) -> None:
         # A warning, as in emloop: an error would break configs that run there.

@@ -31,8 +31,9 @@ class SSLTensorboardHook(QuietHook):
 
     Args:
         tb_writer: A SummaryWriter.
-        log_params: Whether to plot the distribution of every parameter after each train phase.
-        log_params_every_n_iterations: Iterations between two plots of the parameters; -1 for none.
+        log_params: Whether to plot the distribution of every parameter, before the training and
+            after each train phase.
+        log_params_every_n_iterations: Iterations between two further plots; -1 for none.
         log_params_gradients: Whether to plot the gradients too.
         log_activation_statistics: Iterations between two looks at what layers compute; 0 for none.
     """
@@ -52,35 +53,64 @@ class SSLTensorboardHook(QuietHook):
         self.log_params_every_n_iterations = log_params_every_n_iterations
         self.log_params_gradients = log_params_gradients
         self.log_activation_statistics = log_activation_statistics
-        self._watcher: ActivationStatisticsMonitor | None = None
+        self.activation_watcher: ActivationStatisticsMonitor | None = None
         if log_activation_statistics > 0:
-            self._watcher = ActivationStatisticsMonitor(
+            self.activation_watcher = ActivationStatisticsMonitor(
                 _ToBoard(tb_writer), log_activation_statistics, sample_feature_map=True
             )
 
+    # Each event does what it does in VISSL, because classes that derive from this one replace some.
+
     def on_start(self, task: Task) -> None:
-        if self._watcher is not None and task.run.world.is_main:
-            self._watcher.monitor(task.base_model)
-            self._watcher.set_iteration(task.iteration)
+        if self.activation_watcher is not None and task.run.world.is_main:
+            self.activation_watcher.monitor(task.base_model)
+            self.activation_watcher.set_iteration(task.iteration)
+
+    def on_phase_start(self, task: Task) -> None:
+        if self.log_params and task.run.world.is_main and task.train and task.train_phase_idx == 0:
+            self._plot_parameters(task, -1)
 
     def on_forward(self, task: Task) -> None:
-        if self._watcher is not None and task.train:
-            self._watcher.set_iteration(task.iteration + 1)
-
-    def on_end(self, task: Task) -> None:
-        if self._watcher is not None:
-            self._watcher.stop()
+        if self.activation_watcher is not None and task.train:
+            self.activation_watcher.set_iteration(task.iteration + 1)
+        if self.log_params and self._is_due(task):
+            self._plot_parameters(task, task.iteration)
 
     def on_update(self, task: Task) -> None:
-        iteration = task.iteration
         if not task.run.world.is_main:  # All processes would write the same curves.
             return
-        every = self.log_params_every_n_iterations
-        if every > 0 and iteration % every == 0:
-            self._plot_parameters(task, iteration)
+        if self.log_params_gradients and self._is_due(task):
+            self._plot_gradients(task, task.iteration)
         frequency = int(task.config.find("LOG_FREQUENCY", 10))  # type: ignore[call-overload]
-        if iteration % frequency:
+        iteration = task.iteration
+        if iteration % frequency == 0 or (iteration <= 100 and iteration % 5 == 0):
+            self._plot_progress(task, iteration)
+
+    def on_phase_end(self, task: Task) -> None:
+        if not task.run.world.is_main:
             return
+        title = "Training" if task.train else "Testing"
+        for meter in task.meters:
+            for name, outputs in meter.value.items():
+                for index, value in outputs.items():
+                    tag = f"{title}/{meter.name}_{name}_Output_{index}"
+                    self.tb_writer.add_scalar(tag, round(value, 5), task.train_phase_idx)
+        if task.train and self.log_params:
+            self._plot_parameters(task, task.train_phase_idx)
+        if task.train and self.log_params_gradients:
+            self._plot_gradients(task, task.train_phase_idx)
+        self.tb_writer.flush()
+
+    def on_end(self, task: Task) -> None:
+        if self.activation_watcher is not None:
+            self.activation_watcher.stop()
+
+    def _is_due(self, task: Task) -> bool:
+        every = self.log_params_every_n_iterations
+        is_writer = task.train and task.run.world.is_main
+        return is_writer and every > 0 and task.iteration % every == 0
+
+    def _plot_progress(self, task: Task, iteration: int) -> None:
         write = self.tb_writer.add_scalar
         if task.last_batch.loss is not None:
             write("Training/Loss", float(task.last_batch.loss.detach()), iteration)
@@ -96,21 +126,11 @@ class SSLTensorboardHook(QuietHook):
             write("Speed/img_per_sec_per_gpu", int(per_second), iteration)
             write("Speed/ETA_hours", mean * left / 3600, iteration)
 
-    def on_phase_end(self, task: Task) -> None:
-        if not task.run.world.is_main:
-            return
-        title = "Training" if task.train else "Testing"
-        for meter in task.meters:
-            for name, outputs in meter.value.items():
-                for index, value in outputs.items():
-                    tag = f"{title}/{meter.name}_{name}_Output_{index}"
-                    self.tb_writer.add_scalar(tag, round(value, 5), task.train_phase_idx)
-        if task.train and self.log_params:
-            self._plot_parameters(task, task.train_phase_idx)
-        self.tb_writer.flush()
-
     def _plot_parameters(self, task: Task, step: int) -> None:
         for name, parameter in task.model.named_parameters():
             self.tb_writer.add_histogram(f"Parameters/{name}", parameter.detach(), step)
-            if self.log_params_gradients and parameter.grad is not None:
+
+    def _plot_gradients(self, task: Task, step: int) -> None:
+        for name, parameter in task.model.named_parameters():
+            if parameter.grad is not None:
                 self.tb_writer.add_histogram(f"Gradients/{name}", parameter.grad, step)

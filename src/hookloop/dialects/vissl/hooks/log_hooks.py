@@ -67,14 +67,15 @@ class LogLossLrEtaHook(QuietHook):
             or (iteration <= 100 and iteration % 5 == 0)
         ):
             line = self._line(task)
-            _log.info("; ".join(f"{name}: {value}" for name, value in line.items()))
+            # In the form that VISSL keeps for programs that read its log.
+            shown = [f"[ep: {v}]" if k == "ep" else f"{k}: {v};" for k, v in line.items()]
+            _log.info(" ".join(shown))
             append(self.checkpoint_folder / "stdout.json", to_json(line) + "\n")
         task.additional_log_data = {}  # Also without a line: the data is of this iteration.
 
     def _line(self, task: Task) -> dict[str, object]:
-        # [-0:] is the whole list. Before the first batch has ended there is none.
-        times = task.batch_time[-(self.btime_freq or 0) :] or [0.0]
-        mean = sum(times) / len(times)
+        times = task.batch_time or [0.0]  # Before the first batch has ended there is none.
+        mean, recent = sum(times) / len(times), times[-(self.btime_freq or 1) :]
         left = max(0, task.max_iteration - task.iteration)
         loss = task.last_batch.loss
         view = task.optimizer.options_view
@@ -91,6 +92,10 @@ class LogLossLrEtaHook(QuietHook):
         }
         if task.iteration == 1:
             line["max_iterations"] = task.max_iteration
+        if self.btime_freq == len(recent):
+            rolling = sum(recent) / len(recent)
+            line[f"btime({self.btime_freq}iters)(ms)"] = int(1000 * rolling)
+            line["rolling_eta"] = str(timedelta(seconds=int(rolling * left)))
         return line | dict(task.additional_log_data)
 
 
@@ -173,7 +178,7 @@ def save_meters(
         name = f"{task.phase_type}_{meter.name}{f'_{suffix}' if suffix else ''}"
         line[name] = meter.value
         cast("list[object]", task.metrics.setdefault(name, [])).append(meter.value)
-        _log.info("%s: %s", name, meter.value)
+        _log.info("Rank: %s, name: %s, value: %s", task.run.world.rank, name, meter.value)
     append(Path(task.checkpoint_folder) / "metrics.json", to_json(line) + "\n")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
 from hookloop.dialects.vissl.hooks.training_hooks import (
     CheckNanLossHook,
     CheckNanModelOutputHook,
@@ -18,4 +19,28 @@ __all__ = [
     "FreezeParametersHook",
     "SSLModelComplexityHook",
     "SetDataSamplerEpochHook",
+    "UpdateBatchesSeenHook",
+    "UpdateTestBatchTimeHook",
+    "UpdateTrainBatchTimeHook",
+    "UpdateTrainIterationNumHook",
 ]
+
+
+# Lists of hooks for the first versions of VISSL name these. What they counted there, the task
+# counts here, as in later versions.
+
+
+class UpdateBatchesSeenHook(QuietHook):
+    """Stands for the hook that counted ``task.batches``."""
+
+
+class UpdateTrainIterationNumHook(QuietHook):
+    """Stands for the hook that counted ``task.iteration``."""
+
+
+class UpdateTrainBatchTimeHook(QuietHook):
+    """Stands for the hook that measured ``task.batch_time`` in train phases."""
+
+
+class UpdateTestBatchTimeHook(QuietHook):
+    """Stands for the hook that measured ``task.batch_time`` in test phases."""

@@ -32,6 +32,11 @@ def is_opencv_available() -> bool:
     return is_available("cv2")
 
 
+def is_wandb_available() -> bool:
+    """Return whether Weights & Biases is installed."""
+    return is_available("wandb")
+
+
 def is_fairscale_sharded_available() -> bool:
     """Return False: the engine shards models itself."""
     return False

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hookloop import dialects
 from hookloop.dialects.pointrix import HOOK_REGISTRY, Hook, parse_hooks
 
 
@@ -26,3 +27,10 @@ def test_an_entry_needs_a_name_that_is_registered():
         parse_hooks({"a": {}})
     with pytest.raises(KeyError, match="HOOK_REGISTRY.*Did you mean 'LogHook'"):
         parse_hooks({"a": {"name": "LogHok"}})
+
+
+def test_the_module_of_older_versions_has_the_same_base_class():
+    with dialects.alias("pointrix"):
+        from pointrix.hook.hook import HOOK_REGISTRY as OLD_REGISTRY
+        from pointrix.hook.hook import Hook as OldHook
+    assert (OLD_REGISTRY, OldHook) == (HOOK_REGISTRY, Hook)

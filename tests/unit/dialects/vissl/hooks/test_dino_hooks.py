@@ -14,7 +14,7 @@ def test_output_and_temperature_of_the_teacher_reach_the_loss(tmp_path):
     def compare(loss, output):
         temperatures.append(loss.teacher_temp)
         assert loss.teacher_output.shape == (4, 3)
-        return (output[0][1][:4] - loss.teacher_output).square().sum() + output[0][0].square().sum()
+        return (output[1][:4] - loss.teacher_output).square().sum() + output[0].square().sum()
 
     loss, model = TeacherLoss(compare, crops_for_teacher=[0], teacher_momentum=0.9), Encoder()
     loss.teacher_temp_min, loss.teacher_temp_max, loss.teacher_temp_warmup_iters = 0.1, 0.2, 3

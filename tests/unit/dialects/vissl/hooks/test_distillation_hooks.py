@@ -43,14 +43,14 @@ class Dino(losses.DINODistillationLoss):
     teacher_num_crops = 1
 
     def forward(self, output, target):
-        return (output[0][0][:4] - self.teacher_scores).square().sum()
+        return (output[0][:4] - self.teacher_scores).square().sum()
 
 
 class Msn(losses.MSNDistillationLoss):
     teacher_num_crops = 2
 
     def forward(self, output, target):
-        return (output[0][1] - self.teacher_probs[1]).square().sum() + output[0][0].sum() * 0
+        return (output[1] - self.teacher_probs[1]).square().sum() + output[0].sum() * 0
 
 
 class Swav(losses.SwAVDistillationLoss):
@@ -58,14 +58,14 @@ class Swav(losses.SwAVDistillationLoss):
 
     def forward(self, output, target):
         assert self.teacher_prototypes.shape == (3, 8)
-        return (output[0][1] - self.teacher_prototypes_scores).square().sum()
+        return (output[1] - self.teacher_prototypes_scores).square().sum()
 
 
 class Ibot(losses.IBOTDistillationLoss):
     use_teacher_prototypes = False
 
     def forward(self, output, target):
-        return (output[0] - self.teacher_scores).square().sum()
+        return (output - self.teacher_scores).square().sum()
 
 
 @pytest.mark.parametrize(("kind", "data"), [(Dino, "crops"), (Msn, "crops"), (Swav, "crops"),

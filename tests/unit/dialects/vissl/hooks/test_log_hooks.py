@@ -61,6 +61,25 @@ def test_vissl_logs_the_iterations_that_it_logged(frequency, steps, tmp_path):
     assert {"Rank", "ep", "iter", "lr", "loss", "btime(ms)", "eta", "peak_mem(M)"} <= set(lines[0])
 
 
+def test_lines_have_the_form_of_vissl(tmp_path, caplog):
+    (tmp_path / "run").mkdir()
+    hooks = vissl.LogLossLrEtaHook(str(tmp_path / "run"), 2), vissl.LogLossMetricsCheckpointHook(1)
+    with caplog.at_level("INFO"):
+        train(tmp_path, *hooks, max_epochs=1, metrics={"size": lambda *_: torch.tensor(0.5)})
+    first, second, *_ = [line for line in caplog.messages if line.startswith("Rank: 0; ")]
+    assert first.startswith("Rank: 0; [ep: 0] iter: 0; lr: 0.05; loss: ")
+    assert "max_iterations: 3;" in second and "rolling_eta" not in second
+    assert "Rank: 0, name: test_size, value: {'size': 0.5}" in caplog.messages
+
+
+def test_the_time_of_recent_batches_is_added_on_request(tmp_path):
+    (tmp_path / "run").mkdir()
+    train(tmp_path, vissl.LogLossLrEtaHook(str(tmp_path / "run"), 2))
+    lines = [json.loads(one) for one in (tmp_path / "run" / "stdout.json").read_text().splitlines()]
+    assert ["rolling_eta" in line for line in lines] == [False, False, True, True]
+    assert "btime(2iters)(ms)" in lines[-1]
+
+
 def test_what_a_hook_adds_is_in_the_next_line(tmp_path):
     class Add(classy.ClassyHook):
         on_start = on_phase_start = on_step = on_phase_end = on_end = classy.ClassyHook._noop

@@ -14,7 +14,7 @@ from hookloop.dialects.vissl.hooks import NormalizePrototypesHook, SwAVUpdateQue
 def test_scores_are_computed_and_prototypes_normalized_for_swav_alone(tmp_path, name, calls):
     heads, model = [], Encoder()
     criterion = SimpleNamespace(use_queue=True, compute_queue_scores=heads.append)
-    loss = TeacherLoss(lambda loss, output: output[0][1].square().sum(), swav_criterion=criterion)
+    loss = TeacherLoss(lambda loss, output: output[1].square().sum(), swav_criterion=criterion)
     config = {"LOSS": {"name": name, "swav_loss": {"normalize_last_layer": True}}}
     hooks = SwAVUpdateQueueScoresHook(), NormalizePrototypesHook()
     parts = {"loss": loss, "train_data": views(), "val_data": None, "config": config}

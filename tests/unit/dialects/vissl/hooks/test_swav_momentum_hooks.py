@@ -19,7 +19,7 @@ def test_scores_reach_the_loss_and_the_encoder_changes_its_mode(tmp_path):
         modes.append(loss.momentum_encoder.training)
         (scores,) = loss.momentum_scores
         assert scores.shape == (4, 3) and loss.momentum_embeddings.shape == (4, 8)
-        return (output[0][1][:4] - scores).square().sum() + output[0][0].square().sum()
+        return (output[1][:4] - scores).square().sum() + output[0].square().sum()
 
     loss, model = Loss(compare, num_iteration=0), Encoder()
     settings = {"swav_momentum_loss": {"normalize_last_layer": True}}

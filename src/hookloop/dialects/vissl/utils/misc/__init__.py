@@ -11,6 +11,7 @@ from hookloop.dialects.vissl.utils.availability import (
     is_fairscale_sharded_available,
     is_faiss_available,
     is_opencv_available,
+    is_wandb_available,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "is_fairscale_sharded_available",
     "is_faiss_available",
     "is_opencv_available",
+    "is_wandb_available",
 ]
