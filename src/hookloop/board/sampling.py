@@ -55,8 +55,8 @@ def sample(x: Numbers, y: Numbers, points: int, begin: float, end: float) -> Sam
     if len(x) > 1 and (np.diff(x) < 0).any():
         order = np.argsort(x, kind="stable")
         x, y = x[order], y[order]
-    first, last = np.searchsorted(x, begin, "left"), np.searchsorted(x, end, "right")
-    total = int(max(last - first, 0))
+    first, last = int(np.searchsorted(x, begin, "left")), int(np.searchsorted(x, end, "right"))
+    total = max(last - first, 0)
     around = slice(max(first - 1, 0), max(last, first) + 1)
     x, y = x[around], y[around]
     finite = np.isfinite(y)
