@@ -228,3 +228,14 @@ def test_the_table_of_results_for_programs_has_every_command():
     first_cells = re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE)
     named = [name for cell in first_cells for name in re.findall(r"`([\w-]+)`", cell)]
     assert sorted(named) == sorted(VERBS)
+
+
+def test_every_command_that_builds_a_config_is_named_where_trust_is_explained():
+    text = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
+    listed = text.partition("These commands build")[2].partition("Do not use them")[0]
+    builds = {"resume", "predict", "export", "reproduce"}  # They take a run.
+    for verb in VERBS:
+        command = cli.get_command(click.Context(cli), verb)
+        if any(one.name == "config" and isinstance(one, click.Argument) for one in command.params):
+            builds.add(verb)
+    assert builds <= set(re.findall(r"`([\w-]+)`", listed))

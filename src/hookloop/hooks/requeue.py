@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.hooks.stop_on_signal import StopOnSignal
+from hookloop.runs.run_log import current_logs
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -96,7 +97,8 @@ class Requeue(Hook):
                 restarts,
             )
             return
-        _log.info("Returning job %s to the queue.", job)
+        for log in current_logs():  # Before: SLURM may end this process at once.
+            log.note(f"returning job {job} to the queue, for its restart {restarts + 1}")
         _requeue(job)
 
 

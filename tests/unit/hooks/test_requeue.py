@@ -63,6 +63,8 @@ def test_the_job_is_requeued_when_everything_is_saved(tmp_path, slurm, environme
     assert slurm.asked() == f"requeue {job}\n"
     # Listed by scontrol itself, so the files were there when the job was requeued.
     assert {"iter_2.pth", "last_checkpoint"} <= set(slurm.files())
+    log = (outcome.run_dir / "run.log").read_text()
+    assert f"returning job {job} to the queue, for its restart 1" in log
 
 
 @pytest.mark.parametrize("name", [None, "SIGINT", "SIGTERM"])
