@@ -24,10 +24,10 @@ class TemporaryHandler(logging.Handler):
         """Get the messages of a logger, from a level upwards."""
         with _CHANGING:
             logger = logging.getLogger(name)
-            # The first one saw the logger's own level; later ones see the level that we set.
-            others = temporary_handlers(logger)
             self._logger, self._wanted = logger, level
-            self._before = others[0]._before if others else logger.level
+            self._before = own_level(logger)
+            for handler in filter(is_implicit, logging.root.handlers):
+                handler.addFilter(self._was_shown)
             logger.addHandler(self)
             self._set_level(logger)
 
@@ -38,6 +38,15 @@ class TemporaryHandler(logging.Handler):
                 self._logger.removeHandler(self)
                 self._set_level(self._logger)
                 self._logger = None
+                for handler in logging.root.handlers:
+                    handler.removeFilter(self._was_shown)
+
+    def _was_shown(self, record: logging.LogRecord) -> bool:
+        """Return whether Python's own handler shows a message without the levels that we set."""
+        logger = logging.getLogger(record.name)
+        while not own_level(logger) and logger.parent is not None:
+            logger = logger.parent
+        return record.levelno >= own_level(logger)
 
     def _set_level(self, logger: logging.Logger) -> None:
         logger.setLevel(self._before)
@@ -51,6 +60,13 @@ def temporary_handlers(logger: logging.Logger) -> list[TemporaryHandler]:
     return [handler for handler in logger.handlers if isinstance(handler, TemporaryHandler)]
 
 
+def own_level(logger: logging.Logger) -> int:
+    """Return the level that a logger has without our handlers."""
+    ours = temporary_handlers(logger)
+    # The first one saw the logger's own level; later ones see the level that we set.
+    return ours[0]._before if ours else logger.level
+
+
 def has_own_handlers(logger: logging.Logger) -> bool:
     """Return whether the program itself has added handlers for a logger's messages."""
     return any(
@@ -61,14 +77,12 @@ def has_own_handlers(logger: logging.Logger) -> bool:
 
 def is_implicit(handler: logging.Handler) -> bool:
     """Return whether Python added a handler: the first ``logging.info`` adds one to the root."""
-    ours = temporary_handlers(logging.root)
-    level = ours[0]._before if ours else logging.root.level
     # A program that calls logging.basicConfig chooses a level, a format or a file.
     return (
         type(handler) is logging.StreamHandler
         and handler in logging.root.handlers
         and getattr(handler.formatter, "_fmt", None) == logging.BASIC_FORMAT
-        and level == logging.WARNING
+        and own_level(logging.root) == logging.WARNING
     )
 
 

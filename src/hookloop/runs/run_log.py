@@ -23,7 +23,6 @@ from hookloop.runs.handlers import (
     TemporaryHandler,
     handlers_of,
     has_own_handlers,
-    is_implicit,
     is_on_screen,
     temporary_handlers,
 )
@@ -192,18 +191,7 @@ class _Forward(TemporaryHandler):
         self._prints = prints and not is_set_up
         # A program that has set up the root logger has chosen its level, too.
         chosen = logger.level if logger is not logging.root or is_set_up else 0
-        # Python's own handler shows warnings only. It would show what the new level lets through.
-        self._implicit = [handler for handler in logger.handlers if is_implicit(handler)]
-        for handler in self._implicit:
-            handler.setLevel(logging.WARNING)
         self.attach(name, chosen or logging.INFO)
-
-    def detach(self) -> None:
-        """Stop passing messages on."""
-        super().detach()
-        if not temporary_handlers(logging.root):
-            for handler in self._implicit:
-                handler.setLevel(logging.NOTSET)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Pass a message on."""

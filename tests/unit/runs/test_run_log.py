@@ -306,13 +306,21 @@ def test_the_handler_that_python_adds_does_not_hide_lines_or_show_them_again(tmp
         logging.info("of the root")
         logging.getLogger("emloop").info("of emloop")
         logging.getLogger("some.library").info("details")
+        chatty = logging.getLogger("some.chatty.library")
+        chatty.setLevel(logging.INFO)
+        chatty.info("as without a run")
+        chatty.setLevel(logging.NOTSET)
         logging.warning("careful")
         log.close()
-        assert logging.root.handlers == [implicit] and implicit.level == logging.NOTSET
+        assert logging.root.handlers == [implicit] and not implicit.filters
         assert logging.root.level == logging.WARNING
     shown = capsys.readouterr()
     assert shown.out == "of the root\nof emloop\n"
-    assert shown.err == "WARNING:root:before the run\nWARNING:root:careful\n"
+    assert shown.err.splitlines() == [
+        "WARNING:root:before the run",
+        "INFO:some.chatty.library:as without a run",
+        "WARNING:root:careful",
+    ]
     assert all(line in read(tmp_path) for line in ("of the root", "of emloop", "careful"))
     assert "details" not in read(tmp_path)
 
@@ -326,3 +334,12 @@ def test_a_level_that_the_program_chose_with_basic_config_stays(capsys):
         logging.error("wanted")
     shown = capsys.readouterr()
     assert shown.out == "" and shown.err == "ERROR:root:wanted\n"
+
+
+def test_lines_of_a_part_are_shown_once_beside_the_handler_that_python_adds(tmp_path, capsys):
+    with root_handlers(), closing(RunLog()):
+        logging.warning("before the run")
+        forward_logger("imix")
+        logging.getLogger("imix.engine").info("of a part")
+    shown = capsys.readouterr()
+    assert shown.out == "of a part\n" and shown.err == "WARNING:root:before the run\n"
