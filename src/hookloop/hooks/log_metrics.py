@@ -110,7 +110,8 @@ class LogMetrics(Hook):
         if self._open is not None:
             skip = run.metrics.has_epoch_mean if phase == "train" else is_training_metric
             shown = run.metrics.stream(phase).short() | read_new_of_hooks(run, self.name, skip)
-            self._log_at(run, f"{phase}: {format_numbers(without_times(shown))}")
+            numbers = format_numbers(without_times(shown)) or "no metrics"
+            self._log_at(run, f"{phase}: {numbers}")
 
     def _log_rest(self, run: Run) -> None:
         """Log values that hooks put after their line was written."""

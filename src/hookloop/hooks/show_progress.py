@@ -166,7 +166,8 @@ class ShowProgress(Hook):
 
     def _show_phase(self, run: Run, phase: Phase, metrics: Mapping[str, float]) -> None:
         if self._display is not None:
-            self._display.show_line(f"{_format_where(run)}  {phase}: {format_numbers(metrics)}")
+            numbers = format_numbers(metrics) or "no metrics"
+            self._display.show_line(f"{_format_where(run)}  {phase}: {numbers}")
 
     def _show_rest(self, run: Run) -> None:
         """Show values that hooks put after their line was shown."""

@@ -4,6 +4,7 @@ import sys
 import types
 
 import pytest
+import torch
 from tests.tiny import make_classifier, make_trainer
 
 from hookloop import Hook
@@ -47,6 +48,13 @@ def test_a_validation_in_the_middle_of_an_epoch_names_its_iteration(tmp_path):
         "epoch 2/2  iter 4/6",
         "epoch 2/2  iter 6/6",
     ]
+
+
+def test_a_validation_without_loss_and_metrics_says_so(tmp_path):
+    file = io.StringIO()
+    val_data = [torch.ones(2, 4)]  # Without targets, so there is nothing to compute.
+    make_trainer(hooks=[ShowProgress(file=file)], val_data=val_data, run_dir=tmp_path).train()
+    assert "epoch 1/1  val: no metrics\n" in file.getvalue()
 
 
 def test_a_test_adds_its_result_and_no_second_summary(tmp_path):
