@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from time import monotonic
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -293,4 +293,4 @@ def parse_query(collection: Collection, given: Mapping[str, list[str]]) -> Query
         raise BadQuestion("from, to and points must be numbers.") from error
     runs = [collection.entry(number) for number in dict.fromkeys(given.get("run", []))]
     metrics = list(dict.fromkeys(given.get("metric", [])))
-    return Query(runs, metrics, cast("Axis", axis), begin, end, points)
+    return Query(runs, metrics, axis, begin, end, points)

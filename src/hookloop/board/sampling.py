@@ -55,9 +55,10 @@ def sample(x: Numbers, y: Numbers, points: int, begin: float, end: float) -> Sam
     if len(x) > 1 and (np.diff(x) < 0).any():
         order = np.argsort(x, kind="stable")
         x, y = x[order], y[order]
-    first, last = np.searchsorted(x, begin, "left"), np.searchsorted(x, end, "right")
-    total = int(max(last - first, 0))
-    around = slice(max(first - 1, 0), max(last, first) + 1)
+    first = int(np.searchsorted(x, begin, "left"))
+    last = max(first, int(np.searchsorted(x, end, "right")))
+    total = last - first
+    around = slice(max(first - 1, 0), last + 1)
     x, y = x[around], y[around]
     finite = np.isfinite(y)
     odd = np.flatnonzero(~finite)
