@@ -217,6 +217,7 @@ export interface Trial {
   number: number;
   run: string | null;
   state: string;
+  problem: string;
   value: Numeric;
   params: Record<string, unknown>;
 }
