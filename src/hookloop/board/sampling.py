@@ -47,7 +47,7 @@ def sample(
 ) -> Sampled:
     """Return the part of a curve between two positions, of at most ``points`` points.
 
-    The points on both sides of it come with it, so that lines go on to the edges of a picture.
+    The points on both sides of it come with it, so that lines continue to the edges of a picture.
 
     Args:
         x: The positions, in any order; those that are NaN are left out.
