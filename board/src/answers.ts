@@ -99,6 +99,9 @@ export interface Curve {
   min?: (number | null)[];
   max?: (number | null)[];
   nonfinite?: [number, string][];
+  /** The moving average over the whole curve, for the weight that was asked for. */
+  smooth?: (number | null)[];
+  weight?: number;
 }
 
 export interface Mark {
@@ -214,6 +217,7 @@ export interface Trial {
   number: number;
   run: string | null;
   state: string;
+  problem: string;
   value: Numeric;
   params: Record<string, unknown>;
 }

@@ -1,6 +1,7 @@
 /** Answers that an exported page carries with it, instead of a server. */
 
 import type { Curve, Curves, Mark } from "./answers";
+import { smooth } from "./curves/smoothing";
 
 export interface ExportedData {
   exported: string;
@@ -41,13 +42,14 @@ function checked(answer: unknown): unknown {
 function joinCurves(data: ExportedData, query: URLSearchParams): Curves {
   const axis = query.get("axis") ?? "iter";
   const [from, to] = [limit(query.get("from"), -Infinity), limit(query.get("to"), Infinity)];
+  const weight = limit(query.get("smooth"), 0);
   const curves: Curve[] = [];
   const marks = new Map<string, Mark>();
   const leftOut = new Map<string, { run: string; text: string }>();
   for (const run of query.getAll("run")) {
     for (const metric of query.getAll("metric")) {
       const found = storedCurves(data, run, metric, axis);
-      curves.push(...(found?.curves ?? []).map((curve) => cut(curve, from, to)));
+      curves.push(...(found?.curves ?? []).map((curve) => cut(weight ? { ...curve, smooth: smooth(curve.y, weight) } : curve, from, to)));
       for (const one of found?.left_out ?? []) leftOut.set(one.run, one);
       for (const mark of found?.marks ?? []) marks.set(JSON.stringify(mark), mark);
     }
@@ -76,5 +78,6 @@ export function cut(curve: Curve, from: number, to: number): Curve {
   const part: Curve = { ...curve, total: end - begin, x: keep(curve.x), y: keep(curve.y) };
   if (curve.min) part.min = keep(curve.min);
   if (curve.max) part.max = keep(curve.max);
+  if (curve.smooth) part.smooth = keep(curve.smooth);
   return part;
 }

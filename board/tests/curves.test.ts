@@ -42,6 +42,11 @@ describe("continuing a curve", () => {
   test("a down-sampled continuation means to load again", () => {
     expect(continued(curve([1], [1]), curve([5], [2], { total: 100, min: [1], max: [3] }))).toBeNull();
   });
+  test("goes on with its moving average, and is loaded again for another one", () => {
+    const old = curve([1, 2], [1, 3], { smooth: [1, 2], weight: 0.5 });
+    expect(continued(old, curve([2, 3], [3, 5], { count: 3, smooth: [2, 4], weight: 0.5 }))).toMatchObject({ smooth: [1, 2, 4] });
+    expect(continued(old, curve([2, 3], [3, 5], { count: 3, smooth: [2, 4], weight: 0.9 }))).toBeNull();
+  });
   test("a file that was written again means to load again", () => {
     expect(continued(curve([1, 2], [1, 2]), curve([2, 3], [2, 3], { reading: 2, count: 3 }))).toBeNull();
   });

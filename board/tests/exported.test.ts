@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { Curve } from "../src/answers";
 import { cut, lookUp } from "../src/exported";
 
 const curves = (run: string, metric: string): unknown => ({
@@ -32,6 +33,11 @@ describe("answers of an exported page", () => {
     expect(answer.curves[0]).toMatchObject({ total: 2, x: [2, 3, 4], y: [6, 7, 8], min: [5, 6, 7], max: [7, 8, 9] });
     const between = lookUp(data, "/api/curves?run=a&metric=val%2Floss&axis=iter&from=2.2&to=2.8") as { curves: unknown[] };
     expect(between.curves[0]).toMatchObject({ total: 0, x: [2, 3] });
+  });
+  test("smoothing is that of the whole curve, also where a part of it is looked at", () => {
+    const ask = (more: string): { curves: Curve[] } => lookUp(data, `/api/curves?run=a&metric=val%2Floss&axis=iter&smooth=0.5${more}`) as { curves: Curve[] };
+    const whole = ask("").curves[0]!.smooth!;
+    expect(ask("&from=3&to=9").curves[0]!.smooth).toEqual(whole.slice(1));
   });
   test("a curve that was not stored is no curve, not an error", () => {
     expect(lookUp(data, "/api/curves?run=x&metric=y&axis=time")).toMatchObject({ curves: [], marks: [] });

@@ -121,6 +121,16 @@ def test_between_two_points_there_is_still_a_line(board, tab):
     expect(chart(tab, "val/loss").locator(".legend li")).to_have_count(1)
 
 
+def test_smoothing_does_not_depend_on_the_zoom(board, tab):
+    values = set()
+    for part in ("", "&from=90&to=100"):
+        tab.goto("about:blank")
+        with tab.expect_response(re.compile("smooth=")):
+            open_curves(tab, board, f"smooth=80{part}")
+        values.add(chart(tab, "train/loss").locator(".legend .value").text_content())
+    assert len(values) == 1 and "0.01)" in values.pop()  # Behind it, the raw value.
+
+
 def test_a_log_scale_takes_any_values(serve, tab, tmp_path):
     values = {
         "tiny": lambda i: 10.0 ** -(i % 40),

@@ -50,13 +50,18 @@ export function prepare(curves: Curve[], settings: Settings): Prepared {
       const low = add(curve, fit(curve.min), edge);
       bands.push({ series: [high, low], fill: faint(hue, settings.weight ? 0.1 : 0.18) });
     }
-    const smoothed = settings.weight > 0 ? smooth(curve.y, settings.weight) : null;
+    const smoothed = settings.weight > 0 ? smoothOf(curve, settings.weight) : null;
     const own = { points: { show: curve.x.length <= 60, size: 5, fill: hue, stroke: hue } };
     if (smoothed) add(curve, fit(curve.y), { stroke: faint(hue, 0.3), width: 1, points: { show: false } });
     add(curve, fit(smoothed ?? curve.y), { stroke: hue, width: 1.6, dash, ...own, class: "main" });
     shown.push(smoothed ?? curve.y);
   }
   return { data: [axis, ...data] as uPlot.AlignedData, series, bands, shown, hidden };
+}
+
+// Until the server has smoothed the whole curve, what is there of it is.
+function smoothOf(curve: Curve, weight: number): (number | null)[] {
+  return curve.smooth && curve.weight === weight ? curve.smooth : smooth(curve.y, weight);
 }
 
 export interface PlotEvents {

@@ -10,7 +10,7 @@ import type { Curve } from "../answers";
  */
 export function continued(old: Curve, fresh: Curve): Curve | null {
   if (fresh.min && fresh.total > fresh.x.length) return null;
-  if (fresh.reading !== old.reading) return null;
+  if (fresh.reading !== old.reading || fresh.weight !== old.weight) return null;
   const last = old.x.at(-1) ?? -Infinity;
   const begin = fresh.x.findIndex((x) => x > last);
   if (begin < 0) return fresh.count === old.count ? old : null;
@@ -28,6 +28,7 @@ export function continued(old: Curve, fresh: Curve): Curve | null {
     next.min = [...old.min, ...(fresh.min?.slice(begin) ?? y)];
     next.max = [...old.max, ...(fresh.max?.slice(begin) ?? y)];
   }
+  if (old.smooth) next.smooth = [...old.smooth, ...(fresh.smooth?.slice(begin) ?? y)];
   return next;
 }
 

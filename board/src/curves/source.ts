@@ -16,16 +16,17 @@ export async function loadCurves(
   options: { from?: number | undefined; to?: number | undefined; points: number; signal: AbortSignal },
 ): Promise<Curves> {
   const { from, to, points, signal } = options;
+  const { weight } = settings;
   const parts: Promise<Curves>[] = [];
   for (let begin = 0; begin < runs.length; begin += RUNS_PER_REQUEST) {
     const run = runs.slice(begin, begin + RUNS_PER_REQUEST);
-    parts.push(get<Curves>(query("/api/curves", { run, metric: metrics, axis: settings.axis, from, to, points }), signal));
+    parts.push(get<Curves>(query("/api/curves", { run, metric: metrics, axis: settings.axis, from, to, points, smooth: weight || undefined }), signal));
   }
   const found = await Promise.all(parts);
   const reading = found.map((part) => part.reading ?? 1);
   return {
     axis: settings.axis,
-    curves: found.flatMap((part) => part.curves),
+    curves: found.flatMap((part) => part.curves.map((curve) => ({ ...curve, weight }))),
     marks: found.flatMap((part) => part.marks),
     left_out: found.flatMap((part) => part.left_out ?? []),
     reading: reading.reduce((sum, share) => sum + share, 0) / Math.max(1, reading.length),

@@ -2,7 +2,7 @@
 
 import { isAbort } from "../api";
 import { separate } from "../colours";
-import { atMost, fill, h } from "../dom";
+import { atMost, fill, h, later } from "../dom";
 import type { CurvesEvent } from "../live";
 import { keepInAddress } from "../routes";
 import { firstRuns } from "../runs/selection";
@@ -47,6 +47,7 @@ class CurvesView {
   private order = "";
   private readonly events = new Map<string, CurvesEvent>();
   private readonly loadSoon = atMost(30, () => void this.load());
+  private readonly smoothSoon = later(250, () => this.reload());
   private readonly followSoon = atMost(250, () => void this.follow());
   private readonly sight = new IntersectionObserver((seen) => this.seen(seen), { rootMargin: "500px" });
 
@@ -93,6 +94,7 @@ class CurvesView {
     this.leave.forEach((call) => call());
     this.loadSoon.cancel();
     this.followSoon.cancel();
+    this.smoothSoon.cancel();
     this.stop.abort();
     this.sight.disconnect();
     this.charts.forEach((chart) => chart.close());
@@ -110,6 +112,7 @@ class CurvesView {
         this.smoothing = place;
         this.settings.weight = weightAt(place);
         this.redraw();
+        this.smoothSoon();
       },
       setLog: (on) => {
         this.settings.log = on;

@@ -122,7 +122,8 @@ function changeText(change: unknown): string {
 
 /** Return an answer of a run in words. */
 export function answerText(deed: Deed, answer: Answer): string {
-  const { id: _, do: __, answered, done, reason, ...more } = answer;
+  const { id: _, do: __, answered, done, reason: given, ...more } = answer;
+  const reason = given?.replace(/\.$/, "");
   const facts = Object.entries(more)
     .filter(([, value]) => value !== null && value !== "" && typeof value !== "boolean")
     .map(([name, value]) => (Array.isArray(value) ? value.map(changeText).join(", ") : `${NAMES[name] ?? name.replaceAll("_", " ")} ${valueText(value)}`))

@@ -130,7 +130,7 @@ export class Grid {
       onchange: () => this.options.select(run, box.checked),
     });
     box.checked = selected;
-    const cells = this.columns.map((column) => h("td", { class: classOf(column) }, this.options.cell(run, column)));
+    const cells = this.columns.map((column) => h("td", { class: classOf(column), role: column.kind === "name" ? "rowheader" : null }, this.options.cell(run, column)));
     return h(
       "tr",
       {

@@ -2,7 +2,7 @@
 
 import type { Trial } from "../answers";
 import { h, svg } from "../dom";
-import { number } from "../format";
+import { number, plural } from "../format";
 import { oneLine, valueText } from "../text";
 import { type Scale, shade } from "./scales";
 
@@ -35,6 +35,7 @@ export function scatter(trials: Trial[], across: Scale, up: Scale, best: Trial |
     point.append(svg("title", {}, label));
     return point;
   });
+  const left = points.filter((point) => point === null).length;
   const acrossTicks = across.ticks.map((tick) => svg("text", { x: x(tick.at), y: HEIGHT - BOTTOM + 10, "text-anchor": "middle" }, oneLine(tick.text, 12)));
   const upTicks = up.ticks.map((tick) => [
     svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 20, y1: y(tick.at), y2: y(tick.at) }),
@@ -45,5 +46,6 @@ export function scatter(trials: Trial[], across: Scale, up: Scale, best: Trial |
     { class: "scatter" },
     h("figcaption", {}, `${oneLine(up.name, 60)} by ${oneLine(across.name, 60)}${across.log ? " (log)" : ""}`),
     svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": `${up.name} by ${across.name}` }, upTicks, acrossTicks, svg("text", { class: "axis-name", x: (LEFT + WIDTH - 20) / 2, y: HEIGHT - 8, "text-anchor": "middle" }, oneLine(across.name, 60)), points),
+    left > 0 && h("p", { class: "dim" }, `${plural(left, "trial")} without a value ${left === 1 ? "is" : "are"} not shown here.`),
   );
 }

@@ -125,7 +125,7 @@ function trialTable(sweep: Sweep, trials: Trial[], best: Trial | null): HTMLElem
     ["trial", "state", sweep.metric ?? "value", ...sweep.parameters],
     rows.map((trial) => [
       trial.run ? h("a", { href: runHash(trial.run) }, `trial ${trial.number}`) : `trial ${trial.number}`,
-      trial.state,
+      trial.problem ? `${trial.state}: ${oneLine(trial.problem, 200)}` : trial.state,
       trial === best ? h("strong", {}, number(trial.value)) : number(trial.value),
       ...sweep.parameters.map((name) => (name in trial.params ? valueText(trial.params[name]) : "")),
     ]),

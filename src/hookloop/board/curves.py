@@ -50,6 +50,7 @@ class Query:
         begin: Where the part begins.
         end: Where it ends.
         points: The most points of a curve.
+        weight: How much a moving average keeps of what came before; 0 for none.
     """
 
     runs: Sequence[Entry]
@@ -58,6 +59,7 @@ class Query:
     begin: float = -np.inf
     end: float = np.inf
     points: int = POINTS
+    weight: float = 0.0
 
 
 def curves_view(
@@ -99,7 +101,8 @@ def curves_view(
 
 def _curve(points: Points, scale: _Scale, query: Query) -> dict[str, object]:
     size = min(max(query.points, 10), MOST_POINTS)
-    found = sample(scale.positions(points), points.values, size, query.begin, query.end)
+    part = (query.begin, query.end, query.weight)
+    found = sample(scale.positions(points), points.values, size, *part)
     curve: dict[str, object] = {
         "total": found.total,
         "count": len(points.values),
@@ -109,6 +112,8 @@ def _curve(points: Points, scale: _Scale, query: Query) -> dict[str, object]:
     }
     if found.low is not None and found.high is not None:
         curve |= {"min": to_list(found.low), "max": to_list(found.high)}
+    if found.smooth is not None:
+        curve["smooth"] = to_list(found.smooth)
     return curve
 
 
@@ -289,8 +294,11 @@ def parse_query(collection: Collection, given: Mapping[str, list[str]]) -> Query
         begin = float((given.get("from") or ["-inf"])[-1] or "-inf")
         end = float((given.get("to") or ["inf"])[-1] or "inf")
         points = int((given.get("points") or [str(POINTS)])[-1])
+        weight = float((given.get("smooth") or ["0"])[-1])
     except ValueError as error:
-        raise BadQuestion("from, to and points must be numbers.") from error
+        raise BadQuestion("from, to, points and smooth must be numbers.") from error
+    if not 0 <= weight < 1:
+        raise BadQuestion("smooth must be from 0 to below 1.")
     runs = [collection.entry(number) for number in dict.fromkeys(given.get("run", []))]
     metrics = list(dict.fromkeys(given.get("metric", [])))
-    return Query(runs, metrics, axis, begin, end, points)
+    return Query(runs, metrics, axis, begin, end, points, weight)

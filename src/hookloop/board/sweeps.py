@@ -58,6 +58,7 @@ def _trial(one: Mapping[str, object], runs: Mapping[str, Entry]) -> dict[str, ob
         "number": one.get("number"),
         "run": entry.id if entry is not None else None,
         "state": str(one.get("state", "")),
+        "problem": make_safe_line(str(one.get("problem") or ""), 500),
         "value": value if isinstance(value, int | float) else None,
         "params": params if isinstance(params, dict) else {},
     }

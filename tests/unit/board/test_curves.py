@@ -141,3 +141,14 @@ def test_a_way_back_is_marked_where_it_led_to(tmp_path):
     _, (mark,) = curve(tmp_path)
     assert (mark["x"], mark["kind"]) == (40.0, "rewind")
     assert mark["text"] == "went back from iteration 70 to 40"
+
+
+def test_smoothing_is_asked_for_by_its_weight(tmp_path):
+    write_run(tmp_path / "a")
+    collection, entry = entry_of(tmp_path)
+    asked = {"run": [entry.id], "metric": ["train/loss"], "smooth": ["0.5"]}
+    (found,) = curves_view(collection, parse_query(collection, asked))["curves"]
+    assert found["smooth"][0] == found["y"][0] and found["smooth"][1] > found["y"][1]
+    for wrong in ("1", "-0.1", "nan", "much"):
+        with pytest.raises(BadQuestion, match="smooth"):
+            parse_query(collection, {**asked, "smooth": [wrong]})

@@ -34,6 +34,26 @@ def test_only_the_part_between_two_positions_counts():
     assert found.total == 10 and found.x.tolist() == list(range(9, 21))
 
 
+@pytest.mark.parametrize("weight", [0.3, 0.9, 0.999])
+def test_smoothing_is_that_of_the_whole_curve_wherever_one_looks(weight):
+    y = np.random.default_rng(0).normal(size=1000)
+    y[[5, 500]] = np.nan, np.inf
+    total = share = 0.0
+    expected = []
+    for value in y:
+        if np.isfinite(value):
+            total, share = weight * total + (1 - weight) * value, weight * share + 1 - weight
+        expected.append(total / share if np.isfinite(value) else np.nan)
+    x = np.arange(1000.0)
+    whole = sample(x, y, 2000, *ALL, weight)
+    np.testing.assert_allclose(whole.smooth, expected, rtol=1e-9)
+    part = sample(x, y, 2000, 600, 700, weight)
+    np.testing.assert_array_equal(part.smooth, whole.smooth[599:702])
+    few = sample(x, y, 10, *ALL, weight)
+    np.testing.assert_allclose(few.smooth, np.nanmean(np.reshape(expected, (10, 100)), axis=1))
+    assert sample(x, y, 10, *ALL).smooth is None
+
+
 def test_between_two_points_there_is_the_line_that_joins_them():
     x = np.array([10.0, 20.0, 30.0])
     assert sample(x, x, 100, 12, 18).x.tolist() == [10.0, 20.0]

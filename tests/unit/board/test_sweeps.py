@@ -27,6 +27,7 @@ def test_a_sweep_is_shown_with_its_trials(tmp_path):
             "value": "NaN",
             "params": {"lr": 0.2},
             "run": "trial_0001",
+            "problem": "exit code 1\x1b[31m",
         },
         {"number": 2, "state": "running", "value": None, "params": 3, "run": "../../x"},
         "odd",
@@ -42,6 +43,7 @@ def test_a_sweep_is_shown_with_its_trials(tmp_path):
         ["lr"],
     )
     first, second, third = sweep["trials"]
+    assert (first["problem"], second["problem"]) == ("", r"exit code 1\x1b[31m")
     rows = {one["name"]: one for one in map(row_view, collection.entries().values())}
     assert first["run"] == rows["sweep/trial_0000"]["id"]
     assert second["run"] == rows["sweep/trial_0001/fold_0"]["id"] and third["run"] is None
