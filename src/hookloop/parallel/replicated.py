@@ -150,6 +150,14 @@ class Replica:
                 "intended, or leave these parameters out of the optimizer."
             ) from error
 
+    def average(self) -> None:
+        """Average gradients that were added without the other ranks, and the numbers with them."""
+        self.start(synchronizes=True)
+        if self._finds_unused:  # What is left out of this backward is averaged as it is.
+            self.backward(self.forward(lambda _: None, None), 0.0, ())
+        else:
+            self.backward(self.forward(_Carrier.sum_of_all, self._carrier), 0.0, ())
+
     def _warm_up(self) -> None:
         """Let DDP find the order of its buckets now, before the first update.
 

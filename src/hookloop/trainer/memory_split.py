@@ -13,6 +13,7 @@ from hookloop.data.batch import size_of
 from hookloop.data.microbatches import Microbatches
 from hookloop.data.randomness import Randomness
 from hookloop.data.splitting import split_batch
+from hookloop.data.train_streams import TrainStreams
 from hookloop.errors import ModelError
 
 if TYPE_CHECKING:
@@ -22,18 +23,20 @@ if TYPE_CHECKING:
 _log = logging.getLogger("hookloop")
 
 
-def split_updates(loop: Loop) -> None:
+def split_updates(loop: Loop, *, is_sharded: bool = False) -> None:
     """Let updates be made again from smaller parts, if ``accumulate="auto"`` asks for it.
+
+    On many ranks that is only checked here, because they share their updates later.
 
     Raises:
         ModelError: If the updates cannot be repeated.
     """
     if not loop.sizes.is_auto:
         return
-    if not loop.run.world.is_alone:
+    if not loop.run.world.is_alone and (reason := _why_not_on_ranks(loop.run, is_sharded)):
         raise ModelError(
-            f"accumulate='auto' works in one process, and there are {loop.run.world.size} ranks: "
-            "one that runs out of memory leaves the others waiting. Write a number.",
+            f"accumulate='auto' does not work on {loop.run.world.size} ranks {reason}. Write a "
+            "number.",
             argument="accumulate",
         )
     for number, update in enumerate(loop.updates):
@@ -43,8 +46,25 @@ def split_updates(loop: Loop) -> None:
                 "decides itself what to repeat. Write a number.",
                 argument="accumulate",
             )
-        if not update.may_repeat:
+        if not update.may_repeat and loop.run.world.is_alone:
             loop.makes[number] = SplitUpdate(update).make
+
+
+def _why_not_on_ranks(run: Run, is_sharded: bool) -> str | None:
+    """Return what ranks would wait for in the middle of a forward, or cannot split."""
+    if is_sharded:
+        return (
+            "with a sharded model: its forward needs all ranks, so one that runs out of memory "
+            "leaves the others waiting"
+        )
+    if any(isinstance(module, torch.nn.SyncBatchNorm) for module in run.model.modules()):
+        return (
+            "with SyncBatchNorm: its forward needs all ranks, so one that runs out of memory "
+            "leaves the others waiting"
+        )
+    if isinstance(run.train_data, TrainStreams) and run.train_data.way in ("zip", "cycle"):
+        return f"with mix='{run.train_data.way}', whose streams have parts of different sizes"
+    return None
 
 
 class SplitUpdate:
@@ -101,11 +121,16 @@ class SplitUpdate:
                 )
                 raise
             if max(map(size_of, parts)) <= 1:
-                error.add_note("a single sample does not fit into memory, so no split helps")
+                note_single_sample(error)
                 raise
             _split_all(batches, 2 * run.progress.split)  # Raises if that cannot be done.
             return False
         return True
+
+
+def note_single_sample(error: torch.OutOfMemoryError) -> None:
+    """Add to an error that smaller parts would not help."""
+    error.add_note("a single sample does not fit into memory, so no split helps")
 
 
 def _split_all(batches: list[object], parts: int) -> list[object]:

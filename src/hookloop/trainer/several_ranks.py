@@ -24,6 +24,7 @@ from hookloop.parallel.replicated import SLOTS, Replica
 from hookloop.parallel.sharded import ShardedTeam, Shards, check_shardable, has_sparse_gradients
 from hookloop.runs.records import plain
 from hookloop.trainer.rank_checks import check_on_ranks
+from hookloop.trainer.shared_split import SharedSplit
 from hookloop.trainer.shared_update import SharedUpdate, Team
 from hookloop.version import VERSION
 
@@ -117,11 +118,18 @@ def share_updates(loop: Loop, settings: Parallel) -> None:
         return
     loop.is_shared = True
     for number, update in enumerate(loop.updates):
-        loop.makes[number] = share_update(loop, update, settings)
+        loop.makes[number] = share_update(loop, update, settings, splits=loop.sizes.is_auto)
 
 
-def share_update(loop: Loop, update: Update, settings: Parallel) -> Make:
-    """Return what makes an update with gradients that are averaged over all ranks."""
+def share_update(loop: Loop, update: Update, settings: Parallel, *, splits: bool = False) -> Make:
+    """Return what makes an update with gradients that are averaged over all ranks.
+
+    Args:
+        loop: The loop of the run.
+        update: The update.
+        settings: How the ranks work together.
+        splits: Whether it is made again from smaller parts when a rank runs out of memory.
+    """
     run = loop.run
     team: Team
     if loop.shards is not None:
@@ -130,6 +138,8 @@ def share_update(loop: Loop, update: Update, settings: Parallel) -> Make:
         unused = _finds_unused(loop, update, settings)
         slots = SLOTS if update.returns_loss else 2
         team = Replica(run.model, update.parameters(), finds_unused=unused, slots=slots)
+        if splits:
+            return SharedSplit(update, team, run.world.size).make
     shared = SharedUpdate(update, team, run.world.size)
     if type(update).make is Update.make:
         return shared.make

@@ -89,20 +89,37 @@ class SharedUpdate:
 
     def make(self, run: Run, batches: list[object]) -> None:
         """Make the update from this rank's microbatches, unless all ranks skip it."""
+        shares, last = shares_of(run), cast("Source", run.train_data).position
+        numbers = range(last + 1 - len(batches), last + 1)
+        is_empty = self.add_gradients(run, list(zip(batches, shares, numbers, strict=True)), shares)
+        self.complete(run, is_empty=is_empty)
+
+    def add_gradients(
+        self,
+        run: Run,
+        parts: Sequence[tuple[object, Share, int]],
+        shares: Sequence[Share],
+        *,
+        averages: bool = True,
+    ) -> bool:
+        """Add the gradients of microbatches; return whether this rank has no loss for any.
+
+        Args:
+            run: The run.
+            parts: The microbatches, each with its share and the number of its global batch.
+            shares: Those of the batches as they were read.
+            averages: Whether the last backward averages the gradients over the ranks.
+        """
         update, team = self._update, self._team
         update.zero_grad()
         team.clear()
-        shares = _shares(run)
         expected = self._expected(shares)
         self._is_weighted = expected == 1.0 and not update.sums
         is_empty = True
-        last = cast("Source", run.train_data).position
-        for number, (batch, share) in enumerate(
-            zip(batches, shares, strict=True), 1 - len(batches)
-        ):
+        for left, (batch, share, number) in enumerate(parts, 1 - len(parts)):
             run.batch = batch
-            run.place = Place(last + number, *share)
-            team.start(synchronizes=number == 0)
+            run.place = Place(number, *share)
+            team.start(synchronizes=averages and left == 0)
             loss = team.forward(self._compute, run)
             if update.may_skip:
                 team.agree_on_skip(loss is None, run.progress.iter)
@@ -119,6 +136,11 @@ class SharedUpdate:
                 raise
             if loss is not None and (calls := run.plan.after_backward):
                 fire(calls, run)
+        return is_empty
+
+    def complete(self, run: Run, *, is_empty: bool) -> None:
+        """Make the update from gradients that are averaged, unless all ranks skip it."""
+        team = self._team
         team.check_complete()
         carried = team.carried
         # Only a rank that has no loss at all must look whether the others have one: to read a
@@ -135,7 +157,7 @@ class SharedUpdate:
         """
         if not torch.is_grad_enabled() or run.phase != "train":
             return self._compute(run)
-        team, share = self._team, _shares(run)[0]
+        team, share = self._team, shares_of(run)[0]
         run.place = Place(cast("Source", run.train_data).position, *share)
         team.clear()
         team.start(synchronizes=True)
@@ -247,7 +269,8 @@ class SharedUpdate:
         return (self._is_weighted or self._update.returns_loss) and not self._update.sums
 
 
-def _shares(run: Run) -> list[Share]:
+def shares_of(run: Run) -> list[Share]:
+    """Return how much of the batches of an iteration this rank has read."""
     source = run.train_data
     shares = source.shares() if source is not None else None
     if shares is None:

@@ -275,7 +275,7 @@ class Trainer(Evaluates):
         # Not in the constructor: an optimizer that train() cannot step may be used in `loop`.
         check_updates(self.run)
         hand_over_update(self._loop)
-        split_updates(self._loop)
+        split_updates(self._loop, is_sharded=self._session.parallel.is_sharded)
         check_trainable(self.run)
         start_counting(self._loop, self._count_tokens)
         set_limits(self.run.progress, max_epochs, max_iters)
@@ -350,7 +350,7 @@ class Trainer(Evaluates):
             check_trainable(self.run)
             check_updates(self.run)
             hand_over_update(self._loop)
-            split_updates(self._loop)
+            split_updates(self._loop, is_sharded=self._session.parallel.is_sharded)
             check_ends(self.run)
 
     def check_hooks(self) -> None:

@@ -51,6 +51,7 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
             for name in parameter.opts
             # Those that every command has are tested with `add_output_options`.
             if name.startswith("-") and not str(parameter.name).startswith("hookloop_")
+            if not getattr(parameter, "hidden", False)
         )
         for verb in VERBS
     }
@@ -65,8 +66,8 @@ def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:
         "test": ["--alias", "--checkpoint", "--run-dir", "--traceback"],
         "predict": ["--alias", "--batch-size", "--checkpoint", "--to", "--traceback"],
         "check": ["--alias", "--ranks", "--traceback"],
-        "try": ["--alias", "--traceback"],
-        "find-lr": ["--alias", "--from", "--iters", "--png", "--to", "--traceback"],
+        "try": ["--alias", "--ranks", "--traceback"],
+        "find-lr": ["--alias", "--from", "--iters", "--png", "--ranks", "--to", "--traceback"],
         "model": ["--alias", "--depth", "--traceback"],
         "verify-resume": sorted(
             ["--alias", "--iters", "--kills", "--ranks", "--resume-ranks", "--traceback"]

@@ -202,10 +202,23 @@ def test_what_cannot_be_repeated_is_rejected_before_the_start(options, message):
     assert caught.value.argument == "accumulate"
 
 
-def test_many_ranks_and_a_loop_of_ones_own_are_rejected():
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"parallel": "sharded"}, "with a sharded model"),
+        ({"model": torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.SyncBatchNorm(1))}, "Sync"),
+        ({"mix": "zip", "loss": None, "step": lambda run, batch: None}, "with mix='zip'"),
+    ],
+)
+def test_ranks_that_would_wait_for_each_other_are_rejected(options, reason):
+    streams = {"train_data": {"a": make_data(24, 8)}} if "mix" in options else {}
     with assume(World(0, 2, 0, 2)):
-        trainer = make_trainer(accumulate="auto")
-    with pytest.raises(ModelError, match="works in one process, and there are 2 ranks"):
+        trainer = make_trainer(accumulate="auto", **streams, **options)
+    with pytest.raises(ModelError, match=f"does not work on 2 ranks.*{reason}.*Write a") as caught:
         trainer.check()
+    assert caught.value.argument == "accumulate"
+
+
+def test_a_loop_of_ones_own_is_rejected():
     with pytest.raises(ModelError, match="accumulate="), make_trainer(accumulate="auto").loop():
         pass
