@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +11,7 @@ from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_without_run
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
+from hookloop.cli.scratch import scratch_directory
 from hookloop.cli.text_plot import draw_curve
 from hookloop.every import count_of
 
@@ -53,7 +53,7 @@ def command(
 
     if png is not None:
         require_plots("find-lr --png")  # Before the search, not after it.
-    with TemporaryDirectory(prefix="hookloop-find-lr-") as scratch:
+    with scratch_directory("find-lr") as scratch:
         trainer = build_without_run(loaded, scratch)
         search = find_lr(trainer, first=first, last=last, iters=iters)
     if png is not None:

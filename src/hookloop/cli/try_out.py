@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +11,7 @@ import click
 from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.output import set_result
 from hookloop.cli.report import FAILED, print_error, print_text, reporting
+from hookloop.cli.scratch import scratch_directory
 from hookloop.every import count_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def command(config: Path, overrides: tuple[str, ...]) -> int:
     load(config, overrides)  # A bad file is rejected without waiting for torch.
     from hookloop.config.trial import try_config
 
-    with TemporaryDirectory(prefix="hookloop-try-") as scratch:
+    with scratch_directory("try") as scratch:
         trial = try_config(lambda: load(config, overrides), Path(scratch))
     set_result(asdict(trial))
     _show(trial, config)
