@@ -211,7 +211,7 @@ def check_were_written(hooks: Sequence[Hook], phase: str, recorded: Collection[s
 
 
 def _describe_unknown(hook: str, name: str, known: Collection[str]) -> str:
-    listed = ", ".join(sorted(known)) or "none"
+    listed = ", ".join(sorted(set(known))) or "none"
     phase = name.partition("/")[0]
     hint = nearest(name, known)
     if phase in ("val", "test") and not any(other.startswith(f"{phase}/") for other in known):

@@ -172,7 +172,11 @@ class Evaluation:
             samples = size_of(run.batch)
             if loss is not None and loss.ndim == 0:  # A step may skip a batch.
                 weight = update.weight(run)
-                meters.add(update.loss_name, loss, samples if weight is None else weight)
+                count = samples if weight is None else weight
+                meters.add(update.loss_name, loss, count)
+                for name, value in update.numbers(run):
+                    if name not in self.metrics:  # Otherwise it is what the metric computes.
+                        meters.add(name, value, count)
         try:
             meters.update(output_of(run.output), targets_of(run), samples)
         except Exception as error:

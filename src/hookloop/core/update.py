@@ -168,10 +168,16 @@ class Update:
         """Put the loss, and what else a step returned, into the metric store; nothing is read."""
         losses = self._losses or self.begin(run, loss)
         losses.add(loss.detach())  # Without its graph, which would keep all activations alive.
-        if self.returns_loss and isinstance(run.output, Mapping):
-            for name, value in run.output.items():
-                if name not in ("loss", "weight") and is_scalar(value):
-                    run.metrics.put(f"train/{name}", value)
+        if self.returns_loss:
+            for name, value in self.numbers(run):
+                run.metrics.put(f"train/{name}", value)
+
+    def numbers(self, run: Run) -> list[tuple[str, Tensor | float]]:
+        """Return what else a step returned that is one number, by its name."""
+        if not (self.returns_loss and isinstance(run.output, Mapping)):
+            return []
+        found = run.output.items()
+        return [(n, v) for n, v in found if n not in ("loss", "weight") and is_scalar(v)]
 
     def begin(self, run: Run, loss: Tensor) -> Series:
         """Check the first loss, and return the series of all losses."""

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
+import numpy as np
 from torch import Tensor
 
 from hookloop.errors import MetricError
@@ -74,6 +75,8 @@ class Meters:
                     "return one number per batch."
                 )
             value = value.detach().reshape(())  # Otherwise it would keep the graph in memory.
+        elif isinstance(value, np.integer | np.floating):
+            value = float(value)
         elif not isinstance(value, int | float):
             raise MetricError(
                 f"The metric '{name}' returned {value!r}: return one number per batch."

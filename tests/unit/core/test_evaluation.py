@@ -1,5 +1,6 @@
 """Validation and test: what is computed, at which points, after which iterations."""
 
+import numpy as np
 import pytest
 import torch
 from tests.tiny import (
@@ -266,3 +267,22 @@ def test_the_losses_of_several_updates_are_evaluated_by_name():
     results = trainer.validate()
     assert set(results) == {"val/one_loss", "val/two_loss"}
     assert results["two_loss"] == pytest.approx(3 * results["one_loss"])
+
+
+def test_other_numbers_of_a_step_are_averaged_as_the_loss_is():
+    def step(run, batch):
+        output = run.model(batch[0])
+        loss = functional.mse_loss(output, batch[1])
+        numbers = {"bias": output.mean(), "count": np.int64(len(output)), "accuracy": 9.0}
+        return {"loss": loss, "weight": len(output), "output": output, **numbers}
+
+    data = make_data(samples=6, batch_size=4)  # A batch of 4, and one of 2.
+    metrics = {"accuracy": lambda output, targets: 0.5}
+    trainer = make_trainer(step=step, val_data=data, metrics=metrics, max_iters=1)
+    results = trainer.validate()
+    with torch.no_grad():
+        outputs = [trainer.run.model(inputs).mean().item() for inputs, _ in data]
+    assert results["bias"] == pytest.approx((4 * outputs[0] + 2 * outputs[1]) / 6)
+    assert results["count"] == pytest.approx((4 * 4 + 2 * 2) / 6)
+    assert results["accuracy"] == 0.5  # What metrics= computes is meant by its name.
+    assert "val/weight" not in results
