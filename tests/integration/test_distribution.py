@@ -81,7 +81,7 @@ def test_the_metadata_is_what_an_index_accepts(wheel):
     assert found.license_expression == "Apache-2.0"
     assert found.description_content_type == "text/markdown"
     assert found.description == (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "hookloop = hookloop.cli.main:main" in points
+    assert "hookloop = hookloop.__main__:main" in points
     assert "[hookloop.dialects]" in points
 
 

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, cast, get_args
@@ -188,7 +189,9 @@ def _write_weights(model: torch.nn.Module, path: Path, about: str) -> None:
 
 def _write_program(model: torch.nn.Module, example: Example, path: Path, about: str) -> bool:
     program = _traced(model, example)
-    torch.export.save(program, path, extra_files={METADATA_FILE: about})
+    held = BytesIO()  # On a full disk, torch's own writer of files ends the whole process.
+    torch.export.save(program, held, extra_files={METADATA_FILE: about})
+    path.write_bytes(held.getbuffer())
     return _takes_any_size(program)
 
 
@@ -202,7 +205,9 @@ def _write_script(model: torch.nn.Module, example: Example, path: Path, about: s
             example_kwarg_inputs=example.kwargs or None,
             strict=False,  # A model may return a mapping.
         )
-        torch.jit.save(traced, str(path), _extra_files={METADATA_FILE: about})
+        held = BytesIO()  # As for `_write_program`.
+        torch.jit.save(traced, held, _extra_files={METADATA_FILE: about})
+    path.write_bytes(held.getbuffer())
 
 
 def _write_onnx(model: torch.nn.Module, example: Example, path: Path, about: str) -> bool:

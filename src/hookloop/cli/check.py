@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -12,6 +11,7 @@ import click
 from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
+from hookloop.cli.scratch import scratch_directory
 from hookloop.every import count_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def command(config: Path, overrides: tuple[str, ...], ranks: int | None) -> int:
     from hookloop.config.load import load, show
 
     loaded = load(config, overrides)
-    with TemporaryDirectory() as scratch, _as_rank(ranks):
+    with scratch_directory("check") as scratch, _as_rank(ranks):
         trainer = build_without_run(loaded, scratch)
         trainer.check()
         if ranks is not None:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop.cli.arguments import CHOICES, run_directory_of
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text
+from hookloop.cli.scratch import scratch_directory
 from hookloop.errors import CheckpointError
 from hookloop.every import count_of
 from hookloop.runs.layout import RunDir
@@ -147,7 +147,7 @@ def _keeps_best(trainer: Trainer, home: Path) -> bool:
 @contextmanager
 def _temporary_directory() -> Iterator[Path]:
     """Give hooks a directory that is deleted afterwards, and report what they leave there."""
-    with TemporaryDirectory(prefix="hookloop-evaluate-") as folder:
+    with scratch_directory("evaluate") as folder:
         home = RunDir(Path(folder) / "run")
         yield home.path
         # Every run writes these. Nothing is lost without them, because the metrics are printed.

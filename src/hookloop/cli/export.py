@@ -74,9 +74,12 @@ def command(
         raise HookloopError(f"There is no directory '{path.parent}' to write '{path.name}' into.")
     made = load_run_model(run, checkpoint)
     example, source = (None, "") if kind == "safetensors" else _example(made, shapes)
-    with drafted(path) as draft:  # A program that computes something else is not kept.
-        takes_any = write_model(made.model, draft, kind, example, made.metadata())
-        difference = None if example is None else compare(made.model, draft, kind, example)
+    try:
+        with drafted(path) as draft:  # A program that computes something else is not kept.
+            takes_any = write_model(made.model, draft, kind, example, made.metadata())
+            difference = None if example is None else compare(made.model, draft, kind, example)
+    except OSError as error:
+        raise HookloopError(f"'{path}' cannot be written: {error.strerror or error}.") from error
     result: dict[str, object] = {
         "file": str(path),
         "format": kind,

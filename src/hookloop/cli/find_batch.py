@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_without_run
 from hookloop.cli.output import set_result
 from hookloop.cli.report import FAILED, print_error, print_text, reporting
+from hookloop.cli.scratch import scratch_directory
 from hookloop.cli.table import show_table
 from hookloop.every import count_of
 
@@ -41,7 +41,7 @@ def command(config: Path, overrides: tuple[str, ...], most: int | None) -> int:
     from hookloop.trainer.batch_search import find_batch
 
     loaded = load(config, overrides)
-    with TemporaryDirectory() as scratch:
+    with scratch_directory("find-batch") as scratch:
         trainer = build_without_run(loaded, scratch)
         found = find_batch(trainer, most=most)
     key = _find_key(loaded.tree.get("train_data"), "train_data")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from hookloop.cli.check import build_without_run
 from hookloop.cli.launch import Launch, ranks_option
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
+from hookloop.cli.scratch import scratch_directory
 from hookloop.cli.text_plot import draw_curve
 from hookloop.cli.train import reject_problems
 from hookloop.every import count_of
@@ -67,7 +67,7 @@ def command(
         drawn = ["--png", str(png)] if png is not None else []
         limits = ["--from", str(first), "--to", str(last), "--iters", str(iters)]
         return launch.run(["find-lr", str(config), *overrides, *limits, *drawn])
-    with TemporaryDirectory(prefix="hookloop-find-lr-") as scratch:
+    with scratch_directory("find-lr") as scratch:
         trainer = build_without_run(loaded, scratch)
         search = find_lr(trainer, first=first, last=last, iters=iters)
     if not trainer.run.world.is_main:

@@ -153,6 +153,7 @@ def main() -> None:
         error.show()
         _end(error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
         _end("interrupted", 130)  # As a shell reports a process that SIGINT ended: 128 + 2.
     finally:
         report_lost_output()

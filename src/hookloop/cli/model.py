@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_without_run
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
+from hookloop.cli.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from hookloop.trainer.model_table import ModelTable
@@ -37,7 +37,7 @@ def command(config: Path, overrides: tuple[str, ...], depth: int) -> int:
     from hookloop.config.load import load
 
     loaded = load(config, overrides)
-    with TemporaryDirectory(prefix="hookloop-model-") as scratch:
+    with scratch_directory("model") as scratch:
         table = _describe(build_without_run(loaded, scratch))
     share = table.trainable / table.parameters if table.parameters else None
     numbers = {"parameters": table.parameters, "trainable": table.trainable, "trains": share}

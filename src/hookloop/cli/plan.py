@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.check import build_without_run
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
+from hookloop.cli.scratch import scratch_directory
 from hookloop.cli.table import show_table
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def command(config: Path, overrides: tuple[str, ...]) -> int:
     from hookloop.core.points import POINTS
 
     loaded = load(config, overrides)
-    with TemporaryDirectory() as scratch:
+    with scratch_directory("plan") as scratch:
         rows = build_without_run(loaded, scratch).timetable()
     show_table(COLUMNS, _cells(rows), wide=("reads", "writes"))
     used = {row.point for row in rows}

@@ -16,6 +16,7 @@ from typing import ParamSpec
 import click
 
 from hookloop.cli.output import Output, current_output
+from hookloop.cli.scratch import Terminated
 from hookloop.errors import ConfigError, HookloopError
 from hookloop.parallel.failure import PeerFailed
 from hookloop.parallel.launched import report_end, report_failure
@@ -67,6 +68,7 @@ def reporting(function: Callable[P, int]) -> Callable[..., None]:
             report_failure(failure, code)
         # An interrupted run ends with a SystemExit that has its exit code.
         except SystemExit as end:
+            _report_signal(output, end)
             if not isinstance(end.code, int) or end.code < SIGNALLED:
                 output.finish(end.code if isinstance(end.code, int) else int(bool(end.code)))
                 raise
@@ -98,6 +100,12 @@ def _fail(output: Output, error: Exception) -> None:
         return
     problems = error.problems if isinstance(error, ConfigError) else (error,)
     output.fail(str(error), problems=[str(problem) for problem in problems])
+
+
+def _report_signal(output: Output, end: SystemExit) -> None:
+    if isinstance(end, Terminated):  # A training reports the signals that end it itself.
+        output.fail("ended by SIGTERM")
+        print_error("ended by SIGTERM.")
 
 
 def _report_user_error(error: HookloopError, *, show_all: bool) -> None:

@@ -84,7 +84,10 @@ def _parse(key: str, text: str) -> Range | Choices | None:
     call = _CALL.fullmatch(text)
     if call is not None:
         return _range(key, call[1], [part.strip() for part in call[2].split(",")])
-    value = parse_value(text)
+    try:
+        value = parse_value(text)
+    except yaml.YAMLError:
+        return None  # Rejected with the other overrides, in the words that are used there.
     if not isinstance(value, list):
         return None
     if not value:

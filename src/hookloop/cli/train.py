@@ -169,6 +169,8 @@ def outcome_record(
 
 
 def _show_outcome(outcome: Outcome, metrics: Mapping[str, float] | None = None) -> None:
+    from hookloop.hooks._wording import is_detail
+
     set_result(outcome_record(outcome, metrics))
     shown = metrics or outcome.metrics
     # The mean of the last epoch, as in the line of that epoch, if one was completed.
@@ -176,7 +178,7 @@ def _show_outcome(outcome: Outcome, metrics: Mapping[str, float] | None = None) 
     numbers = "  ".join(
         f"{name} {value:.4g}"
         for name, value in shown.items()
-        if name == loss or not name.startswith(("train/", "train_epoch/"))
+        if name == loss or not (name.startswith(("train/", "train_epoch/")) or is_detail(name))
     )
     print_text(f"{outcome}: {outcome.run_dir}  {numbers}".rstrip())
     if outcome.problem:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.launch import Launch, ranks_option
 from hookloop.cli.output import set_result
 from hookloop.cli.report import FAILED, print_error, print_text, reporting
+from hookloop.cli.scratch import scratch_directory
 from hookloop.cli.train import reject_problems
 from hookloop.every import count_of
 
@@ -42,7 +42,7 @@ def command(
     launch.check()
     loaded = load(config, overrides)  # A bad file is rejected without waiting for torch.
     # The directory is that of the launcher, which outlives all ranks.
-    with TemporaryDirectory(prefix="hookloop-try-", ignore_cleanup_errors=True) as own:
+    with scratch_directory("try") as own:
         if ranks is not None:
             reject_problems(loaded)
             return launch.run(["try", str(config), *overrides, "--scratch", own])

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
 from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_error, print_text, reporting
+from hookloop.cli.scratch import scratch_directory
 from hookloop.cli.table import show_table
 from hookloop.cli.trials import Trials, failure_of
 from hookloop.errors import HookloopError
@@ -44,7 +44,7 @@ def command(config: Path, overrides: tuple[str, ...], iters: int) -> int:
     loaded = load(config, overrides)
     if loaded.tree.get("seed") is None:
         print_text("The config has no seed; 0 is used, so that two runs can be compared.")
-    with TemporaryDirectory(prefix="hookloop-verify-") as folder:
+    with scratch_directory("verify") as folder:
         return Comparison(Path(folder), config, overrides, iters).run()
 
 

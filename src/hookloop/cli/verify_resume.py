@@ -8,7 +8,6 @@ import random
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -16,6 +15,7 @@ import click
 from hookloop.cli.arguments import config_and_overrides
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_error, print_text, reporting
+from hookloop.cli.scratch import scratch_directory
 from hookloop.cli.trials import Trials, failure_of
 from hookloop.errors import HookloopError
 from hookloop.every import count_of
@@ -75,7 +75,7 @@ def command(
     loaded = load(config, overrides)
     if loaded.tree.get("seed") is None:
         print_text("The config has no seed; 0 is used, so that two runs can be compared.")
-    with TemporaryDirectory(prefix="hookloop-verify-") as folder:
+    with scratch_directory("verify") as folder:
         proof = Proof(Path(folder), config, overrides, iters)
         proof.ranks, proof.resume_ranks = ranks or 1, resume_ranks or ranks or 1
         proof.deterministic = loaded.tree.get("deterministic", False)

@@ -26,9 +26,12 @@ def inputs_for(model: nn.Module, batch: object, *, has_loss: bool) -> Inputs:
     """
     if isinstance(batch, Mapping):
         return _inputs_in_mapping(model, batch)
-    if not isinstance(batch, tuple | list):
-        return (batch,), {}
-    if len(batch) == 1 or (has_loss and len(batch) == 2):
+    if not isinstance(batch, tuple | list) or len(batch) == 1:
+        only = batch[0] if isinstance(batch, tuple | list) else batch
+        if not _takes(model, (only,), {}):
+            raise _unknown_inputs(model, batch)
+        return (only,), {}
+    if has_loss and len(batch) == 2:
         return (batch[0],), {}
     # The targets of a pair are left out if possible. Of more parts the model gets as many as it
     # takes.
@@ -60,6 +63,8 @@ def _takes(model: nn.Module, args: object, named: Mapping[str, object]) -> bool:
         inspect.signature(model.forward).bind(*cast("tuple[object, ...]", args), **named)
     except TypeError:
         return False
+    except ValueError:  # It does not tell what it takes, as a scripted module.
+        return True
     return True
 
 

@@ -142,9 +142,10 @@ def _rule_of(hook: ActOnPlateau, mode: str | None) -> Rule:
     name, _, last = hook.metric.rpartition("/")
     rule = _RULES[mode] if mode else rule_of(name if last in STATISTICS else hook.metric)
     if rule is None:
+        hint = nearest_metric(hook.metric)
         raise HookError(
             f"{type(hook).__name__}: the name '{hook.metric}' does not show whether more is "
-            f"better.{nearest_metric(hook.metric)} Otherwise give mode='greater' or mode='less'."
+            f"better.{hint} {'Otherwise give' if hint else 'Give'} mode='greater' or mode='less'."
         )
     return rule
 

@@ -48,7 +48,7 @@ class SaveCheckpoint(Hook):
         on_signal: Whether to save when a signal ends the training, even without ``last``.
         on_exception: Whether to write ``exception_iter_<n>.pth`` when the run fails.
         best: A metric, several metrics, or ``"auto"`` for the first metric of the validation that
-            is not a loss.
+            is not a loss and whose name shows whether more or less is better, or else the loss.
         rule: Whether ``"greater"`` or ``"less"`` is better: one rule, or one per metric; by default
             inferred from the names.
         greater_keys: Parts of metric names for which more is better.

@@ -15,7 +15,7 @@ class BestScores:
 
     Args:
         best: A metric, several, or ``"auto"`` for the first metric of a validation that is not a
-            loss, or its first metric if all are.
+            loss and whose name shows its rule, or else the first loss.
         rule: ``"greater"`` or ``"less"`` is better: one for all, one per metric, or None to infer.
         greater_keys: Parts of the names of metrics that are better when greater.
         less_keys: Parts of the names of metrics that are better when less.
@@ -72,8 +72,7 @@ class BestScores:
             streams: All validation streams, of which some may have been left out.
         """
         if self._auto and not self.metrics and metrics:
-            first = next(iter(metrics))
-            self.metrics = [next((name for name in metrics if "loss" not in name), first)]
+            self.metrics = [self._choose(metrics)]
         better = []
         for index, name in enumerate(self.metrics):
             if is_left_out(f"val/{name}", [f"val/{one}" for one in metrics], streams):
@@ -98,11 +97,20 @@ class BestScores:
             if before is not None:
                 self.scores[metric] = before
 
+    def _choose(self, metrics: Mapping[str, float]) -> str:
+        """Return the first metric that is not a loss, of those whose names show their rule."""
+        others = [name for name in metrics if "loss" not in name]
+        clear = [name for name in others if self._rules or rule_of(name, *self._keys)]
+        # What a step returns beside its loss may be a part of it, and is not meant then.
+        losses = [name for name in metrics if "loss" in name]
+        return next(iter([*clear, *losses, *others]))
+
     def _rule(self, index: int, name: str) -> Rule:
         rule = self._rules[index] if self._rules else rule_of(name, *self._keys)
         if rule not in ("greater", "less"):
+            hint = nearest_metric(name)
             raise HookError(
-                f"The name '{name}' does not show whether more or less is better."
-                f"{nearest_metric(name)} Otherwise give rule='greater' or rule='less'."
+                f"The name '{name}' does not show whether more or less is better.{hint} "
+                f"{'Otherwise give' if hint else 'Give'} rule='greater' or rule='less'."
             )
         return rule

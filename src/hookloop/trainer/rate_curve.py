@@ -40,10 +40,12 @@ def steepest(rates: list[float], losses: list[float]) -> float | None:
     if len(rates) < FEWEST:
         return None
     values, lowest = np.array(losses), int(np.argmin(losses))
-    plateau = float(values[: max(1, len(losses) // 10)].mean())
+    flat = max(1, len(losses) // 10)
+    plateau = float(values[:flat].mean())
     level = plateau - BEGINS * (plateau - values[lowest])
     above = np.flatnonzero(values[:lowest] >= level)
-    if len(above) == 0 or not values[lowest] < plateau:
+    # A loss that is lowest among the smallest rates is noise, and rises from there.
+    if lowest <= flat or len(above) == 0 or not values[lowest] < plateau:
         return None
     slopes = _slopes(np.log10(rates), values)
     begin = int(above[-1])

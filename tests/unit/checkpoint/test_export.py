@@ -1,5 +1,7 @@
 """Files that other programs load, with metadata inside."""
 
+import resource
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +94,23 @@ def test_a_model_that_cannot_be_traced_leaves_no_file(tmp_path: Path) -> None:
         write_model(make_model(), tmp_path / "model.pt2", "torch.export", example)
     with pytest.raises(ModelError, match="An example of the inputs is needed"):
         write_model(make_model(), tmp_path / "model.pt2", "torch.export")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("format", ["torch.export", "torchscript"])
+def test_a_full_disk_raises_an_error_and_leaves_no_file(tmp_path: Path, format: str) -> None:
+    example = Example.of(torch.ones(3, 4))
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Files that may not grow fail as they do on a full disk. torch's own writer of files would end
+    # the process there, by SIGABRT.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write_model(make_model(), tmp_path / "model", format, example)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
     assert not list(tmp_path.iterdir())
 
 

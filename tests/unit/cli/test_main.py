@@ -1,5 +1,8 @@
+import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -124,3 +127,18 @@ def test_what_others_write_is_answered_with_ours(arguments: list[str], message: 
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 2
     assert message in result.output
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_the_commands_are_imported_shows_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "hookloop", "ask", "run", "save"],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        # A shell ignores SIGINT for what it starts in its background, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

@@ -59,6 +59,10 @@ def test_what_is_no_range_is_rejected(word, message):
         split([word])
 
 
+def test_what_is_not_yaml_is_left_to_the_overrides_which_reject_it():
+    assert split(["model.width=[4"]) == ({}, ["model.width=[4"])
+
+
 def test_folds_need_a_key_and_a_count():
     assert parse_folds("vars.fold=5") == Folds("vars.fold", 5)
     for wrong in ("vars.fold", "vars.fold=1", "=3", "vars.fold=x"):

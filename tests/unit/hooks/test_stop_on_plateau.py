@@ -175,7 +175,7 @@ def test_a_metric_that_nothing_produces_is_rejected_with_those_that_exist():
         ({"metric": "loss"}, "has no phase. Did you mean 'val/loss'"),
         ({"metric": "val_loss"}, "has no phase. Did you mean 'val/loss'"),
         ({"metric": "val/acuracy"}, "Did you mean 'val/accuracy'"),
-        ({"metric": "val/zebra"}, "give mode='greater' or mode='less'"),
+        ({"metric": "val/zebra"}, "[Gg]ive mode='greater' or mode='less'"),
         ({"mode": "lower"}, "write 'greater' or 'less'"),
         ({"patience": 0}, "patience must be at least 1"),
         ({"min_delta": -1}, "min_delta must be 0 or more"),

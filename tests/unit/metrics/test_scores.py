@@ -33,6 +33,8 @@ def test_a_value_that_is_not_finite_is_never_the_best(value):
     [
         ({"loss": 1.0, "accuracy": 0.5, "f1": 0.5}, "accuracy"),
         ({"loss": 1.0, "aux_loss": 0.5}, "loss"),
+        ({"loss": 1.0, "kl": 2.0, "accuracy": 0.5}, "accuracy"),
+        ({"loss": 1.0, "kl": 2.0}, "loss"),  # A part of the loss, that a step returned.
     ],
 )
 def test_auto_chooses_the_first_metric_that_is_not_a_loss(metrics, chosen):
