@@ -130,12 +130,6 @@ def test_a_loss_that_does_not_fall_gives_no_suggestion():
     assert find_lr(trainer, iters=1).suggestion is None
 
 
-def test_a_loss_that_is_lowest_among_the_smallest_rates_gives_no_suggestion():
-    rates = [10 ** (-7 + 8 * number / 9) for number in range(10)]
-    noise = [10.1, 8.8, 10.7, 11.0, 12.2, 11.4, 11.7, 12.3, 14.7, 25.9]
-    assert find_lr_module._steepest(rates, noise) is None
-
-
 def test_groups_and_optimizers_keep_their_ratios():
     one, two = nn.Linear(4, 4), nn.Linear(4, 3)
     model = nn.Sequential(one, two)
