@@ -75,7 +75,12 @@ class Followed:
 
     def note_start(self, copied: DataLoader[object]) -> None:
         """Show on the user's loader that its copy has persistent workers."""
-        if self._mark is None and copied.__dict__["_iterator"] is not None:
+        if copied.__dict__["_iterator"] is not None:
+            self.expect_workers()
+
+    def expect_workers(self) -> None:
+        """Show persistent workers on the user's loader, also those that a resume will start."""
+        if self._mark is None:
             self._mark = self._loader.__dict__["_iterator"] = InUse()
 
     def note_end(self) -> None:

@@ -55,6 +55,10 @@ class PlainReader:
         self._followed.note_start(copied)
         return batches
 
+    def load_worker_states(self, state: Mapping[str, object] | None) -> str | None:
+        """Do nothing: the states of workers are not kept."""
+        return None
+
     def share(self, cut: Cut, *, is_shard: bool) -> None:
         """Keep one rank's part of each batch from now on."""
         if isinstance(self._data, DataLoader):

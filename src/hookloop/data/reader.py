@@ -63,6 +63,9 @@ class Reader(Protocol):
     def close(self) -> bool:
         """End the processes that passes have started; return whether there were any."""
 
+    def load_worker_states(self, state: Mapping[str, object] | None) -> str | None:
+        """Let workers continue from what they drew; return what is missing for that."""
+
     def share(self, cut: Cut, *, is_shard: bool) -> None:
         """Read one rank's part from now on; a shard is already the data of one rank."""
 
@@ -153,7 +156,10 @@ class LoaderReader:
         if changes.keys() & _OF_INDICES:
             self._make_indices()
         if is_new:  # Also for new workers alone: those of torch begin with new random numbers.
+            before = self.carried
             self._make_copy()
+            if self.carried is not None and before is not None:
+                self.carried.follow(before)
 
     def begin(self, start: PassStart) -> Iterator[object]:
         """Start a pass; the data before the position is not read."""
@@ -189,6 +195,16 @@ class LoaderReader:
         if self._cut is not None and not self._is_batched:
             return map(self._cut.batch, batches)
         return batches
+
+    def load_worker_states(self, state: Mapping[str, object] | None) -> str | None:
+        """Let workers continue from what they drew; return what is missing for that."""
+        if self.carried is None:
+            return None
+        self.close()  # Workers that run are somewhere else.
+        missing = self.carried.load_state_dict(state)
+        if self._loader.persistent_workers and state is not None:
+            self._followed.expect_workers()  # A hook that removes them wants new ones.
+        return missing
 
     def share(self, cut: Cut, *, is_shard: bool) -> None:
         """Load only one rank's samples from now on, or cut what was loaded without batches."""

@@ -129,11 +129,9 @@ class SharedData:
 
     def load_worker_states(self, state: Mapping[str, object] | None, *, is_needed: bool) -> None:
         """Take back what `worker_states` returned; warn if they are needed and cannot be used."""
-        carried, missing = self._reader.carried, None
-        if carried is not None:
-            self._reader.close()  # Workers that run are somewhere else.
-            missing = carried.load_state_dict(state)
-        elif state is not None:
+        if self._reader.carried is not None or state is None:
+            missing = self._reader.load_worker_states(state)
+        else:
             missing = (
                 "the checkpoint holds the random numbers of workers: give seed_samples='workers' "
                 "and as many workers as before"

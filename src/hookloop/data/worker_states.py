@@ -52,6 +52,8 @@ class WorkerStates:
         self._newest: dict[int, bytes] = {}
         self._seeded: Tensor | None = None  # Where the seed of persistent workers was drawn.
         self._received = 0
+        self._restarts = 0  # By hooks that have changed the loader.
+        self._is_resumed = False
         self._before: deque[tuple[int, bytes | None]] = deque(maxlen=LONGEST_GROUP)
 
     def changes(self, rank: int = 0) -> dict[str, object]:
@@ -77,7 +79,20 @@ class WorkerStates:
             batches = iter(copied)
         self._received = start.skip
         self._before.clear()
+        self._is_resumed = False
         return batches
+
+    def follow(self, before: WorkerStates) -> None:
+        """Take the place of workers that a hook has ended by a change of the loader.
+
+        A hook makes its change again in a resumed run. If the workers had been started for it when
+        the checkpoint was made, they continue; otherwise those that follow draw their own seed.
+        """
+        if not (before._is_resumed and before._restarts):
+            self._restarts = before._restarts + 1
+        elif before._size == self._size:
+            self._newest, self._seeded = before._newest, before._seeded
+            self._restarts = before._restarts
 
     def _start_workers(
         self, copied: DataLoader[object], first: int, *, is_late: bool
@@ -135,11 +150,12 @@ class WorkerStates:
         return {
             "states": [_as_tensor(states.get(worker)) for worker in range(self._size)],
             "seeded": self._seeded,
+            "restarts": self._restarts,
         }
 
     def load_state_dict(self, state: Mapping[str, object] | None) -> str | None:
         """Restore what `state_dict` returned; return what is missing for an exact resume."""
-        self._newest, self._seeded, self._received = {}, None, 0
+        self._newest, self._seeded, self._received, self._restarts = {}, None, 0, 0
         self._before.clear()
         if state is None:
             return "the checkpoint does not hold the random numbers of its workers"
@@ -153,6 +169,8 @@ class WorkerStates:
         if seeded is not None:
             torch.Generator().set_state(seeded)
         self._newest, self._seeded = newest, seeded
+        # Files of earlier versions do not tell: workers that continue are at least like theirs.
+        self._restarts, self._is_resumed = cast("int", state.get("restarts", 1)), True
         return None
 
 

@@ -1,6 +1,7 @@
 """Files: MMEngine's own are continued, damaged ones skipped, none of them runs code."""
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,37 @@ def test_published_files_are_written(graft, tmp_path):
 def test_files_hold_no_pickled_histories(graft, tmp_path):
     toy.make_runner(tmp_path, length=1).train()
     assert b"HistoryBuffer" not in (tmp_path / "epoch_1.pth").read_bytes()
+
+
+class Fail(Hook):
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        if runner.iter == 13:
+            raise RuntimeError("cut off")
+
+
+@pytest.mark.parametrize("first", ["mmengine", "graft"])
+def test_a_schedule_with_a_function_continues(first, tmp_path):
+    def make(directory, *hooks, **options):
+        schedule = {"type": "OneCycleLR", "eta_max": 0.1, "total_steps": 18, "by_epoch": False}
+        options["param_scheduler"] = schedule
+        return toy.make_runner(tmp_path / directory, *hooks, **options)
+
+    with dialects.graft("mmengine"):
+        whole = make("whole")
+        whole.train()
+    context = dialects.graft("mmengine") if first == "graft" else nullcontext()
+    with context, pytest.raises(RuntimeError, match="cut off"):
+        make("cut", Fail()).train()
+    with dialects.graft("mmengine"):
+        resumed = make("cut", resume=True)
+        resumed.train()
+    assert resumed.optim_wrapper.get_lr() == whole.optim_wrapper.get_lr()
+
+
+def test_a_last_checkpoint_without_its_directory_is_found(graft, tmp_path, caplog):
+    toy.make_runner(tmp_path, length=1).train()
+    (tmp_path / "last_checkpoint").write_text("epoch_1.pth\n")
+    runner = toy.make_runner(tmp_path, length=2, resume=True)
+    runner.train()
+    assert runner.iter == 12
+    assert "There is no checkpoint" not in caplog.text

@@ -16,7 +16,12 @@ import numpy as np
 import torch
 
 from hookloop.checkpoint.search import load_newest
-from hookloop.dialects.mmengine.graft.plain import plain_hub, to_plain, with_histories
+from hookloop.dialects.mmengine.graft.plain import (
+    plain_hub,
+    to_plain,
+    with_histories,
+    without_functions,
+)
 from hookloop.dialects.mmengine.graft.saving import LAST, meta_of
 from hookloop.dialects.mmengine.runner.checkpoint import read_checkpoint
 from hookloop.errors import CheckpointError
@@ -109,12 +114,14 @@ def _plain_part(key: str, value: object) -> object:
 def load_file(filename: str, map_location: object = None) -> Loaded:
     """Read a file on the disk without running code in it.
 
-    Files of MMEngine hold histories, which are made again from their numbers.
+    Files of MMEngine hold histories, which are made again from their numbers, and functions, which
+    are left out.
     """
     path = os.path.expanduser(filename)
     if not os.path.isfile(path):
         raise FileNotFoundError(f"{filename} can not be found.")
-    return with_histories(read_checkpoint(path, map_location, _arrays()))
+    read = read_checkpoint(path, map_location, _arrays())
+    return without_functions(with_histories(read))
 
 
 def _arrays() -> dict[str, object]:
@@ -154,11 +161,14 @@ def _find(runner: Any, filename: str) -> tuple[str, Mapping[str, object]] | None
     if "://" in filename:  # MMEngine fetches it.
         return filename, {}
     home = Path(runner.work_dir)
+    pointer = home / LAST
+    is_last = pointer.is_file() and pointer.read_text().strip() == filename
+    if is_last and not os.path.dirname(filename):  # Killed before the whole path was written.
+        filename = str(home / filename)
     try:
         return filename, read_checkpoint(filename)
     except CheckpointError as error:
-        pointer = home / LAST
-        if not pointer.is_file() or pointer.read_text().strip() != filename:
+        if not is_last:
             raise
         problem = str(error)
     found = load_newest(str(home))

@@ -55,6 +55,8 @@ class GraftedHook(Adapter):
         """Note the attributes as `before_train` left them, then restore those of a checkpoint."""
         self._initial = self._attributes()
         for name, state in self._loaded.items():
+            if not _is_kept(state):  # In a file of an earlier version.
+                continue
             old = getattr(self.foreign, name, None)
             setattr(self.foreign, name, restore_state(old, state))
         self._loaded = {}
@@ -62,7 +64,7 @@ class GraftedHook(Adapter):
     def _attributes(self) -> dict[str, object]:
         own = {name: one for name, one in vars(self.foreign).items() if name not in _DERIVED}
         states = {name: to_state(value) for name, value in own.items()}
-        return {name: state for name, state in states.items() if state is not NO_STATE}
+        return {name: state for name, state in states.items() if _is_kept(state)}
 
     def state_dict(self) -> dict[str, object]:
         """Return what changed in the training: a setting never does, so a new one is obeyed."""
@@ -79,6 +81,15 @@ class GraftedHook(Adapter):
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         self._loaded = cast("Mapping[str, object]", state.get("attributes", {}))
         super().load_state_dict(cast("Mapping[str, object]", state.get("own", {})))
+
+
+def _is_kept(state: object) -> bool:
+    """Return whether a checkpoint keeps an attribute; a flag is not kept.
+
+    A flag mostly says that something was done once, such as another pipeline that was set. A new
+    process has to do it again, as in MMEngine, which keeps no attribute.
+    """
+    return state is not NO_STATE and not isinstance(state, bool)
 
 
 # --- how each method is called ------------------------------------------------------------------

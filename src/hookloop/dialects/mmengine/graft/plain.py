@@ -75,6 +75,22 @@ def with_histories(checkpoint: dict[str, object]) -> dict[str, object]:
     return {**checkpoint, "message_hub": {**hub, "log_scalars": scalars}}
 
 
+def without_functions(checkpoint: dict[str, object]) -> dict[str, object]:
+    """Leave out the functions that MMEngine's files hold in states of schedulers.
+
+    ``OneCycleLR`` has one, which it gets from its arguments.
+    """
+    states = checkpoint.get("param_schedulers")
+    return checkpoint if states is None else {**checkpoint, "param_schedulers": _usable(states)}
+
+
+def _usable(state: object) -> object:
+    if isinstance(state, Mapping):
+        kept = {key: one for key, one in state.items() if not callable(one)}
+        return {key: _usable(one) for key, one in kept.items() if not isinstance(one, Held)}
+    return list(map(_usable, state)) if isinstance(state, list) else state
+
+
 def _history(state: object) -> object:
     """Make a history from its numbers, of our form or of MMEngine's own."""
     from mmengine.logging import HistoryBuffer

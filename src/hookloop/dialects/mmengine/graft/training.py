@@ -284,12 +284,17 @@ class Training:
         if schedulers is None:
             return None
         if isinstance(schedulers, dict):
-            return {name: [one.state_dict() for one in each] for name, each in schedulers.items()}
-        return [one.state_dict() for one in schedulers]
+            return {name: list(map(scheduler_state, each)) for name, each in schedulers.items()}
+        return list(map(scheduler_state, schedulers))
 
     def meta(self) -> dict[str, object]:
         """Return the ``meta`` of a checkpoint that MMEngine did not ask for."""
         return meta_of(self.runner, {"epoch": self.loop.epoch, "iter": self.loop.iter})
+
+
+def scheduler_state(scheduler: Any) -> dict[str, object]:  # noqa: ANN401 - of mmengine
+    """Return the state of a scheduler without its functions, which it has from its arguments."""
+    return {name: one for name, one in scheduler.state_dict().items() if not callable(one)}
 
 
 def optimizers_of(wrapper: Any) -> dict[str, torch.optim.Optimizer]:  # noqa: ANN401 - of mmengine
