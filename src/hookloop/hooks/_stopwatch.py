@@ -13,8 +13,8 @@ class Stopwatch:
     >>> watch = Stopwatch()
     >>> watch.load(60.0)
     >>> watch.load(20.0)
-    >>> watch.seconds
-    60.0
+    >>> watch.seconds, watch.earlier
+    (60.0, 60.0)
     """
 
     def __init__(self) -> None:
@@ -26,6 +26,11 @@ class Stopwatch:
     def seconds(self) -> float:
         """The seconds so far."""
         return self._before + (monotonic() - self._began if self._began is not None else 0.0)
+
+    @property
+    def earlier(self) -> float:
+        """Those of earlier starts."""
+        return self._before
 
     def start(self) -> None:
         """Count from now on; what was counted in a start that did not end is forgotten."""

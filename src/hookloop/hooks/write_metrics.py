@@ -6,12 +6,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.shape import Maybe, check_state, is_count, is_text
 from hookloop.data.measures import batch_size_of
 from hookloop.every import Every
+from hookloop.hooks._stopwatch import Stopwatch
 from hookloop.hooks._timetable import Timetable
 from hookloop.hooks._writing import Writing
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
@@ -58,8 +58,7 @@ class WriteMetrics(Writing):
         self._best = BestValues()
         self._file: JsonLines | None = None
         self._lines_at_checkpoint: int | None = None
-        self._earlier_seconds = 0.0
-        self._began = monotonic()
+        self._watch = Stopwatch()
         self._is_failing = False
         self._timetable = Timetable()
 
@@ -76,7 +75,7 @@ class WriteMetrics(Writing):
         return {
             "best": self._best.state_dict(),
             "started": self._started,
-            "seconds": self._seconds(with_current=self._trained),
+            "seconds": self._watch.seconds,
             "lines": lines,
         }
 
@@ -85,16 +84,14 @@ class WriteMetrics(Writing):
         self._best.load_state_dict(cast("Mapping[str, object]", state["best"]))
         self._started = cast("str", state["started"])
         self._lines_at_checkpoint = cast("int | None", state.get("lines"))
-        if not self._trained:  # Else the run goes back, which gives no time back.
-            seconds = cast("float", state.get("seconds", 0.0))
-            self._earlier_seconds = self._earlier_seconds or seconds
+        self._watch.load(cast("float", state.get("seconds", 0.0)))
 
     def before_run(self, run: Run) -> None:
         # More exact than the others: runs are listed in the order in which they began.
         self._started = self._started or _now("milliseconds")
-        # The summary first: it also has the time after the checkpoint.
-        self._earlier_seconds = trained_seconds(RunDir(run.dir)) or self._earlier_seconds
-        self._began = monotonic()
+        # The summary also has the time after the checkpoint.
+        self._watch.load(trained_seconds(RunDir(run.dir)))
+        self._watch.start()
         self._trained = False
         self._evaluated = []
 
@@ -131,6 +128,7 @@ class WriteMetrics(Writing):
         if self._trained:
             self._timetable.stop(run)
             self._timetable.write(run)
+            self._watch.stop()  # That of an evaluation is forgotten.
         self._summarize(run)
 
     def _drop_repeated_lines(self, run: Run) -> None:
@@ -154,10 +152,6 @@ class WriteMetrics(Writing):
         else:
             self._is_failing = False
 
-    def _seconds(self, *, with_current: bool) -> float:
-        """Return how long the run has taken without pauses, maybe with the time of this process."""
-        return self._earlier_seconds + (monotonic() - self._began if with_current else 0.0)
-
     def _summarize(self, run: Run, *, durable: bool = True) -> None:
         directory = RunDir(run.dir)
         try:
@@ -168,7 +162,8 @@ class WriteMetrics(Writing):
             return
         summary = {**_outcome(run), "started": self._started}
         # The time of a trained run does not include later evaluations.
-        seconds = self._seconds(with_current=self._trained or not old)
+        is_counted = self._trained or not old
+        seconds = self._watch.seconds if is_counted else self._watch.earlier
         clock = {"seconds": round(seconds, 3), "written": _now()}
         latest, best = run.metrics.all_latest(), cast("object", self._best.all())
         if (

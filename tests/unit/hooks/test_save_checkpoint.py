@@ -185,7 +185,7 @@ def test_by_time_it_saves_when_the_time_has_passed(tmp_path, monkeypatch):
         ({"best": ["auto", "loss"]}, "'auto' must stand alone"),
         ({"best": ["loss", "loss"]}, "names a metric twice"),
         ({"best": ["loss"], "rule": ["less", "less"]}, "rule has 2 entries for 1 metrics"),
-        ({"best": "zebra"}, "give rule='greater' or rule='less'"),
+        ({"best": "zebra"}, "Give rule='greater' or rule='less'"),
     ],
 )
 def test_wrong_options_are_rejected_when_it_is_made(options, message):
