@@ -161,7 +161,7 @@ hooks = default_hook_generator(_CONFIG)
     )
     printed = train("--alias", "vissl", "config.py")
     assert "log_perf_time_metrics_hook" in printed
-    assert "Rank: 0; ep: 0; iter: 1; lr: 0.1; loss: " in printed  # VISSL's LogLossLrEtaHook.
+    assert "Rank: 0; [ep: 0] iter: 1; lr: 0.1; loss: " in printed  # VISSL's LogLossLrEtaHook.
     assert [json.loads(line)["iter"] for line in lines_of("stdout.json")] == [0, 1]
     assert {"metrics.json", "checkpoint.torch"} <= {path.name for path in Path("run").iterdir()}
 

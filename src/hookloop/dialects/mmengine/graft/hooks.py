@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.request import Save
 from hookloop.core.hook import Call, Hook, Priority
-from hookloop.data.attribute_state import NO_STATE, is_equal, restore_state, to_state
 from hookloop.dialects.adapter import Adapter, Facade, Method, Mount, base_of, overridden
 from hookloop.dialects.built_in import MMENGINE
 from hookloop.dialects.mmengine.adapter import priority_of
+from hookloop.dialects.mmengine.graft.attributes import ChangedAttributes
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -45,51 +45,19 @@ class GraftedHook(Adapter):
         super().__init__(foreign, mounts, facade=Facade, priority=priority_of(foreign))
         # As in MMEngine: what a hook draws is part of the training.
         self.takes_part_in_training = True
-        self._initial: dict[str, object] = {}
-        self._loaded: Mapping[str, object] = {}
+        self.attributes = ChangedAttributes(foreign, _DERIVED)
 
     def bind_facade(self, run: Run) -> None:
         """Do nothing: the hook gets the real runner."""
 
-    def settle(self) -> None:
-        """Note the attributes as `before_train` left them, then restore those of a checkpoint."""
-        self._initial = self._attributes()
-        for name, state in self._loaded.items():
-            if not _is_kept(state):  # In a file of an earlier version.
-                continue
-            old = getattr(self.foreign, name, None)
-            setattr(self.foreign, name, restore_state(old, state))
-        self._loaded = {}
-
-    def _attributes(self) -> dict[str, object]:
-        own = {name: one for name, one in vars(self.foreign).items() if name not in _DERIVED}
-        states = {name: to_state(value) for name, value in own.items()}
-        return {name: state for name, state in states.items() if _is_kept(state)}
-
     def state_dict(self) -> dict[str, object]:
-        """Return what changed in the training: a setting never does, so a new one is obeyed."""
-        initial = self._initial
-        changed = {
-            name: state
-            for name, state in self._attributes().items()
-            if name not in initial or not is_equal(initial[name], state)
-        }
-        own = super().state_dict()
-        parts = {"attributes": changed, "own": own}
+        """Return what changed in the training, and what the hook itself says is its state."""
+        parts = {"attributes": self.attributes.state_dict(), "own": super().state_dict()}
         return {name: part for name, part in parts.items() if part}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        self._loaded = cast("Mapping[str, object]", state.get("attributes", {}))
+        self.attributes.load_state_dict(cast("Mapping[str, object]", state.get("attributes", {})))
         super().load_state_dict(cast("Mapping[str, object]", state.get("own", {})))
-
-
-def _is_kept(state: object) -> bool:
-    """Return whether a checkpoint keeps an attribute; a flag is not kept.
-
-    A flag mostly says that something was done once, such as another pipeline that was set. A new
-    process has to do it again, as in MMEngine, which keeps no attribute.
-    """
-    return state is not NO_STATE and not isinstance(state, bool)
 
 
 # --- how each method is called ------------------------------------------------------------------
@@ -180,7 +148,7 @@ class KeepCounters(Hook):
     def before_train(self, run: Run) -> None:
         for hook in run.hooks:
             if isinstance(hook, GraftedHook):
-                hook.settle()
+                hook.attributes.settle()
         self._training.delay_removals()
 
     def before_train_epoch(self, run: Run) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hookloop import hooks as native
 from hookloop.core.update import Update
+from hookloop.dialects.mmengine.graft.attributes import KeepModules
 from hookloop.dialects.mmengine.graft.evaluation import RunValLoop
 from hookloop.dialects.mmengine.graft.hooks import (
     BeginEpoch,
@@ -119,10 +120,12 @@ class Training:
             limits = {"max_iters": loop.max_iters, "epoch_iters": loop.max_iters}
         self._known_hooks = list(runner._hooks)
         hooks: list[Hook] = [BeginEpoch(self), *self._adapted(self._known_hooks), self.files]
-        hooks += [SaveWhenInterrupted(), native.StopOnSignal(), KeepCounters(self)]
+        model = _unwrapped(runner.model)
+        hooks += [SaveWhenInterrupted(), native.StopOnSignal(), KeepModules(model)]
+        hooks.append(KeepCounters(self))
         with assume(World()):  # Its data is divided already; see join_divided.
             trainer = Trainer(
-                _unwrapped(runner.model),
+                model,
                 train_data=self._loader,
                 val_data=runner.val_loop.dataloader if runner.val_loop is not None else None,
                 step=CallTrainStep(runner, list(optimizers.values())),
@@ -247,7 +250,7 @@ class Training:
             while hook.name in names:
                 hook.named(f"{hook.name}_{len(names) + 1}")
             self.run.plan.add(hook)
-            hook.settle()
+            hook.attributes.settle()
 
     # --- parts
 

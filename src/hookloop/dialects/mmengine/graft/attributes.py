@@ -1,0 +1,113 @@
+"""What a training changes in plain attributes, of hooks and of the model's modules.
+
+MMEngine's files hold neither. Without them a hook would count from zero again, and mmdet's
+``BatchSyncRandomResize`` would resize to the full size until it draws another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, cast
+
+from torch import nn
+
+from hookloop.core.hook import Hook, Priority
+from hookloop.data.attribute_state import NO_STATE, SCALARS, is_equal, restore_state, to_state
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+_OF_ANY_MODULE = frozenset(vars(nn.Module()))
+
+
+class ChangedAttributes:
+    """The attributes of an object that have another value than when the training began.
+
+    A setting never changes, so a new one is obeyed after a resume.
+
+    Args:
+        owner: The object.
+        left_out: Names that are not kept.
+    """
+
+    def __init__(self, owner: object, left_out: Collection[str] = ()) -> None:
+        self._owner = owner
+        self._left_out = left_out
+        self._initial: dict[str, object] = {}
+        self._loaded: Mapping[str, object] = {}
+
+    def settle(self) -> None:
+        """Note the attributes as `before_train` left them, then restore those of a checkpoint."""
+        self._initial = self._current()
+        for name, state in self._loaded.items():
+            if _is_kept(state):  # A file of an earlier version has others, too.
+                old = getattr(self._owner, name, None)
+                setattr(self._owner, name, restore_state(old, state))
+        self._loaded = {}
+
+    def state_dict(self) -> dict[str, object]:
+        """Return what has changed."""
+        initial = self._initial
+        return {
+            name: state
+            for name, state in self._current().items()
+            if name not in initial or not is_equal(initial[name], state)
+        }
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Take what `settle` is to restore."""
+        self._loaded = state
+
+    def _current(self) -> dict[str, object]:
+        own = {name: one for name, one in vars(self._owner).items() if name not in self._left_out}
+        states = {name: to_state(value) for name, value in own.items()}
+        return {name: state for name, state in states.items() if _is_kept(state)}
+
+
+def _is_kept(state: object) -> bool:
+    """Return whether a checkpoint keeps an attribute; a flag is not kept.
+
+    A flag mostly says that something was done once, such as another pipeline that was set. A new
+    process has to do it again, as in MMEngine, which keeps no attribute.
+    """
+    return state is not NO_STATE and not isinstance(state, bool)
+
+
+class KeepModules(Hook):
+    """Keep numbers, texts and sequences of them that modules of the model have as attributes."""
+
+    name = "mmengine_modules"
+    priority = Priority.LOWEST
+    draws_random_numbers = False
+    takes_part_in_training = True
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._attributes: dict[str, ChangedAttributes] = {}
+        self._loaded: Mapping[str, object] = {}
+
+    def before_train(self, run: Run) -> None:
+        for path, module in self._model.named_modules():
+            kept = self._attributes[path] = ChangedAttributes(module, _not_plain(module))
+            kept.load_state_dict(cast("Mapping[str, object]", self._loaded.get(path, {})))
+            kept.settle()
+        self._loaded = {}
+
+    def state_dict(self) -> dict[str, object]:
+        states = {path: kept.state_dict() for path, kept in self._attributes.items()}
+        return {path: state for path, state in states.items() if state}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        self._loaded = state
+
+
+def _not_plain(module: nn.Module) -> frozenset[str]:
+    """Return the attributes that are not kept: tensors may be as large as the model itself."""
+    return _OF_ANY_MODULE.union(_names_of_others(module))
+
+
+def _names_of_others(module: nn.Module) -> Iterator[str]:
+    for name, value in vars(module).items():
+        parts = value if type(value) in (list, tuple) else [value]
+        if not {type(part) for part in parts} <= SCALARS:
+            yield name
