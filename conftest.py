@@ -15,7 +15,7 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Under nohup, and in the background of a shell, these signals are ignored, also in the processes
-# that tests start; a run respects that, and tests that send them would wait for ever.
+# that tests start; a run respects that, and tests that send them would wait forever.
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

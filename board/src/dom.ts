@@ -86,7 +86,7 @@ function isAlike(one: Element, other: Element): boolean {
   return one.tagName === other.tagName && one.className === other.className && !/^(INPUT|BUTTON|SELECT)$/.test(one.tagName);
 }
 
-/** Draw something anew, and put the focus back on what has the same `data-keep`. */
+/** Draw something again, and put the focus back on what has the same `data-keep`. */
 export function keepingFocus(place: Element, draw: () => void): void {
   const held = document.activeElement;
   const key = held !== null && place.contains(held) ? held.getAttribute("data-keep") : null;

@@ -67,13 +67,13 @@ export class Chart {
   }
 
   /** Draw again, after a change of settings or colours. */
-  draw(anew = false): void {
+  draw(rebuild = false): void {
     if (!this.isCurrent) return;
     const { settings, curves } = this;
     this.prepared = prepare(curves, settings);
     const looks = this.prepared.series.map((each) => [each.stroke, each.width]);
     const structure = JSON.stringify([curves.map((curve) => curve.run), looks, settings.axis, settings.log, this.prepared.bands.length]);
-    if (!this.plot || anew || structure !== this.structure) this.build();
+    if (!this.plot || rebuild || structure !== this.structure) this.build();
     else this.plot.setData(this.prepared.data);
     this.structure = structure;
     const total = curves.reduce((sum, curve) => sum + curve.total, 0);

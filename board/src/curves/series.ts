@@ -32,7 +32,7 @@ export function continued(old: Curve, fresh: Curve): Curve | null {
   return next;
 }
 
-/** Return whether a curve has grown by so many points that it should be down-sampled anew. */
+/** Return whether a curve has grown by so many points that it should be down-sampled again. */
 export function overgrown(curve: Curve, points: number): boolean {
   return curve.x.length > points * 1.5;
 }

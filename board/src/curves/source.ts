@@ -84,22 +84,22 @@ export class Source {
     const answer = await loadCurves([event.run], metrics, this.settings, { from, to: range?.[1], points: this.points, signal });
     // After a resume or a return, the file is another one: then metrics that were not written since are shorter, too.
     const rewritten = answer.curves.some((curve) => (this.curves.get(curve.metric)?.get(curve.run)?.reading ?? curve.reading) !== curve.reading);
-    const anew = rewritten ? [...this.curves.keys()] : this.append(answer.curves);
+    const stale = rewritten ? [...this.curves.keys()] : this.append(answer.curves);
     if (rewritten) this.marks = this.marks.filter((mark) => mark.run !== event.run);
     this.addMarks(answer.marks);
-    if (anew.length) await this.reload(event.run, anew, signal);
-    return rewritten ? anew : metrics;
+    if (stale.length) await this.reload(event.run, stale, signal);
+    return rewritten ? stale : metrics;
   }
 
   private append(fresh: Curve[]): string[] {
-    const anew: string[] = [];
+    const stale: string[] = [];
     for (const curve of fresh) {
       const old = this.curves.get(curve.metric)?.get(curve.run);
       const next = old ? continued(old, curve) : curve;
-      if (next === null || overgrown(next, this.points)) anew.push(curve.metric);
+      if (next === null || overgrown(next, this.points)) stale.push(curve.metric);
       else this.curves.get(curve.metric)?.set(curve.run, next);
     }
-    return anew;
+    return stale;
   }
 
   private async reload(run: string, metrics: string[], signal: AbortSignal): Promise<void> {

@@ -122,6 +122,6 @@ function marks(each: Checkpoint): Child {
   return [
     each.is_last && h("span", { class: "mark" }, "last"),
     each.best_of.map((metric) => h("span", { class: "mark best" }, `best ${oneLine(metric, 60)}`)),
-    each.forever && h("span", { class: "mark" }, "kept for ever"),
+    each.forever && h("span", { class: "mark" }, "kept forever"),
   ];
 }
