@@ -47,6 +47,14 @@ def train(run_dir, save, *hooks, iters=50, **options):
     return trainer, outcome, time.monotonic() - began
 
 
+def wait_for_checkpoint(run_dir, name):
+    """Wait until a checkpoint is durable: it is written beside the training."""
+    end = time.monotonic() + 60
+    while not (run_dir / "last_checkpoint").exists() or name not in os.listdir(run_dir):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def names(location):
     return {name for name in CheckpointStore(location).storage.names() if name.endswith(".pth")}
 
@@ -108,7 +116,12 @@ def test_a_store_that_hangs_does_not_keep_checkpoints_from_another(tmp_path, url
 @pytest.mark.slow
 def test_a_run_whose_directory_is_removed_reports_it_and_continues_to_write(tmp_path, caplog):
     run_dir = tmp_path / "run"
-    removes = At(iter_20=lambda: shutil.rmtree(run_dir, ignore_errors=True))
+
+    def remove():
+        wait_for_checkpoint(run_dir, "iter_10.pth")
+        shutil.rmtree(run_dir, ignore_errors=True)
+
+    removes = At(iter_20=remove)
     _, outcome, _ = train(run_dir, SaveCheckpoint(10), removes, iters=45, config={"name": "mine"})
     assert outcome.problem is None
     assert caplog.text.count("were deleted while it is trained in") == 1
@@ -124,8 +137,12 @@ def test_a_run_whose_directory_is_removed_reports_it_and_continues_to_write(tmp_
 
 def test_a_run_whose_directory_is_moved_writes_where_it_should(tmp_path, capsys):
     run_dir = tmp_path / "run"
-    moves = At(iter_20=lambda: run_dir.rename(tmp_path / "moved"))
-    _, outcome, _ = train(run_dir, SaveCheckpoint(10), moves, iters=45)
+
+    def move():
+        wait_for_checkpoint(run_dir, "iter_10.pth")  # A save that fails would be reported.
+        run_dir.rename(tmp_path / "moved")
+
+    _, outcome, _ = train(run_dir, SaveCheckpoint(10), At(iter_20=move), iters=45)
     assert outcome.problem is None
     lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
     trained = [one["iter"] for one in lines if (one["phase"], one["span"]) == ("train", "iter")]
