@@ -15,7 +15,7 @@ class Scaled(toy.Net):
         torch.manual_seed(2)  # The same weights in each run.
         super().__init__()
         self.batches, self.factor, self.sizes = 0, 1.0, (0, 4)
-        self.cache = torch.zeros(3)
+        self.cache = None  # A tensor later, which may be large and is not kept.
 
     def forward(self, inputs, data_samples=None, mode="tensor"):
         if mode == "loss":

@@ -6,7 +6,7 @@ MMEngine's files hold neither. Without them a hook would count from zero again, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from torch import nn
@@ -27,12 +27,12 @@ class ChangedAttributes:
 
     Args:
         owner: The object.
-        left_out: Names that are not kept.
+        is_state: Returns whether to keep an attribute, given its name and value.
     """
 
-    def __init__(self, owner: object, left_out: Collection[str] = ()) -> None:
+    def __init__(self, owner: object, is_state: Callable[[str, object], bool]) -> None:
         self._owner = owner
-        self._left_out = left_out
+        self._is_state = is_state
         self._initial: dict[str, object] = {}
         self._loaded: Mapping[str, object] = {}
 
@@ -59,8 +59,8 @@ class ChangedAttributes:
         self._loaded = state
 
     def _current(self) -> dict[str, object]:
-        own = {name: one for name, one in vars(self._owner).items() if name not in self._left_out}
-        states = {name: to_state(value) for name, value in own.items()}
+        own = [(name, one) for name, one in vars(self._owner).items() if self._is_state(name, one)]
+        states = {name: to_state(value) for name, value in own}
         return {name: state for name, state in states.items() if _is_kept(state)}
 
 
@@ -88,7 +88,7 @@ class KeepModules(Hook):
 
     def before_train(self, run: Run) -> None:
         for path, module in self._model.named_modules():
-            kept = self._attributes[path] = ChangedAttributes(module, _not_plain(module))
+            kept = self._attributes[path] = ChangedAttributes(module, _is_plain)
             kept.load_state_dict(cast("Mapping[str, object]", self._loaded.get(path, {})))
             kept.settle()
         self._loaded = {}
@@ -101,13 +101,7 @@ class KeepModules(Hook):
         self._loaded = state
 
 
-def _not_plain(module: nn.Module) -> frozenset[str]:
-    """Return the attributes that are not kept: tensors may be as large as the model itself."""
-    return _OF_ANY_MODULE.union(_names_of_others(module))
-
-
-def _names_of_others(module: nn.Module) -> Iterator[str]:
-    for name, value in vars(module).items():
-        parts = value if type(value) in (list, tuple) else [value]
-        if not {type(part) for part in parts} <= SCALARS:
-            yield name
+def _is_plain(name: str, value: object) -> bool:
+    """Return whether a module's attribute is kept; a tensor may be as large as the model itself."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    return name not in _OF_ANY_MODULE and {type(part) for part in parts} <= SCALARS

@@ -45,7 +45,7 @@ class GraftedHook(Adapter):
         super().__init__(foreign, mounts, facade=Facade, priority=priority_of(foreign))
         # As in MMEngine: what a hook draws is part of the training.
         self.takes_part_in_training = True
-        self.attributes = ChangedAttributes(foreign, _DERIVED)
+        self.attributes = ChangedAttributes(foreign, lambda name, _: name not in _DERIVED)
 
     def bind_facade(self, run: Run) -> None:
         """Do nothing: the hook gets the real runner."""
