@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hookloop.every import Every, limit
     from hookloop.lr_schedule import Schedule
     from hookloop.outcome import Interrupted, Outcome
+    from hookloop.runs.policy import Machine
     from hookloop.trainer.batch_search import FoundBatch, find_batch
     from hookloop.trainer.find_lr import find_lr
     from hookloop.trainer.meant_changes import Resume
@@ -62,6 +63,7 @@ __all__ = [
     "Hook",
     "HookloopError",
     "Interrupted",
+    "Machine",
     "Outcome",
     "Point",
     "Pretrained",
@@ -99,6 +101,7 @@ _NAMES_BY_MODULE = {
     "hookloop.core.progress": ("Progress",),
     "hookloop.core.run": ("Run",),
     "hookloop.outcome": ("Interrupted", "Outcome"),
+    "hookloop.runs.policy": ("Machine",),
     "hookloop.core.update": ("Update",),
     "hookloop.errors": ("HookloopError",),
     "hookloop.every": ("Every", "limit"),

@@ -15,14 +15,12 @@ from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.named import BEST, LAST, load_best, load_named
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.errors import CheckpointError
+from hookloop.runs.policy import OF_ONE_DIRECTORY
 from hookloop.runs.records import to_json
 from hookloop.version import VERSION
 
 WEIGHTS = ("averaged", "model", "state_dict")
 """Where the weights are in a file: the averaged ones first, with which the run evaluated."""
-
-OF_ONE_RUN = ("import_path", "run_dir", "resume")
-"""Keys of a config that depend on where a run is."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def describe_weights(chosen: Chosen, config: Mapping[str, object]) -> dict[str, 
 
 def hash_of(config: Mapping[str, object]) -> str:
     """Return the SHA-256 of a config, without what only one directory has."""
-    kept = {name: value for name, value in config.items() if name not in OF_ONE_RUN}
+    kept = {name: value for name, value in config.items() if name not in OF_ONE_DIRECTORY}
     return sha256(to_json(kept).encode()).hexdigest()
 
 

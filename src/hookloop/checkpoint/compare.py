@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-NOT_COMPARED = ("config", "environment", "versions")
+from hookloop.runs.policy import is_clock
+
+NOT_COMPARED = ("config", "environment", "machine", "versions")
 """Parts that describe how a run was made, not its state."""
 
-CLOCKS = ("seconds", "started", "begun", "run_id")
-"""Entries of a state that measure time or name a process, and so differ between two runs."""
-
-MEASURED = ("_time", "time_per_sample", "_per_second", "/mfu")
-"""Endings of metrics that measure the machine; so does everything under ``memory/``."""
+TENSORS = ("model", "averaged", "optimizers")
+"""Parts in which every entry is compared, whatever its name."""
 
 
 @dataclass(frozen=True)
@@ -49,31 +48,41 @@ def compare(one: Mapping[str, object], other: Mapping[str, object]) -> list[Diff
     []
     """
     found = []
+    machine = {*_declared(one), *_declared(other)}
     for part in dict.fromkeys([*one, *other]):
         if part in NOT_COMPARED:
             continue
-        differing = list(_walk(one.get(part, _NOTHING), other.get(part, _NOTHING), part))
+        differing = list(_walk(one.get(part, _NOTHING), other.get(part, _NOTHING), part, machine))
         if differing:
             key, what = differing[0]
             found.append(Difference(part, key, what, len(differing)))
     return found
 
 
-def _walk(one: object, other: object, key: str) -> Iterator[tuple[str, str]]:
+def _declared(checkpoint: Mapping[str, object]) -> list[str]:
+    """Return the metrics that the hooks of a run declared as measuring the machine."""
+    found = checkpoint.get("machine")
+    return list(map(str, found)) if isinstance(found, list) else []
+
+
+def _walk(
+    one: object, other: object, key: str, machine: Collection[str]
+) -> Iterator[tuple[str, str]]:
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         if what := _tensors_differ(one, other):
             yield key, what
     elif isinstance(one, Mapping) and isinstance(other, Mapping):
+        takes_all = key.partition(".")[0] in TENSORS
         for name in dict.fromkeys([*one, *other]):
-            if not is_measurement(str(name)):
+            if takes_all or not is_clock(str(name), machine):
                 pair = one.get(name, _NOTHING), other.get(name, _NOTHING)
-                yield from _walk(*pair, f"{key}.{name}")
+                yield from _walk(*pair, f"{key}.{name}", machine)
     elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
         if len(one) != len(other):
             yield key, f"{len(one)} entries are not {len(other)}"
         else:
             for index, pair in enumerate(zip(one, other, strict=True)):
-                yield from _walk(*pair, f"{key}[{index}]")
+                yield from _walk(*pair, f"{key}[{index}]", machine)
     elif not _is_same(one, other):
         yield key, f"{one!r} is not {other!r}"
 
@@ -96,11 +105,6 @@ def _is_same(one: object, other: object) -> bool:
         return struct.pack("d", one) == struct.pack("d", other)  # As bytes, as with tensors.
     # The type as well: 1, 1.0 and True are equal to Python.
     return type(one) is type(other) and one == other
-
-
-def is_measurement(name: str) -> bool:
-    """Return whether an entry of that name measures time or memory, which differ between runs."""
-    return name in CLOCKS or name.endswith(MEASURED) or "memory/" in name or "_time/" in name
 
 
 class _Nothing:

@@ -10,13 +10,14 @@ from tempfile import TemporaryDirectory
 
 from torch import Tensor
 
-from hookloop.checkpoint.choice import OF_ONE_RUN, Chosen, describe_weights
+from hookloop.checkpoint.choice import Chosen, describe_weights
 from hookloop.checkpoint.publish import Format, encode
 from hookloop.errors import CheckpointError, HookloopError
 from hookloop.runs import plain_yaml
 from hookloop.runs.card import Facts, model_card
 from hookloop.runs.files import make_folder, write_bytes
 from hookloop.runs.layout import RunDir
+from hookloop.runs.policy import OF_ONE_DIRECTORY
 from hookloop.runs.reader import trained_seconds
 from hookloop.runs.reading import read_json
 from hookloop.secret import redact
@@ -58,7 +59,7 @@ def collect(
         summary: The summary of the run, if not that of its directory.
     """
     # Paths of the machine on which it was trained help nobody else.
-    kept = {key: value for key, value in config.items() if key not in OF_ONE_RUN}
+    kept = {key: value for key, value in config.items() if key not in OF_ONE_DIRECTORY}
     about = describe_weights(chosen, kept)
     weights = f"model.{format}"
     files = {weights: encode({"model": chosen.weights}, format, about)}

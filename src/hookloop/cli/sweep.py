@@ -18,7 +18,7 @@ from hookloop.errors import HookloopError
 if TYPE_CHECKING:
     from hookloop.cli.sweep_space import Folds, Space
     from hookloop.cli.sweep_study import Study, Trial
-    from hookloop.metrics.rule import Rule
+    from hookloop.runs.policy import Rule
 
 NO_RESULT = 1
 INTERRUPTED = 128
@@ -48,7 +48,7 @@ class Search:
 
     def rule(self) -> Rule:
         """Return whether more or less of the metric is better."""
-        from hookloop.metrics.rule import nearest_metric, rule_of
+        from hookloop.runs.policy import nearest_metric, rule_of
 
         if self.mode is not None:
             return "greater" if self.mode == "max" else "less"

@@ -24,9 +24,9 @@ from hookloop.config.load import load
 from hookloop.core.hook import Hook
 from hookloop.errors import HookloopError
 from hookloop.hooks.report_trial import PRUNED, ReportTrial
-from hookloop.metrics.rule import Rule, is_better
 from hookloop.outcome import Interrupted, Outcome
 from hookloop.runs.layout import RunDir
+from hookloop.runs.policy import Rule, is_better
 from hookloop.runs.reading import parse_json
 from hookloop.runs.records import to_number
 from hookloop.trainer.trainer import Trainer

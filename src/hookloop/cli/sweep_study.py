@@ -10,8 +10,8 @@ from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from hookloop.cli.sweep_space import Range, Scalar, Space, grid
-from hookloop.metrics.rule import Rule
 from hookloop.runs.files import write_text
+from hookloop.runs.policy import Rule
 from hookloop.runs.reader import SWEEP
 from hookloop.runs.records import to_json
 from hookloop.writers.base import require

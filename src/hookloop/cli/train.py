@@ -189,8 +189,8 @@ def _run_to_resume(config: Config) -> Path | None:
     """Find the newest run of the same config, unless the config itself names a directory."""
     from hookloop.config.dump import effective
     from hookloop.config.load import load
-    from hookloop.config.schema import NOT_COMPARED
     from hookloop.runs.layout import RunDir, default_path
+    from hookloop.runs.policy import NOT_COMPARED
     from hookloop.runs.reader import list_runs
 
     if config.tree.get("run_dir") is not None:

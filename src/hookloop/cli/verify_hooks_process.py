@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from hookloop import dialects
-from hookloop.checkpoint.compare import is_measurement
 from hookloop.cli.verify_resume_process import make_trainer
 from hookloop.core.hook import Hook, Priority, kind_of
+from hookloop.runs.policy import is_of_machine, machine_names
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -48,8 +48,9 @@ class RecordNumbers(Hook):
         self._record(run, "val/")
 
     def _record(self, run: Run, prefix: str) -> None:
+        machine = machine_names(name for hook in run.hooks for name in hook.writes)
         for name, value in run.metrics.all_latest().items():
-            if name.startswith(prefix) and not is_measurement(name):
+            if name.startswith(prefix) and not is_of_machine(name, machine):
                 # Hexadecimal shows every bit, also where decimal digits would look the same.
                 self.numbers[f"iteration {run.progress.iter}, {name}"] = float(value).hex()
 

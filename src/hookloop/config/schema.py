@@ -76,7 +76,4 @@ ABOUT: dict[str, object] = {
 SHOWN = ("name", "run_dir", "resume", "imports", "custom_imports", "import_path")
 """Keys whose values become names of files or modules, so a secret cannot be used there."""
 
-NOT_COMPARED = ("import_path", "name", "run_dir", "resume", "tags", "notes")
-"""Keys that may differ between two runs of the same config."""
-
 KEYS = (*BUILT, *SETTINGS, *ABOUT)

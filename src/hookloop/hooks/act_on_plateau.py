@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from hookloop.checkpoint.shape import Each, Maybe, check_state, is_count, is_number
 from hookloop.errors import HookError, nearest
 from hookloop.hooks._watch_metric import WatchMetric
-from hookloop.metrics.rule import Rule, nearest_metric, rule_of
+from hookloop.runs.policy import Rule, nearest_metric, rule_of
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run

@@ -12,6 +12,7 @@ from hookloop.errors import HookError
 from hookloop.every import Every
 from hookloop.outcome import Disabled
 from hookloop.parallel.device_readings import GpuReadings, HostReadings
+from hookloop.runs.policy import Machine
 from hookloop.writers.base import require
 from hookloop.writers.records import Scalars
 from hookloop.writers.sampler import Sampler
@@ -42,6 +43,7 @@ class LogDevice(Hook):
 
     ranks = "first"
     on_error = "disable"
+    writes = (Machine("device/*"),)
     draws_random_numbers = False
 
     def __init__(self, every: Every | int | str = "10 s") -> None:

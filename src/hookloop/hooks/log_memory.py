@@ -13,6 +13,7 @@ from hookloop.every import Every
 from hookloop.hooks._intervals import interval_of
 from hookloop.parallel.memory import device_memory, host_memory, memory_summary
 from hookloop.runs.layout import write_text
+from hookloop.runs.policy import Machine
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -35,7 +36,7 @@ class LogMemory(Hook):
         ('train/memory/*',)
     """
 
-    writes = ("train/memory/*",)
+    writes = (Machine("train/memory/*"),)
     draws_random_numbers = False
 
     def __init__(self, every: Every | int | str = 50, summary_at: Sequence[int] = ()) -> None:

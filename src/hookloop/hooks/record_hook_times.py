@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Call, Hook, Priority
 from hookloop.runs.layout import write_text
+from hookloop.runs.policy import Machine
 
 if TYPE_CHECKING:
     from hookloop.core.run import Phase, Run
@@ -32,7 +33,7 @@ class RecordHookTimes(Hook):
 
     ranks = "first"
     priority = Priority.HIGHEST  # Wraps the others before they are first called.
-    writes = ("train/hook_time/*",)
+    writes = (Machine("train/hook_time/*"),)
     draws_random_numbers = False
 
     def __init__(self, file: str | None = "hook_times.txt") -> None:

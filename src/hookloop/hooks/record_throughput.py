@@ -19,6 +19,7 @@ from hookloop.errors import HookError
 from hookloop.every import Every
 from hookloop.hooks._intervals import interval_of
 from hookloop.hooks._peak_rates import peak_in_use
+from hookloop.runs.policy import Machine
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -71,9 +72,10 @@ class RecordThroughput(Hook):
         _check_number("flops", flops)
         _check_number("peak", peak)
         self.flops, self.peak = flops, peak
-        tokens = ("train/tokens_per_second",) if count is not None else ()
-        use = ("train/flops_per_second", "train/mfu") if flops is not None else ()
-        self.writes = ("train/samples_per_second", "train/time_per_sample", *tokens, *use)
+        tokens = ["train/tokens_per_second"] if count is not None else []
+        use = ["train/flops_per_second", "train/mfu"] if flops is not None else []
+        rates = ["train/samples_per_second", "train/time_per_sample", *tokens, *use]
+        self.writes = tuple(map(Machine, rates))
         self._per_sample = None if flops == "auto" else flops
         self._peak: float | None = None
         self._counter: FlopCounterMode | None = None

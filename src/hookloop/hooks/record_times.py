@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook
+from hookloop.runs.policy import Machine
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -24,7 +25,7 @@ class RecordTimes(Hook):
     """
 
     ranks = "first"
-    writes = ("train/data_time", "train/iter_time")
+    writes = (Machine("train/data_time"), Machine("train/iter_time"))
     draws_random_numbers = False
 
     def __init__(self) -> None:

@@ -18,8 +18,8 @@ from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.every import COUNTED, Every
 from hookloop.metrics.results import without_phase
-from hookloop.metrics.rule import GREATER_KEYS, LESS_KEYS, Rule
 from hookloop.metrics.scores import BestScores
+from hookloop.runs.policy import GREATER_KEYS, LESS_KEYS, Rule
 
 if TYPE_CHECKING:
     from hookloop.checkpoint.index import Saved

@@ -16,8 +16,8 @@ from hookloop.hooks._timetable import Timetable
 from hookloop.hooks._writing import Writing
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.metrics.best import BestValues
-from hookloop.metrics.rule import Rule
 from hookloop.runs.layout import RunDir
+from hookloop.runs.policy import Rule, machine_names
 from hookloop.runs.reader import trained_seconds
 from hookloop.writers.base import Writer
 from hookloop.writers.jsonl import JsonLines, drop_after, keep_first
@@ -213,6 +213,7 @@ def _outcome(run: Run) -> dict[str, object]:
         "tokens": done.tokens,
         "batch_size": _batch_size(run),
         "main_metric": _main_metric(run),
+        "machine": machine_names(name for hook in run.hooks for name in hook.writes),
         "ranks": run.world.size,
         "changes": run.changes,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict, cast
 
-from hookloop.metrics.rule import Rule, is_better, rule_of
+from hookloop.runs.policy import Rule, is_better, rule_of
 
 
 class Best(TypedDict):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from hookloop.errors import HookError, MetricError, nearest
 from hookloop.metrics.results import is_left_out
-from hookloop.metrics.rule import Rule, is_better, nearest_metric, rule_of
+from hookloop.runs.policy import Rule, is_better, nearest_metric, rule_of
 
 
 class BestScores:

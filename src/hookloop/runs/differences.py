@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from hookloop.runs.config_values import flatten, read_config
 from hookloop.runs.layout import RunDir
-from hookloop.runs.reader import summarize
+from hookloop.runs.policy import NOT_SHOWN, is_of_machine, rule_of
+from hookloop.runs.reader import machine_metrics, summarize
 from hookloop.runs.reading import opened_to_read, read_json
 from hookloop.runs.series import Column, history
-from hookloop.runs.table import NOT_COMPARED
 
 Pair = list[object]
 Section = dict[str, Pair]
-
-MEASURED = re.compile(r"(^|[/_])(time|seconds|memory|throughput|mfu)($|[/_])|per_second|_time$")
-"""Metrics that measure the machine: they differ between any two runs."""
 
 OF_THE_PROCESS = {"time", "pid", "started", "written", "date", "run_dir"}
 """Entries of an environment that differ between any two starts."""
@@ -42,7 +39,9 @@ def compare_runs(one: RunDir, other: RunDir) -> dict[str, object]:
         "config": differing(*(_config(run) for run in (one, other))),
         "environment": differing(*(read_environment(run) for run in (one, other))),
         "source": differing(*(read_source(run) for run in (one, other))),
-        "metrics": compare_metrics(history(one), history(other)),
+        "metrics": compare_metrics(
+            history(one), history(other), {*machine_metrics(one), *machine_metrics(other)}
+        ),
     }
 
 
@@ -78,7 +77,7 @@ def _compare_counters(one: RunDir, other: RunDir) -> Section:
 
 def _config(run: RunDir) -> dict[str, object]:
     config = read_config(run)
-    return {key: one for key, one in config.items() if key.partition(".")[0] not in NOT_COMPARED}
+    return {key: one for key, one in config.items() if key.partition(".")[0] not in NOT_SHOWN}
 
 
 # --- environment and source -----------------------------------------------------------------------
@@ -136,27 +135,34 @@ def read_source(run: RunDir) -> dict[str, object]:
 # --- metrics --------------------------------------------------------------------------------------
 
 
-def compare_metrics(one: Mapping[str, Column], other: Mapping[str, Column]) -> dict[str, object]:
-    """Compare metrics at equal iterations.
+def compare_metrics(
+    one: Mapping[str, Column], other: Mapping[str, Column], machine: Collection[str] = ()
+) -> dict[str, object]:
+    """Compare metrics at equal iterations, but for those that measure the machine.
+
+    Args:
+        one: The metrics of the first run.
+        other: Those of the second.
+        machine: Names and patterns that the runs declare as measuring the machine.
 
     Returns:
         ``first_difference``: the first iteration at which a metric differs, with its values;
         ``metrics``: each metric at the last iteration that both have, its best values, and where
         the two are farthest apart; ``only``: those that one run alone has.
     """
-    names = [name for name in one if name in other and not MEASURED.search(name)]
+    kept = [name for name in {**one, **other} if not is_of_machine(name, machine)]
+    names = [name for name in kept if name in one and name in other]
     compared = {name: _compare_metric(name, one[name], other[name]) for name in names}
-    only = {"first": _only(one, other), "second": _only(other, one)}
+    only = {
+        "first": [name for name in kept if name not in other],
+        "second": [name for name in kept if name not in one],
+    }
     firsts = [found for metric in compared.values() if (found := metric.pop("first"))]
     return {
         "first_difference": min(firsts, key=lambda found: int(str(found["iter"])), default=None),
         "metrics": compared,
         "only": {label: names for label, names in only.items() if names},
     }
-
-
-def _only(one: Mapping[str, Column], other: Mapping[str, Column]) -> list[str]:
-    return [name for name in one if name not in other and not MEASURED.search(name)]
 
 
 def _compare_metric(name: str, one: Column, other: Column) -> dict[str, dict[str, object] | None]:
@@ -187,7 +193,9 @@ def _same(one: float, other: float) -> bool:
 
 
 def _best(name: str, values: Sequence[float]) -> float | None:
-    """Return the best of some values: for losses and errors the smallest, else the largest."""
+    """Return the best of some values; None where the name does not tell which is better."""
     finite = [value for value in values if math.isfinite(value)]
-    is_less = re.search("loss|error|err$|perplexity|ppl|mae|mse|rmse", name) is not None
-    return (min if is_less else max)(finite, default=None)
+    rule = rule_of(name)
+    if rule is None:
+        return None
+    return (min if rule == "less" else max)(finite, default=None)

@@ -134,6 +134,15 @@ def trained_seconds(run: RunDir) -> float:
         return 0.0
 
 
+def machine_metrics(run: RunDir) -> tuple[str, ...]:
+    """Return the metrics that the hooks of a run declared as measuring the machine."""
+    try:
+        found = run.read_summary().get("machine")
+    except (OSError, ValueError):  # A run without a readable summary has its metrics all the same.
+        return ()
+    return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
 def find_runs(root: Path) -> Iterator[tuple[Path, str | None]]:
     """Yield the directories of runs, each with None or with the reason why it cannot be read.
 

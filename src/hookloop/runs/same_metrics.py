@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from hookloop.runs.layout import RunDir
-
-OF_MACHINE = re.compile(
-    r"time$|_time/|seconds|throughput|per_second|memory|^device/|^system/|flops"
-)
-"""Names of numbers that measure the machine, and differ between two equal runs."""
+from hookloop.runs.policy import is_of_machine
+from hookloop.runs.reader import machine_metrics
 
 Place = tuple[int, str, str]
 
@@ -58,7 +54,8 @@ def compare_metrics(first: Path, second: Path) -> Comparison:
         OSError: If a file of metrics cannot be read.
         ValueError: If it is not one.
     """
-    one, other = _numbers(first), _numbers(second)
+    machine = {*machine_metrics(RunDir(first)), *machine_metrics(RunDir(second))}
+    one, other = _numbers(first, machine), _numbers(second, machine)
     common = sorted(one.keys() & other.keys())
     found = tuple(
         Difference(name, place, one[place, span, name], other[place, span, name])
@@ -68,8 +65,8 @@ def compare_metrics(first: Path, second: Path) -> Comparison:
     return Comparison(len(common), common[-1][0] if common else 0, found)
 
 
-def _numbers(run: Path) -> dict[Place, float]:
-    """Return the numbers of a run by iteration, span and name."""
+def _numbers(run: Path, machine: Collection[str]) -> dict[Place, float]:
+    """Return the numbers of a run by iteration, span and name, without those of the machine."""
     return {
         (iteration, span, name): value
         for iteration, span, record in _records(run)
@@ -77,7 +74,7 @@ def _numbers(run: Path) -> dict[Place, float]:
         if isinstance(value, float | int)
         and not isinstance(value, bool)
         and name not in ("iter", "epoch", "time")
-        and not OF_MACHINE.search(name)
+        and not is_of_machine(name, machine)
     }
 
 

@@ -12,11 +12,9 @@ from pathlib import Path
 from hookloop.errors import HookloopError, nearest
 from hookloop.runs.config_values import read_config
 from hookloop.runs.layout import RunDir
+from hookloop.runs.policy import NOT_SHOWN
 from hookloop.runs.reader import RunSummary, list_runs
 from hookloop.runs.tags import Labels, read_labels
-
-NOT_COMPARED = ("import_path", "imports", "name", "run_dir", "resume", "tags", "notes")
-"""Keys of a config that say nothing of how a run differs from others."""
 
 MOST_KEYS = 6
 """How many config keys that differ are shown, unless columns are chosen."""
@@ -148,8 +146,7 @@ def differing_keys(rows: Sequence[RunRow]) -> list[str]:
     found = [
         key
         for key, count in counts.items()
-        if (key in differing or count < len(with_config))
-        and key.partition(".")[0] not in NOT_COMPARED
+        if (key in differing or count < len(with_config)) and key.partition(".")[0] not in NOT_SHOWN
     ]
     return sorted(found, key=lambda key: -counts[key])
 

@@ -10,6 +10,7 @@ data         the position in the training data; of each rank, where each has dat
 val_data     how often each validation stream was read, and its own generators
 metrics      those of this very iteration; its validation, which comes later, is in the index
 metric_store every series, as it stands
+machine      names of those that hooks declare as measuring the machine
 hooks        the state of each, by name
 rng          the random number generators of each rank
 workers      those of the workers of each rank, if there are several ranks
@@ -40,6 +41,7 @@ from hookloop.checkpoint.storage import is_checkpoint_directory
 from hookloop.data.randomness import Randomness
 from hookloop.errors import CheckpointError
 from hookloop.lr_schedule import Schedule
+from hookloop.runs.policy import machine_names
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints
 from hookloop.trainer.checkpoint_schema import check_optimizer, check_shapes, restoring
@@ -75,6 +77,7 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "val_data": {name: one.reading_state() for name, one in run.val_data.items()},
         "metrics": current_metrics(run),
         "metric_store": run.metrics.state_dict(),
+        "machine": machine_names(name for hook in run.hooks for name in hook.writes),
         "hooks": {hook.name: hook.state_dict() for hook in run.hooks},
         **state_of_ranks(run),
         "side_randomness": run.side_randomness.state_dict(),

@@ -3,8 +3,8 @@ import math
 import pytest
 
 from hookloop.errors import HookError, MetricError
-from hookloop.metrics.rule import GREATER_KEYS, LESS_KEYS
 from hookloop.metrics.scores import BestScores
+from hookloop.runs.policy import GREATER_KEYS, LESS_KEYS
 
 
 def make(best, rule=None):

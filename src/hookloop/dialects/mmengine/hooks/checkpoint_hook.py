@@ -12,7 +12,7 @@ from hookloop.dialects.mmengine.hooks.hook import Hook
 from hookloop.dialects.mmengine.hooks.keep_checkpoints import KeepCheckpoints
 from hookloop.dialects.mmengine.hooks.publish_checkpoints import PublishCheckpoints
 from hookloop.errors import nearest
-from hookloop.metrics.rule import Rule, infer_rule
+from hookloop.runs.policy import Rule, infer_rule
 
 if TYPE_CHECKING:
     from hookloop.core.hook import Hook as NativeHook

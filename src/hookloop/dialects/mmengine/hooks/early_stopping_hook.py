@@ -12,7 +12,7 @@ from hookloop.core.hook import Priority
 from hookloop.dialects.adapter import Catalogued
 from hookloop.dialects.mmengine.hooks.hook import Hook
 from hookloop.metrics.results import without_phase
-from hookloop.metrics.rule import infer_rule
+from hookloop.runs.policy import infer_rule
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from hookloop.metrics.rule import infer_rule, is_better, nearest_metric, rule_of
+from hookloop.runs.policy import infer_rule, is_better, nearest_metric, rule_of
 
 
 @pytest.mark.parametrize(
