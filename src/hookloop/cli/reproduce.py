@@ -229,26 +229,26 @@ def _use_sources(config: Config, home: Path, new: Path, report: Report) -> None:
 
 def _build(config: Config, new: Path, report: Report) -> Trainer:
     """Build the run again, without what it would send or keep elsewhere."""
-    from hookloop.cli.verify_resume_process import is_service
     from hookloop.config.build import arguments
-    from hookloop.core.hook import Hook
+    from hookloop.core.hook import Hook, reaches_outside
     from hookloop.trainer.trainer import Trainer
 
     named = arguments(config, run_dir=str(new))
     left_out: list[str] = []
 
     def is_kept(hook: object) -> bool:
-        is_away = is_service(hook) or (isinstance(hook, Hook) and bool([*hook.stores(new)]))
-        if is_away:
+        has_store = isinstance(hook, Hook) and bool([*hook.stores(new)])
+        is_kept = not has_store and reaches_outside(hook) is None
+        if not is_kept:
             left_out.append(type(hook).__name__)
-        return not is_away
+        return is_kept
 
     named["hooks"] = [hook for hook in cast("Sequence[object]", named["hooks"]) if is_kept(hook)]
     defaults = named["default_hooks"]
     if isinstance(defaults, Mapping):
         named["default_hooks"] = {name: one for name, one in defaults.items() if is_kept(one)}
     if left_out:
-        print_text(f"left out, as all writers and outside stores are: {', '.join(left_out)}.")
+        print_text(f"left out, as they reach out of the run's directory: {', '.join(left_out)}.")
     return Trainer(**named)  # type: ignore[arg-type]
 
 

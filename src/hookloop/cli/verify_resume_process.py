@@ -21,10 +21,8 @@ from hookloop import dialects
 from hookloop.checkpoint.store import LAST
 from hookloop.config.build import arguments
 from hookloop.config.load import load
-from hookloop.core.hook import Hook
-from hookloop.hooks._writing import Writing
+from hookloop.core.hook import Hook, reaches_outside
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
-from hookloop.hooks.write_metrics import WriteMetrics
 from hookloop.parallel.launch import Attempt, Layout
 from hookloop.parallel.launched import join_launcher, report_end, report_failure
 from hookloop.parallel.verdict import find_cause
@@ -131,27 +129,20 @@ def make_trainer(task: Mapping[str, object]) -> Trainer:
         tree["seed"] = 0
     # "auto", because the same task starts the run and continues it after a kill.
     named = arguments(config, run_dir=str(task["run_dir"]), resume="auto")
-    hooks = [hook for hook in cast("list[Hook]", named["hooks"]) if not is_service(hook)]
+    hooks = [hook for hook in cast("list[Hook]", named["hooks"]) if reaches_outside(hook) is None]
     save = SaveCheckpoint(cast("int", task["every"]), keep=2)
     defaults = named["default_hooks"]
     if defaults is False:
         hooks.append(save.named("verify_resume"))
     else:
         changed = cast("dict[str, Hook | None]", defaults or {})
-        kept = {name: hook for name, hook in changed.items() if not is_service(hook)}
+        kept = {name: hook for name, hook in changed.items() if reaches_outside(hook) is None}
         named["default_hooks"] = {**kept, "checkpoint": save, "console": None}
     if kill := cast("dict[str, object] | None", task["kill"]):
         who, every = str(kill.get("who", "all ranks")), cast("int", task["every"])
         hooks.append(KillProcess(cast("int", kill["iter"]), str(kill["moment"]), who, every))
     named["hooks"] = hooks
     return Trainer(**named)  # type: ignore[arg-type]
-
-
-def is_service(hook: object) -> bool:
-    """Return whether a hook sends what it writes out of the run's directory."""
-    # WriteMetrics writes only into the directory of the run.
-    is_writer = isinstance(hook, Writing) and not isinstance(hook, WriteMetrics)
-    return is_writer or getattr(hook, "sends", False)
 
 
 def main() -> None:

@@ -19,15 +19,11 @@ from hookloop.checkpoint.shards import directory_name
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.config.build import arguments
-from hookloop.core.hook import Hook, Priority, kind_of
+from hookloop.core.hook import Hook, Priority, reaches_outside
 from hookloop.data.source import open_streams
 from hookloop.errors import HookloopError
 from hookloop.every import Every
-from hookloop.hooks._writing import Writing
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
-from hookloop.hooks.write_csv import WriteCSV
-from hookloop.hooks.write_metrics import WriteMetrics
-from hookloop.hooks.write_tensorboard import WriteTensorBoard
 from hookloop.parallel.launched import report_iteration
 from hookloop.parallel.memory import device_memory, host_memory
 from hookloop.parallel.world import World
@@ -50,8 +46,6 @@ COMPARED = ("model", "optimizers", "schedules", "scaler", "progress", "data", "v
 """The parts of a checkpoint that are the same again right after it was loaded."""
 OF_RANKS = ("buffers", "workers")
 """The same, of what each rank has of its own."""
-IN_RUN_DIRECTORY = (WriteMetrics, WriteCSV, WriteTensorBoard)
-"""Writers of files, which may stay if the files are in the run's directory."""
 
 Arguments = dict[str, object]
 
@@ -232,24 +226,12 @@ def _shorten(named: Arguments, probe: Probe, trial: Trial) -> Arguments:
 
 def _keep(hook: Hook, trial: Trial) -> bool:
     """Return whether a hook may act in a trial; note why not."""
-    reason = _why_left_out(hook)
+    if isinstance(hook, SaveCheckpoint):
+        hook.directory = None  # It saves all the same, in the directory of the trial.
+    reason = reaches_outside(hook)
     if reason is not None:
         trial.left_out[hook.name] = reason
     return reason is None
-
-
-def _why_left_out(hook: Hook) -> str | None:
-    if isinstance(hook, SaveCheckpoint) and hook.directory is not None:
-        hook.directory = None  # It saves all the same, in the directory of the trial.
-    if getattr(hook, "sends", False):
-        return f"{kind_of(hook)} sends to a service"
-    if isinstance(hook, Writing) and not isinstance(hook, IN_RUN_DIRECTORY):
-        return f"{kind_of(hook)} writes to a place of its own"
-    is_ours = type(hook).__module__.startswith("hookloop.hooks.")
-    for value in vars(hook).values() if is_ours else ():
-        if isinstance(value, str | Path) and Path(value).is_absolute():
-            return f"{kind_of(hook)} writes to {value}"
-    return None
 
 
 def _measure(trial: Trial, trainer: Trainer, probe: Probe) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Literal, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self, cast
 
 from hookloop import peers
 from hookloop.arguments import check_names, check_values, snake_case
@@ -17,8 +18,6 @@ from hookloop.errors import HookError, nearest
 from hookloop.every import Every
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hookloop.checkpoint.index import Saved
     from hookloop.core.points import Point
     from hookloop.core.run import Run
@@ -84,7 +83,8 @@ class Hook:
             holds for the class that sets it, not for its subclasses.
         changes_what_trains: Whether it freezes parameters, or unfreezes them, during a run.
         makes_update: Whether it makes backward and update itself, at ``after_backward``.
-        sends: Whether it sends to a service; trials of a training leave it out.
+        sends: Whether it sends to a service, or writes to a place of its own; short runs beside a
+            training leave it out.
         ranks: Where it runs, if there are several: on ``"all"`` ranks, or on the ``"first"`` one,
             which writes files and messages.
         every: Limits the methods at points of that clock, for example ``"50 iters"``.
@@ -259,6 +259,21 @@ def priority_of(hook: Hook) -> int:
         return Priority.parse(hook.priority)
     except HookError as error:
         raise HookError(f"{kind_of(hook)}.priority: {error}") from error
+
+
+def reaches_outside(hook: object) -> str | None:
+    """Return how a hook reaches out of the run's directory; None if it does not.
+
+    Short runs leave such hooks out, so that they change nothing but a directory that goes away. A
+    checkpoint's own directory is not looked at: whoever makes the short run sets it.
+    """
+    if getattr(hook, "sends", False):
+        return f"{kind_of(cast('Hook', hook))} sends to a service, or writes to a place of its own"
+    is_ours = type(hook).__module__.startswith("hookloop.hooks.")
+    for name, value in vars(hook).items() if is_ours else ():
+        if name != "directory" and isinstance(value, str | Path) and Path(value).is_absolute():
+            return f"{kind_of(cast('Hook', hook))} writes to {value}"
+    return None
 
 
 def kind_of(hook: Hook) -> str:

@@ -38,8 +38,6 @@ class WriteToTracker(Writing):
     A subclass names the server and project in `target`, and opens its writer with `run_id`.
     """
 
-    sends = True
-
     def __init__(self, every: Every | int | str = 50, metrics: Sequence[str] | None = None) -> None:
         super().__init__(every, metrics)
         self.run_id: str | None = None

@@ -43,6 +43,7 @@ class Writing(Hook):
     """
 
     ranks = "first"
+    sends = True
     priority = Priority.BELOW_NORMAL  # After the hooks that put numbers at the same point.
     on_error = "disable"  # The loss of a backend must not end the training.
 

@@ -40,6 +40,7 @@ class WriteCSV(Writing):
         '5 epochs'
     """
 
+    sends = False  # Its files are in the directory of the run.
     draws_random_numbers = False
 
     def __init__(

@@ -48,6 +48,7 @@ class WriteMetrics(Writing):
         Every(count=10, unit='iters')
     """
 
+    sends = False  # Its files are in the directory of the run.
     draws_random_numbers = False
 
     def __init__(self, every: Every | int | str = 50, metrics: Sequence[str] | None = None) -> None:

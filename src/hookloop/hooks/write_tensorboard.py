@@ -39,6 +39,7 @@ class WriteTensorBoard(Writing):
         '2 epochs'
     """
 
+    sends = False  # Its files are in the directory of the run.
     draws_random_numbers = False
 
     def __init__(
