@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from hookloop.board.records import Columns, count_of, parse_lines, read_columns
+from hookloop.runs.metrics_file import LONGEST_LINE, STAMPS
 from hookloop.runs.reading import opened_to_read
-from hookloop.runs.series import LONGEST_LINE, STAMPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hookloop.runs.metrics_file import LONGEST_LINE, STAMPS
 from hookloop.runs.reading import parse_json
 from hookloop.runs.records import to_number
-from hookloop.runs.series import LONGEST_LINE, STAMPS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from hookloop.runs.policy import is_clock
+from hookloop.runs.trees import NOTHING, differences
 
 NOT_COMPARED = ("config", "environment", "machine", "versions")
 """Parts that describe how a run was made, not its state."""
@@ -49,13 +50,26 @@ def compare(one: Mapping[str, object], other: Mapping[str, object]) -> list[Diff
     """
     found = []
     machine = {*_declared(one), *_declared(other)}
+
+    def is_compared(path: str, key: str) -> bool:
+        return path.partition(".")[0] in TENSORS or not is_clock(key, machine)
+
     for part in dict.fromkeys([*one, *other]):
         if part in NOT_COMPARED:
             continue
-        differing = list(_walk(one.get(part, _NOTHING), other.get(part, _NOTHING), part, machine))
+        differing = list(
+            differences(
+                one.get(part, NOTHING),
+                other.get(part, NOTHING),
+                part,
+                is_equal=_is_same,
+                is_compared=is_compared,
+                into_lists=True,
+            )
+        )
         if differing:
-            key, what = differing[0]
-            found.append(Difference(part, key, what, len(differing)))
+            what = _what_differs(differing[0].old, differing[0].new)
+            found.append(Difference(part, differing[0].path, what, len(differing)))
     return found
 
 
@@ -65,26 +79,12 @@ def _declared(checkpoint: Mapping[str, object]) -> list[str]:
     return list(map(str, found)) if isinstance(found, list) else []
 
 
-def _walk(
-    one: object, other: object, key: str, machine: Collection[str]
-) -> Iterator[tuple[str, str]]:
+def _what_differs(one: object, other: object) -> str:
     if isinstance(one, Tensor) and isinstance(other, Tensor):
-        if what := _tensors_differ(one, other):
-            yield key, what
-    elif isinstance(one, Mapping) and isinstance(other, Mapping):
-        takes_all = key.partition(".")[0] in TENSORS
-        for name in dict.fromkeys([*one, *other]):
-            if takes_all or not is_clock(str(name), machine):
-                pair = one.get(name, _NOTHING), other.get(name, _NOTHING)
-                yield from _walk(*pair, f"{key}.{name}", machine)
-    elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        if len(one) != len(other):
-            yield key, f"{len(one)} entries are not {len(other)}"
-        else:
-            for index, pair in enumerate(zip(one, other, strict=True)):
-                yield from _walk(*pair, f"{key}[{index}]", machine)
-    elif not _is_same(one, other):
-        yield key, f"{one!r} is not {other!r}"
+        return _tensors_differ(one, other) or ""
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return f"{len(one)} entries are not {len(other)}"
+    return f"{one!r} is not {other!r}"
 
 
 def _tensors_differ(one: Tensor, other: Tensor) -> str | None:
@@ -101,15 +101,11 @@ def _tensors_differ(one: Tensor, other: Tensor) -> str | None:
 
 
 def _is_same(one: object, other: object) -> bool:
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return _tensors_differ(one, other) is None
+    if isinstance(one, Mapping | list | tuple) and isinstance(other, Mapping | list | tuple):
+        return False  # Of unlike kinds or lengths; the others are compared entry by entry.
     if isinstance(one, float) and isinstance(other, float):
         return struct.pack("d", one) == struct.pack("d", other)  # As bytes, as with tensors.
     # The type as well: 1, 1.0 and True are equal to Python.
     return type(one) is type(other) and one == other
-
-
-class _Nothing:
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-_NOTHING = _Nothing()

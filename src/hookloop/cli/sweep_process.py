@@ -27,8 +27,6 @@ from hookloop.hooks.report_trial import PRUNED, ReportTrial
 from hookloop.outcome import Interrupted, Outcome
 from hookloop.runs.layout import RunDir
 from hookloop.runs.policy import Rule, is_better
-from hookloop.runs.reading import parse_json
-from hookloop.runs.records import to_number
 from hookloop.trainer.trainer import Trainer
 
 LOOK_EVERY = 1.0
@@ -82,12 +80,10 @@ def _is_hopeless(study: Study, number: int, fold: int, values: list[float]) -> b
 def _best_of(run: RunDir, metric: str, rule: Rule) -> float:
     """Return the best value that a metric had in a run, with what it had before a resume."""
     best: float | None = None
-    with run.metrics_file.open("rb") as lines:
-        for line in lines:
-            record = parse_json(line)
-            value = to_number(record.get(metric)) if isinstance(record, Mapping) else None
-            if isinstance(value, int | float) and is_better(value, best, rule):
-                best = float(value)
+    for record in run.read_metrics():
+        value = record.get(metric)
+        if isinstance(value, int | float) and is_better(value, best, rule):
+            best = float(value)
     if best is None:
         raise HookloopError(f"'{run.path}' has no value of '{metric}' that is a number.")
     return best

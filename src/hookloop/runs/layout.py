@@ -13,7 +13,6 @@ Laid out like this::
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -23,6 +22,7 @@ from pathlib import Path
 
 from hookloop.errors import HookloopError, RunExistsError
 from hookloop.runs.files import overwrite, write_bytes, write_text
+from hookloop.runs.metrics_file import records
 from hookloop.runs.reading import MOST, parse_file, read_bytes
 from hookloop.runs.records import to_json, to_number
 
@@ -212,13 +212,12 @@ class RunDir:
         """Yield the records of ``metrics.jsonl`` in order, NaN and infinities as floats.
 
         A last line without its newline is still being written, and is left out.
+
+        Raises:
+            OSError: If the file cannot be read.
+            ValueError: If a line is damaged.
         """
-        if not self.metrics_file.is_file():
-            return
-        with self.metrics_file.open(encoding="utf-8") as lines:
-            for line in lines:
-                if line.endswith("\n") and line.strip():
-                    yield {name: to_number(value) for name, value in json.loads(line).items()}
+        return records(self.metrics_file, is_lenient=False)
 
 
 def default_path(name: str | None = None) -> Path:

@@ -18,7 +18,7 @@ from time import time
 from hookloop.runs.layout import RunDir
 from hookloop.runs.life import Holder, Life, life_of
 from hookloop.runs.lock import LOCK, is_held_here
-from hookloop.runs.reading import last_record
+from hookloop.runs.metrics_file import last_record
 
 FRESH = 600.0
 """A run on another host counts as running for this many seconds after it last wrote a file."""

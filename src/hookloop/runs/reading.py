@@ -14,11 +14,6 @@ from typing import BinaryIO
 MOST = 16_000_000
 """The most bytes of a file that is read as a whole."""
 
-SHORT_TAIL, TAIL = 4_096, 65_536
-"""How many bytes at the end of a file of records are searched for the last one, and for a long one.
-"""
-
-
 # Without O_NONBLOCK, opening a pipe would wait for a writer. Windows has none of the flags but one.
 FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
@@ -59,6 +54,19 @@ def read_bytes(path: Path | str, most: int) -> bytes:
     try:
         size = _size_of(number, path)
         return _read(number, 0, min(size + 1, most), most)
+    finally:
+        os.close(number)
+
+
+def read_end(path: Path | str, most: int) -> bytes:
+    """Return the last ``most`` bytes of a file; what is not a plain file is rejected.
+
+    Raises:
+        OSError: If it cannot be read, or is not a file.
+    """
+    number = _open(path)
+    try:
+        return _read(number, max(0, _size_of(number, path) - most), most, most)
     finally:
         os.close(number)
 
@@ -132,28 +140,3 @@ def parse_json(data: bytes) -> object:
         return json.loads(data)
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
-
-
-def last_record(path: Path | str) -> dict[str, object]:
-    """Return the last complete record of a file, without reading all of it; {} if there is none."""
-    number = _open(path)
-    try:
-        size = _size_of(number, path)
-        for tail in (SHORT_TAIL, TAIL):
-            if record := _last_of(_read(number, max(0, size - tail), tail, tail)):
-                return record
-    finally:
-        os.close(number)
-    return {}
-
-
-def _last_of(data: bytes) -> dict[str, object]:
-    lines = data.split(b"\n")[:-1]  # A last line without its newline is still being written.
-    for line in reversed(lines):
-        try:
-            record = parse_json(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            return record
-    return {}

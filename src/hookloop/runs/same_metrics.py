@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hookloop.runs.layout import RunDir
+from hookloop.runs.metrics_file import STAMPS
 from hookloop.runs.policy import is_of_machine
 from hookloop.runs.reader import machine_metrics
 
@@ -73,7 +74,7 @@ def _numbers(run: Path, machine: Collection[str]) -> dict[Place, float]:
         for name, value in record.items()
         if isinstance(value, float | int)
         and not isinstance(value, bool)
-        and name not in ("iter", "epoch", "time")
+        and name not in STAMPS
         and not is_of_machine(name, machine)
     }
 

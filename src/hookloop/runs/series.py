@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hookloop.runs.layout import RunDir
-from hookloop.runs.reading import opened_to_read, parse_json
-from hookloop.runs.records import to_number
-
-LONGEST_LINE = 1_000_000
-"""Bytes of a record that are read; a longer one is damage."""
-
-STAMPS = ("iter", "epoch", "phase", "span", "time")
-"""Entries of a record that are not metrics."""
+from hookloop.runs.metrics_file import STAMPS, records
 
 
 @dataclass
@@ -45,12 +37,11 @@ def history(run: RunDir | str | Path) -> dict[str, Column]:
     """
     home = run if isinstance(run, RunDir) else RunDir(Path(run))
     columns: dict[str, Column] = {}
-    for record in _records(home.metrics_file):
+    for record in records(home.metrics_file, is_lenient=True):
         iteration = record.get("iter")
         if not isinstance(iteration, int):
             continue
-        for name, value in record.items():
-            number = to_number(value)
+        for name, number in record.items():
             if name in STAMPS or isinstance(number, bool) or not isinstance(number, int | float):
                 continue
             column = columns.setdefault(name, Column())
@@ -64,19 +55,3 @@ def _float(number: float) -> float:
         return float(number)
     except OverflowError:  # A whole number of hundreds of digits is damage.
         return math.inf
-
-
-def _records(path: Path) -> Iterator[Mapping[str, object]]:
-    try:
-        with opened_to_read(path) as file:
-            while line := file.readline(LONGEST_LINE):
-                if not line.endswith(b"\n"):
-                    continue
-                try:
-                    record = parse_json(line)
-                except ValueError:
-                    continue
-                if isinstance(record, dict):
-                    yield record
-    except FileNotFoundError:
-        return

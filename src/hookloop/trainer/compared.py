@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
 from hookloop.errors import CheckpointError, nearest
 from hookloop.every import Every
+from hookloop.runs import trees
 from hookloop.runs.records import plain
+from hookloop.runs.trees import NOTHING, Difference
 from hookloop.secret import fingerprints
 
 if TYPE_CHECKING:
@@ -43,23 +45,7 @@ not here may differ freely: where a run is, on which device, and how long it is.
 FIXED = ("type", "amsgrad", "centered")
 """Settings of an optimizer on which the form of its state depends."""
 
-LONGEST = 200
-"""Characters of a value that are shown."""
-
 _log = logging.getLogger("hookloop")
-
-_NOTHING = object()
-
-
-class Difference(NamedTuple):
-    """One value that differs; what is missing on a side is `_NOTHING`."""
-
-    path: str
-    old: object
-    new: object
-
-    def __str__(self) -> str:
-        return f"{self.path}: {_show(self.old)} -> {_show(self.new)}"
 
 
 def plain_arguments(given: Mapping[str, object], prepared: Prepared) -> dict[str, object]:
@@ -137,23 +123,8 @@ def is_meant(path: str, change: Sequence[str]) -> bool:
 
 
 def find_differences(old: object, new: object, path: str = "") -> list[Difference]:
-    """List the values that differ between two trees."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        found: list[Difference] = []
-        for key in dict.fromkeys([*old, *new]):
-            below = f"{path}.{key}" if path else str(key)
-            found += find_differences(old.get(key, _NOTHING), new.get(key, _NOTHING), below)
-        return found
-    return [] if _is_equal(old, new) else [Difference(path, old, new)]
-
-
-def differences(old: object, new: object) -> list[str]:
-    """List what differs between two trees, as ``path: old -> new``.
-
-    >>> differences({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}, "d": 4})
-    ['b.c: 2 -> 3', 'd: nothing -> 4']
-    """
-    return [str(one) for one in find_differences(old, new)]
+    """List the plain values that differ between two trees; a list is compared as a whole."""
+    return list(trees.differences(old, new, path, is_equal=_is_equal))
 
 
 def _check_names(run: Run, checkpoint: Mapping[str, object], change: Sequence[str]) -> None:
@@ -236,7 +207,7 @@ def _is_added_by_torch(one: Difference) -> bool:
     """Return whether a difference is what `Optimizer.load_state_dict` adds to the defaults."""
     # So the checkpoint of a resumed run has a default that the optimizer's class may not know.
     values = (one.old, one.new)
-    return one.path.endswith(".differentiable") and all(v in (False, _NOTHING) for v in values)
+    return one.path.endswith(".differentiable") and all(v in (False, NOTHING) for v in values)
 
 
 def _may_change(one: Difference) -> bool:
@@ -286,11 +257,6 @@ def _is_equal(old: object, new: object) -> bool:
     # `==` between tensors returns a tensor, whose truth value is an error.
     plain = bool | int | float | str | None
     return isinstance(old, plain) and isinstance(new, plain) and old == new
-
-
-def _show(value: object) -> str:
-    text = "nothing" if value is _NOTHING else repr(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def _numbers(defaults: Mapping[str, object]) -> dict[str, object]:

@@ -15,7 +15,7 @@ from hookloop.checkpoint.schedules import join_curve
 from hookloop.errors import ArgumentError
 from hookloop.runs.records import plain
 from hookloop.runs.run_log import current_logs
-from hookloop.trainer.compared import Difference
+from hookloop.runs.trees import Difference
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer

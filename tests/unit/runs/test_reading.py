@@ -1,14 +1,11 @@
 """Files that anybody may have made are read without waiting, and up to a limit."""
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 
 from hookloop.runs.reading import (
-    TAIL,
-    last_record,
     opened_to_read,
     parse_json,
     read_bytes,
@@ -50,33 +47,6 @@ def test_whatever_is_wrong_with_json_is_a_value_error(tmp_path: Path, data: byte
     (tmp_path / "a.json").write_bytes(data)
     with pytest.raises(ValueError, match="'a.json' is not JSON that can be read"):
         read_json(tmp_path / "a.json")
-
-
-@pytest.mark.parametrize(
-    ("text", "record"),
-    [
-        ("", {}),
-        ('{"iter": 1}\n{"iter": 2}\n', {"iter": 2}),
-        ('{"iter": 1}\n{"iter": 2}', {"iter": 1}),
-        ('{"iter": 1}\ndamaged\n[3]\n', {"iter": 1}),
-        ("damaged\n", {}),
-    ],
-)
-def test_the_last_record_is_the_last_complete_one(
-    tmp_path: Path, text: str, record: dict[str, int]
-) -> None:
-    (tmp_path / "metrics.jsonl").write_text(text)
-    assert last_record(tmp_path / "metrics.jsonl") == record
-
-
-def test_only_the_end_of_a_large_file_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "metrics.jsonl"
-    lines = [json.dumps({"iter": number}) for number in range(TAIL // 8)]
-    file.write_text("\n".join(lines) + "\n")
-    assert file.stat().st_size > TAIL
-    assert last_record(file) == {"iter": TAIL // 8 - 1}
-    file.write_text('{"iter": 1}\n' + "x" * (2 * TAIL) + "\n")
-    assert last_record(file) == {}
 
 
 def test_bytes_are_read_up_to_a_limit_and_of_plain_files_alone(tmp_path: Path) -> None:
