@@ -83,6 +83,9 @@ class Hook:
             holds for the class that sets it, not for its subclasses.
         changes_what_trains: Whether it freezes parameters, or unfreezes them, during a run.
         makes_update: Whether it makes backward and update itself, at ``after_backward``.
+        guards_by: What it does at a loss or gradient that is not finite: ``"dropping"`` the update,
+            ``"stopping"`` within the iteration, ``"failing"`` later or ``"rewinding"``; None if
+            that is not its task. The others are told, and rejected where they could never act.
         sends: Whether it sends to a service, or writes to a place of its own; short runs beside a
             training leave it out.
         ranks: Where it runs, if there are several: on ``"all"`` ranks, or on the ``"first"`` one,
@@ -110,6 +113,7 @@ class Hook:
     draws_random_numbers: bool = True
     changes_what_trains: bool = False
     makes_update: bool = False
+    guards_by: Literal["dropping", "stopping", "failing", "rewinding"] | None = None
     sends: bool = False
     ranks: Literal["all", "first"] = "all"
     every: Every | int | str | None = None

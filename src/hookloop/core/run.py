@@ -74,6 +74,9 @@ class Run:
         place: Which part of the data the batch is, on many ranks; None in a single process.
         output: What the model, or the step, returned.
         loss: The loss of the current microbatch.
+        will_skip: Whether a hook drops the current update: set before the optimizer steps, False
+            again after ``after_update``. A tensor where only the device knows. It tells and does
+            not ask: the hook itself takes the gradients away.
         outcome: How the run ended; ``running`` until then.
         ranks: The connection to the other ranks; use `gather` and `reduce` to talk to them.
         requests: What was requested; use `stop`, `validate` and `save` to request something.
@@ -114,6 +117,7 @@ class Run:
     place: Place | None = None
     output: Any = None
     loss: Tensor | None = None
+    will_skip: bool | Tensor = False
     outcome: Outcome = field(default_factory=lambda: Outcome("running"))
     ranks: Ranks = field(default_factory=lambda: Ranks(World()))
     requests: Requests = field(default_factory=Requests)

@@ -120,6 +120,7 @@ class Update:
         self.apply(run)
         if calls := run.plan.after_update:
             fire(calls, run)
+        run.will_skip = False
 
     def _compute(self, run: Run) -> Tensor | None:
         """Compute output and loss of the batch, in every phase; hooks may replace them."""

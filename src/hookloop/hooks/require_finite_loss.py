@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import logging
-from math import inf, isfinite
+from math import isfinite
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
-from hookloop.checkpoint.dtensors import local_part
 from hookloop.core.hook import Hook, Priority
 from hookloop.every import Every
+from hookloop.hooks._guarding import first_damaged, is_dropping
 from hookloop.hooks._intervals import interval_of
-from hookloop.hooks._many_tensors import norms_of
-from hookloop.hooks.skip_bad_updates import SkipBadUpdates
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from hookloop.core.run import Run
     from hookloop.requests import Rewind
 
@@ -51,6 +44,7 @@ class RequireFiniteLoss(Hook):
     """
 
     priority = Priority.LOW
+    guards_by = "failing"
     takes_part_in_training = True
 
     def __init__(self, every: Every | int | str = 50) -> None:
@@ -106,9 +100,8 @@ class RequireFiniteLoss(Hook):
                     f"{message}; the weights are damaged, starting with '{damaged}'. {ADVICE}"
                 )
             # Two in a row: a single one may be a step that loss scaling has skipped.
-            # `SkipBadUpdates` has limits of its own, which count here.
-            is_judged = any(isinstance(hook, SkipBadUpdates) for hook in run.hooks)
-            if not (is_judged or any(map(isfinite, values[-2:]))) and len(values) > 1:
+            # A hook that drops bad updates has limits of its own, which count here.
+            if not (is_dropping(run) or any(map(isfinite, values[-2:]))) and len(values) > 1:
                 raise FloatingPointError(f"{message}; the weights are still finite. {ADVICE}")
             if not self._is_warned:
                 self._is_warned = True
@@ -127,31 +120,3 @@ def _iteration(done: int, iterations: int, values: int, index: int) -> str:
     if rest or not each:
         return f"within the last {iterations} iterations before {done + 1}"
     return f"in iteration {done - (values - 1 - index) // each}"
-
-
-def _are_finite(tensors: Sequence[Tensor]) -> bool:
-    """Return whether all numbers are finite; only one number per device is read."""
-    by_device: dict[torch.device, list[Tensor]] = {}
-    for tensor in tensors:
-        by_device.setdefault(tensor.device, []).append(tensor)
-    for together in by_device.values():
-        # The largest number of each: NaN and infinity pass through, and nothing can overflow.
-        largest = [norm.float() for norm in norms_of(together, inf)]
-        if not torch.stack(largest).isfinite().all():
-            return False
-    return True
-
-
-def first_damaged(model: torch.nn.Module) -> str | None:
-    """Return the name of the first trainable parameter with NaN or infinity, or None."""
-    # Trainable ones only: updates cannot damage the others. A norm needs at least one number.
-    # Of a sharded model each rank looks at its parts, some of which may be empty.
-    parts = {
-        name: local_part(parameter.detach())
-        for name, parameter in model.named_parameters()
-        if parameter.requires_grad
-    }
-    trainable = {name: part for name, part in parts.items() if part.numel()}
-    if _are_finite(list(trainable.values())):  # The usual case, with a single read.
-        return None
-    return next((name for name, p in trainable.items() if not p.isfinite().all()), None)

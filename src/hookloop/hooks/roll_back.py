@@ -13,9 +13,7 @@ from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.shape import Each, check_state, is_count, is_number
 from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError
-from hookloop.every import Every
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
-from hookloop.hooks.stop_on_nan import StopOnNaN
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -52,6 +50,7 @@ class RollBack(Hook):
         100
     """
 
+    guards_by = "rewinding"
     takes_part_in_training = True
     draws_random_numbers = False
     # Before the hooks that fail on a loss that is not finite, or save what it leads to.
@@ -106,10 +105,11 @@ class RollBack(Hook):
                 "loader or another object that can be read again."
             )
         for hook in run.hooks:
-            if isinstance(hook, StopOnNaN) and hook.every == Every(1, "iters"):
+            if hook.guards_by == "stopping":
                 raise HookError(
                     f"RollBack never acts on NaN beside '{hook.name}', which ends the run within "
-                    "the iteration: leave out StopOnNaN, or give it every=10."
+                    f"the iteration: leave out {type(hook).__name__}, or let it look less often "
+                    "(every=10)."
                 )
 
     def before_train(self, run: Run) -> None:

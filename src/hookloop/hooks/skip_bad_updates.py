@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from math import inf
 from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _NormBase
 
-from hookloop.checkpoint.dtensors import is_sharded, local_part
+from hookloop.checkpoint.dtensors import is_sharded
 from hookloop.checkpoint.shape import check_state, is_count
 from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.every import limit
-from hookloop.hooks._many_tensors import copy_all, norms_of
+from hookloop.hooks._guarding import largest_of
+from hookloop.hooks._many_tensors import copy_all
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -54,6 +54,7 @@ class SkipBadUpdates(Hook):
         3
     """
 
+    guards_by = "dropping"
     takes_part_in_training = True
     draws_random_numbers = False
     priority = Priority.VERY_HIGH  # Before clipping, which would spread one NaN over all gradients.
@@ -105,6 +106,7 @@ class SkipBadUpdates(Hook):
             self._on_device = None
             self._note(run, bool(is_bad))
             return
+        run.will_skip = is_bad  # Only the device knows.
         flag = is_bad.float()
         # The step looks at this attribute, as it does for torch's own loss scaler.
         optimizer.found_inf = flag  # type: ignore[attr-defined]
@@ -135,9 +137,7 @@ class SkipBadUpdates(Hook):
 
     def _is_bad(self, run: Run, gradients: list[Tensor]) -> Tensor:
         """Return whether the update is to be dropped, as a tensor on the device."""
-        # The largest number of each: NaN and infinity pass through, and nothing can overflow.
-        parts = [part for gradient in gradients if (part := local_part(gradient)).numel()]
-        looked = list(norms_of(parts, inf)) if parts and run.scaler is None else []
+        looked = [*largest_of(dict(enumerate(gradients))).values()] if run.scaler is None else []
         looked += [run.loss.detach()] if run.loss is not None else []
         if not looked:
             return torch.zeros((), dtype=torch.bool, device=run.device)
@@ -155,6 +155,7 @@ class SkipBadUpdates(Hook):
         self._skipped += 1
         self._longest = max(self._longest, self._row)
         self._check(run)
+        run.will_skip = True
         # Optimizers skip parameters without a gradient, and leave their state alone.
         for optimizer in run.optimizers.values():
             optimizer.zero_grad(set_to_none=True)

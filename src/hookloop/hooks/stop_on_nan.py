@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from torch import Tensor
 
-from hookloop.checkpoint.dtensors import local_part
 from hookloop.core.hook import Hook
 from hookloop.data.portable import named_tensors, write_portable
 from hookloop.errors import HookError
 from hookloop.every import Every
+from hookloop.hooks._guarding import first_damaged, gradients_of, largest_of
 from hookloop.hooks._intervals import interval_of
-from hookloop.hooks._many_tensors import norms_of
 from hookloop.metrics.finite import FiniteCheck
 
 if TYPE_CHECKING:
@@ -99,6 +97,7 @@ class StopOnNaN(Hook):
         self.phases = tuple(phases)
         self._at_once = self.every == Every(1, "iters")
         self._by_clock = self.every.unit == "seconds"
+        self.guards_by = "stopping" if self._at_once else "failing"
         self._seen = FiniteCheck[tuple[str, Location, dict[str, object]]]()
         self._location = NOWHERE
         self._parts: dict[str, object] = {}
@@ -125,12 +124,7 @@ class StopOnNaN(Hook):
 
     def before_update(self, run: Run) -> None:
         if self.gradients and "train" in self.phases:
-            # Of a sharded model each rank looks at its parts, some of which may be empty.
-            parts = {n: p.grad for n, p in run.model.named_parameters() if p.grad is not None}
-            found = {n: part for n, g in parts.items() if (part := local_part(g)).numel()}
-            # The largest number of each: NaN and infinity pass through, and nothing can overflow.
-            norms = norms_of(list(found.values()), inf)
-            for name, norm in zip(found, norms, strict=True):
+            for name, norm in largest_of(gradients_of(run.model)).items():
                 self._keep(f"the gradient of '{name}'", norm)
             if self._at_once and run.world.is_alone:
                 self._skips_update |= self._check(run)
@@ -140,6 +134,7 @@ class StopOnNaN(Hook):
         # Optimizers skip parameters without a gradient.
         if self._skips_update:
             run.model.zero_grad(set_to_none=True)
+            run.will_skip = True
             self._skips_update = False
 
     def after_train_iter(self, run: Run) -> None:
@@ -215,23 +210,19 @@ class StopOnNaN(Hook):
             return None
         (name, location, parts), value = first
         rank = "" if run.world.is_alone else f" on rank {run.world.rank}"
-        damaged = _first_damaged(run)
+        damaged = first_damaged(run.model)
         message = f"{name} is {value} {location}{rank}; the weights are " + (
             f"damaged, starting with '{damaged}'" if damaged else "still finite"
         )
         if self.dump:
             of_rank = "" if run.world.is_main else f"_rank_{run.world.rank}"
             path = run.dir / f"nan_iter_{location.iter}{of_rank}.pt"
-            gradients = {n: p.grad for n, p in run.model.named_parameters() if p.grad is not None}
-            kept = {"found": message, **location._asdict(), **parts, "gradients": gradients}
+            kept = {
+                "found": message,
+                **location._asdict(),
+                **parts,
+                "gradients": gradients_of(run.model),
+            }
             write_portable(path, kept)
             message += f"; see '{path}'"
         return message, damaged is not None
-
-
-def _first_damaged(run: Run) -> str | None:
-    """Return the name of the first parameter that is not finite, or None."""
-    for name, parameter in run.model.named_parameters():
-        if not parameter.isfinite().all():
-            return name
-    return None

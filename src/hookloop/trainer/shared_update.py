@@ -263,6 +263,7 @@ class SharedUpdate:
         update.apply(run)
         if calls := run.plan.after_update:
             fire(calls, run)
+        run.will_skip = False
 
     def _may_differ(self) -> bool:
         """Return whether the weights may add up to something else than was expected."""
