@@ -6,7 +6,8 @@ import pytest
 
 from hookloop import Trainer
 from hookloop.config.parts.signature import convert
-from hookloop.config.schema import ABOUT, BUILT, KEYS, LEAST, NOT_COMPARED, SETTINGS, SHOWN
+from hookloop.config.schema import ABOUT, BUILT, KEYS, LEAST, SETTINGS, SHOWN
+from hookloop.runs.policy import NOT_COMPARED
 
 
 def test_each_key_is_of_one_kind() -> None:

@@ -60,7 +60,7 @@ def paths(value: object, path: Path_ = (), depth: int = 4) -> Iterator[Path_]:
     if path:
         yield path
     if isinstance(value, dict) and depth:
-        names = list(value) if len(value) < 20 and path[:1] != ("metric_store",) else []
+        names = list(value) if len(value) < 40 and path[:1] != ("metric_store",) else []
         for name in names or list(value)[:1]:
             yield from paths(value[name], (*path, name), depth - 1)
     elif isinstance(value, list | tuple) and value and depth:
