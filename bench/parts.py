@@ -25,7 +25,8 @@ from bench import ours
 from bench.tiny import EMA_SHARE, Case, Perceptron, Work, make_data, parameters
 from hookloop import Hook, Run, Trainer
 from hookloop.core.hook import Call
-from hookloop.trainer.updates import make_updates
+from hookloop.update.objective import forward_inputs, loss_from
+from hookloop.update.update import Update
 
 ITERATIONS = 6400
 ALL = "the whole iteration"
@@ -98,11 +99,12 @@ def by_hookloop(work: Work) -> Times:
     """Time the parts of an update and each call of a hook."""
     times: Times = defaultdict(list)
     optimizer = work.optimizer()
-    (update,) = make_updates(nn.MSELoss(), None, {"": optimizer})
-    parts = {"zero_grad": "zero_grad", "forward": "forward", "loss_of": "loss"}
-    parts |= {"record": "recording the loss", "backward": "backward", "apply": "optimizer step"}
-    for method, name in parts.items():
-        setattr(update, method, timed(getattr(update, method), times[name]))
+    names = {"zero_grad": "zero_grad", "record": "recording the loss", "backward": "backward"}
+    names["apply"] = "optimizer step"
+    methods = {name: timed(getattr(Update, name), times[label]) for name, label in names.items()}
+    forward = timed(forward_inputs, times["forward"])
+    loss_of = timed(loss_from(nn.MSELoss()), times["loss"])
+    update = type("Timed", (Update,), methods)("", forward, loss_of, [optimizer], may_skip=False)
 
     def wrapped(call: Call, hook: Hook, point: str) -> Call:
         return timed(call, times[f"{hook.name}, {point}"])  # type: ignore[return-value]

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hookloop"
 MODULES = sorted(SOURCE.rglob("*.py"))
 CORE = sorted((SOURCE / "core").glob("*.py"))
-ENGINE = [*CORE, *sorted((SOURCE / "trainer").glob("*.py"))]
+ENGINE = [*CORE, *(one for room in ("update", "trainer") for one in (SOURCE / room).glob("*.py"))]
 
 
 def tree_of(path):
@@ -146,9 +146,32 @@ def test_each_point_has_one_firing_site():
         and node.attr in names
         and "plan" in (getattr(node.value, "id", ""), getattr(node.value, "attr", ""))
     )
-    # On many ranks the update is another one, with the same points.
-    twice = {"after_backward", "before_update", "after_update"}
-    assert sites == Counter([*names, *twice])
+    assert sites == Counter(names)
+
+
+OF_THE_GRAFT = {
+    *(("dialects/mmengine/graft/saving.py", name) for name in ("_iter", "_epoch")),
+    # The first four are counters of MMEngine's own loop.
+    *(("dialects/mmengine/graft/training.py", name) for name in ("_iter", "_epoch")),
+    ("dialects/mmengine/graft/training.py", "evaluation"),  # MMEngine's own loop evaluates.
+    ("trainer/several_ranks.py", "meetings"),  # Its ranks are known when the loop is made already.
+}
+
+
+def test_nobody_changes_a_loop_an_update_or_an_evaluation_from_outside():
+    parts = {"loop", "_loop", "update", "_update", "evaluation"}
+    found = {
+        (str(path.relative_to(SOURCE)), target.attr)
+        for path in [*MODULES, *ROOT.glob("packages/*/src/**/*.py")]
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign)
+        for goal in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        for target in ast.walk(goal)
+        if isinstance(target, ast.Attribute)
+        and isinstance(target.ctx, ast.Store)
+        and (getattr(target.value, "attr", None) or getattr(target.value, "id", None)) in parts
+    }
+    assert found == OF_THE_GRAFT
 
 
 # --- documents ---------------------------------------------------------------------------------

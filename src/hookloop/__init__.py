@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from hookloop.core.points import Point
     from hookloop.core.progress import Progress
     from hookloop.core.run import Run
-    from hookloop.core.update import Update
     from hookloop.errors import HookloopError
     from hookloop.every import Every, limit
     from hookloop.lr_schedule import Schedule
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from hookloop.trainer.model_table import describe_model
     from hookloop.trainer.preparation import ActivationCheckpointing, Cast, ChannelsLast, Compile
     from hookloop.trainer.trainer import Trainer
+    from hookloop.update.update import Update
 
 __all__ = [
     "DATA",
@@ -102,7 +102,7 @@ _NAMES_BY_MODULE = {
     "hookloop.core.run": ("Run",),
     "hookloop.outcome": ("Interrupted", "Outcome"),
     "hookloop.runs.policy": ("Machine",),
-    "hookloop.core.update": ("Update",),
+    "hookloop.update.update": ("Update",),
     "hookloop.errors": ("HookloopError",),
     "hookloop.every": ("Every", "limit"),
     "hookloop.trainer.meant_changes": ("Resume",),

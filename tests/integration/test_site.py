@@ -65,8 +65,8 @@ def test_the_pages_are_collected_with_what_they_link(tmp_path):
     count = make_site.stage(tmp_path)
     pages = tmp_path / "pages"
     assert count == sum(path.is_file() for path in pages.rglob("*"))
-    shown = (pages / "project" / "src" / "hookloop" / "core" / "update.py.md").read_text()
-    assert shown.startswith("# src/hookloop/core/update.py\n\n````python\n")
+    shown = (pages / "project" / "src" / "hookloop" / "update" / "update.py.md").read_text()
+    assert shown.startswith("# src/hookloop/update/update.py\n\n````python\n")
     assert "](project/examples/README.md)" in (pages / "index.md").read_text()
     assert "](../docs/" not in (pages / "project" / "README.md").read_text()
 

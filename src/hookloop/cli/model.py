@@ -61,7 +61,7 @@ def _describe(trainer: Trainer) -> ModelTable:
     batch = run.train_data.first_batch()
     move = make_transfer(run.device)
     run.batch, run.phase = batch if move is None else move(batch), "val"
-    updates = trainer._loop.updates  # They know how a batch goes through the model.
+    updates = trainer._updates  # They know how a batch goes through the model.
     return describe_model(
         run.model, run.batch, forward=lambda _: [update.forward(run) for update in updates]
     )

@@ -21,7 +21,7 @@ from hookloop.errors import CheckpointError, ConfigError
 from hookloop.parallel.world import World, choose_device
 from hookloop.runs.layout import RunDir
 from hookloop.trainer.predicting import call_model
-from hookloop.trainer.updates import autocast
+from hookloop.update.objective import autocast
 
 if TYPE_CHECKING:
     from torch import nn

@@ -147,7 +147,7 @@ def _train(trainer: Trainer) -> Outcome:
 def _checkpoint_of(trainer: Trainer) -> Path:
     """Return the checkpoint of the trial; that of a sharded model is a directory."""
     run = trainer.run
-    return run.dir / (FILE if trainer._loop.shards is None else directory_name(FILE))
+    return run.dir / (FILE if run.shards is None else directory_name(FILE))
 
 
 class Probe(Hook):
@@ -303,7 +303,7 @@ def _count_validations(every: Every, progress: Progress) -> int | None:
 def _restore(second: Trainer, first: Trainer) -> list[Difference]:
     """Load the checkpoint into another trainer; return where it is not what was saved."""
     if second.run.model is first.run.model:  # A Python config may hold the objects themselves.
-        if first._loop.shards is not None:
+        if first.run.shards is not None:
             raise HookloopError(
                 "The config holds the model itself, whose parameters are spread over the ranks by "
                 "now: name a function or a class that builds it."

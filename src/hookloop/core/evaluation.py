@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from hookloop.core.checks import check_were_written
 from hookloop.core.meetings import Meetings
+from hookloop.core.outputs import note_error, output_of, targets_of
 from hookloop.core.plan import Calls, fire
 from hookloop.core.run import Phase, Run
-from hookloop.core.update import Update, note_error, output_of, targets_of
 from hookloop.data.batch import size_of
 from hookloop.data.share import Place
 from hookloop.data.source import Source
@@ -21,7 +22,22 @@ from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError
 from hookloop.metrics.meters import Meters, Metric
 from hookloop.metrics.results import LiveResults, Results
+from hookloop.metrics.weighted import Weight
 from hookloop.requests import Wanted
+
+
+class Computes(Protocol):
+    """What an evaluation asks of an update: output and loss, as in training."""
+
+    loss_name: str
+    forward: Callable[[Run], object]
+    computation: Callable[[Run], Tensor | None]
+
+    def weight(self, run: Run) -> Weight | None:
+        """Return what the step says the batch counts for, or None if it does not say."""
+
+    def numbers(self, run: Run) -> dict[str, Tensor | float]:
+        """Return the numbers beside the loss in what a step, or the model, returned."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +61,14 @@ class Evaluation:
         metrics: What is computed besides the loss.
     """
 
-    def __init__(self, run: Run, updates: list[Update], metrics: Mapping[str, Metric]) -> None:
+    def __init__(
+        self, run: Run, updates: Sequence[Computes], metrics: Mapping[str, Metric]
+    ) -> None:
         self.run = run
         self.updates = updates
         self.metrics = metrics
         self.batch_number = 0  # In its stream, for messages.
         self._meetings = Meetings(run)
-        self.forward_together: Callable[[], object] | None = None
-        """What a rank without a part of a batch calls where a forward needs all ranks."""
 
     def validate(self, wanted: Wanted = True) -> Results:
         """Run every validation stream once, or those that are wanted."""
@@ -74,7 +90,7 @@ class Evaluation:
         )  # fmt: skip
         return self._evaluate("test", self.run.test_data, span)
 
-    def predict(self, update: Update, take: Callable[[Run], None]) -> None:
+    def predict(self, update: Computes, take: Callable[[Run], None]) -> None:
         """Compute the output of every batch to predict, and hand it over; there is no loss."""
         plan = self.run.plan
         span = Span(
@@ -83,11 +99,11 @@ class Evaluation:
         )  # fmt: skip
 
         def predict_batch(run: Run) -> None:
-            update.compute(run)
+            run.with_model(partial(update.computation, run))
             fire(span.after_iter, run)
             take(run)
 
-        self._evaluate("predict", self.run.predict_data, span, predict_batch)
+        self._evaluate("predict", self.run.predict_data, span, predict_batch, [update])
 
     def _evaluate(
         self,
@@ -95,6 +111,7 @@ class Evaluation:
         streams: Mapping[str, Source],
         span: Span,
         predict: Callable[[Run], None] | None = None,
+        updates: Sequence[Computes] | None = None,
     ) -> Results:
         run = self.run
         if not streams:
@@ -109,7 +126,8 @@ class Evaluation:
             run.stream = name or phase
             meters = Meters(self.metrics, is_shared=not run.world.is_alone)
             with torch.no_grad():
-                self._read(source, span, predict or partial(self._measure, meters, span.after_iter))
+                work = predict or partial(self._measure, meters, span.after_iter)
+                self._read(source, span, work, updates or self.updates)
                 of_stream = {} if predict else self._combine(meters)
             prefix = f"{phase}/{name}" if name else phase
             values |= {f"{prefix}/{metric}": value for metric, value in of_stream.items()}
@@ -136,7 +154,13 @@ class Evaluation:
         unread = {f"val/{name}/*" for name, one in self.run.val_data.items() if not one.passes}
         check_were_written(self.run.hooks, phase, [*metrics.names(), *unread])
 
-    def _read(self, source: Source, span: Span, work: Callable[[Run], None]) -> None:
+    def _read(
+        self,
+        source: Source,
+        span: Span,
+        work: Callable[[Run], None],
+        updates: Sequence[Computes],
+    ) -> None:
         run, meetings = self.run, self._meetings
         is_shared = not run.world.is_alone
         move = make_transfer(run.device)
@@ -151,8 +175,10 @@ class Evaluation:
             if shares is None or shares[0].own:
                 fire(span.before_iter, run)
                 work(run)
-            elif self.forward_together is not None:
-                self.forward_together()
+            elif run.shards is not None:
+                # A rank that has no part of a batch helps the others to gather the parameters.
+                for update in updates:
+                    run.with_model(partial(update.forward, run))
             if self.batch_number >= meetings.next:
                 meetings.hold(self.batch_number)
             if run.is_interrupted:  # A long validation must not keep a signal waiting.
@@ -168,7 +194,7 @@ class Evaluation:
         batch = run.batch
         for update in self.updates:
             run.batch = batch  # Each begins with the batch itself, as in training.
-            loss = update.compute(run)
+            loss = run.with_model(partial(update.computation, run))
             samples = size_of(run.batch)
             weight = update.weight(run)
             counts = samples if weight is None else weight

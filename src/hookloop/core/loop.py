@@ -9,28 +9,44 @@ does, and so may a loop of the user's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from hookloop.checkpoint.request import Save
-from hookloop.core.evaluation import Evaluation
+from hookloop.core.evaluation import Computes, Evaluation
 from hookloop.core.meetings import Meetings
 from hookloop.core.plan import fire
 from hookloop.core.progress import Progress
 from hookloop.core.run import Run
-from hookloop.core.update import Update
 from hookloop.data.group_sizes import GroupSizes
 from hookloop.data.left_out import leave_out, loses_some
-from hookloop.data.microbatches import replace_batch
 from hookloop.data.moments import Moments
 from hookloop.data.source import Source
 from hookloop.data.transfer import make_transfer
-from hookloop.errors import DataError
+from hookloop.errors import DataError, HookError
 from hookloop.every import Every, Unit, count_of
 from hookloop.metrics.meters import Metric
 from hookloop.metrics.results import Results
-from hookloop.parallel.sharded import Shards
 from hookloop.requests import Rewind, Wanted
+
+Make = Callable[[Run, list[object]], None]
+"""Makes an update of an iteration from its microbatches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """What a training is made of besides the loop; nothing else is given to the loop later.
+
+    Attributes:
+        makes: They make the updates of an iteration, one after the other.
+        count: Counts samples or tokens; None if nobody asks for them.
+        go_back: Restores the checkpoint of a `Rewind`.
+    """
+
+    makes: Sequence[Make] = ()
+    count: Callable[[Run, list[object]], None] | None = None
+    go_back: Callable[[Rewind], Rewind] | None = None
 
 
 class Saver(Protocol):
@@ -92,7 +108,7 @@ class Loop:
 
     Args:
         run: The run; its counters and current values are written here and nowhere else.
-        updates: The updates of an iteration, made one after the other.
+        updates: The updates of an iteration; evaluations compute with them.
         metrics: What evaluations compute besides the loss.
         validation: When to validate.
         sizes: Microbatches per iteration.
@@ -101,13 +117,12 @@ class Loop:
 
     Attributes:
         moments: Where the training's random numbers stand while it pauses.
-        go_back: Restores the checkpoint of a `Rewind`; None when no training is under way.
     """
 
     def __init__(
         self,
         run: Run,
-        updates: list[Update],
+        updates: Sequence[Computes],
         *,
         metrics: Mapping[str, Metric],
         validation: Validation,
@@ -116,32 +131,27 @@ class Loop:
         saver: Saver,
     ) -> None:
         self.run = run
-        self.updates = updates
-        # Replaced where many ranks share them.
-        self.makes: list[Callable[[Run, list[object]], None]] = [one.make for one in updates]
-        self.is_shared = False
-        self.shards: Shards | None = None
         self.meetings = Meetings(run)
         self.evaluation = Evaluation(run, updates, metrics)
         self.validation = validation
         run.val_every = validation.every if validation.enabled else None
         self.sizes = sizes
         run.accumulate = sizes.first
-        self.count: Callable[[Run, list[object]], None] | None = None  # Counts samples or tokens.
         self.epoch_iters = epoch_iters
         self.saver = saver
         self.moments = Moments(run)
-        self.go_back: Callable[[Rewind], Rewind] | None = None
+        self._go_back: Callable[[Rewind], Rewind] | None = None  # While a training is under way.
 
-    def train(self) -> None:
+    def train(self, assembly: Assembly) -> None:
         """Train until a limit is reached or a stop is requested."""
-        run, makes = self.run, self.makes
-        for batches in self.iterations():
+        run, makes = self.run, assembly.makes
+        for batches in self.iterations(assembly):
             for make in makes:
                 make(run, batches)
 
-    def iterations(self) -> Generator[list[object], None, None]:
+    def iterations(self, assembly: Assembly) -> Generator[list[object], None, None]:
         """Yield the batches of each iteration for its update; do everything else in between."""
+        self._go_back = assembly.go_back
         run, plan, progress = self.run, self.run.plan, self.run.progress
         is_continued = self.moments.take_up()
         self.meetings.begin(progress.iter)
@@ -152,9 +162,9 @@ class Loop:
         if progress.stage == "closing":  # The checkpoint was made before this epoch's validation.
             self._end_epoch()
         while self._goes_on():
-            if (yield from self._train_epoch()):
+            if (yield from self._train_epoch(assembly.count)):
                 self._end_epoch()
-        self.go_back = None
+        self._go_back = None
         kept = self.moments.keep()
         if self.validation.due_at_end(progress):
             run.validate(*self.validation.due, everywhere=True)
@@ -169,8 +179,8 @@ class Loop:
     def _goes_on(self) -> bool:
         """Return whether there is more to train; go back first, if that was requested."""
         run = self.run
-        while run.requests.rewind and self.go_back:
-            rewind = self.go_back(run.requests.rewind)
+        while run.requests.rewind and self._go_back:
+            rewind = self._go_back(run.requests.rewind)
             run.requests.rewind = None
             self.moments.take_up()
             fire(run.plan.after_rewind, run, rewind)
@@ -178,7 +188,9 @@ class Loop:
                 self._end_epoch()
         return not (run.progress.is_done or run.requests.stop)
 
-    def _train_epoch(self) -> Generator[list[object], None, bool]:
+    def _train_epoch(
+        self, count: Callable[[Run, list[object]], None] | None
+    ) -> Generator[list[object], None, bool]:
         """Train one epoch; return whether its end was reached."""
         run, plan, progress = self.run, self.run.plan, self.run.progress
         if is_new := progress.stage != "inside":
@@ -195,7 +207,6 @@ class Loop:
         last = progress.epoch_iters if is_new and self.sizes.is_constant else self._last_iter()
         if not self.sizes.is_constant:  # Each epoch may have another length.
             progress.epoch_iters = last
-        count = self.count
         for batches in self._groups():
             self._begin_iteration(batches)
             yield batches
@@ -273,7 +284,7 @@ class Loop:
         # Hooks at the points below may make further requests.
         while self._agree():
             requests.any = False  # First: a thread that has finished a save sets it at any time.
-            if self.go_back is None:
+            if self._go_back is None:
                 requests.rewind = None  # The training is over.
             elif requests.rewind:
                 return True
@@ -341,3 +352,13 @@ class Loop:
         if self.run.train_data is None:
             raise DataError("There is nothing to train on: give train_data=.")
         return self.run.train_data
+
+
+def replace_batch(batches: list[object], batch: object) -> None:
+    """Train on another batch than the one that was read; reject this for several microbatches."""
+    if len(batches) > 1:
+        raise HookError(
+            "A hook replaced run.batch at before_train_iter, which fires once for "
+            f"{len(batches)} microbatches: replace each at before_forward."
+        )
+    batches[0] = batch

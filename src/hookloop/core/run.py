@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from hookloop.metrics.meters import Metric
     from hookloop.metrics.store import MetricStore
     from hookloop.parallel.ranks import Reduction
+    from hookloop.parallel.sharded import Shards
     from hookloop.writers.records import Record
 
 Value = TypeVar("Value")
@@ -87,7 +88,7 @@ class Run:
         side_randomness: Where hooks that only observe get their random numbers.
         scaler: The loss scaler of half precision, if there is one.
         meters: The metrics that evaluations compute, by name.
-        gather_model: Calls a function with the whole model, where it is sharded; see `with_model`.
+        shards: The parts of a model that is spread over the ranks; see `with_model`.
         loss_function: The ``loss=`` of the Trainer; None if a step or the model computes the loss.
         arguments: The Trainer's plain arguments that a resume compares, by name.
         changes: What was changed on purpose at a resume, each with its iteration.
@@ -128,7 +129,7 @@ class Run:
     side_randomness: SideRandomness = field(default_factory=SideRandomness)
     scaler: torch.amp.GradScaler | None = None
     meters: Mapping[str, Metric] = field(default_factory=dict)
-    gather_model: Callable[[Callable[[], Any]], Any] | None = None
+    shards: Shards | None = None
     loss_function: Callable[..., Tensor | None] | None = None
     arguments: dict[str, object] = field(default_factory=dict)
     changes: list[dict[str, object]] = field(default_factory=list)
@@ -216,7 +217,7 @@ class Run:
 
         A sharded model can be used in no other way: all ranks have to call this together.
         """
-        return compute() if self.gather_model is None else cast("Value", self.gather_model(compute))
+        return compute() if self.shards is None else cast("Value", self.shards.forward(compute))
 
     def gather(self, value: Value) -> list[Value]:
         """Return the values of all ranks, in their order, on every rank; all have to call it."""

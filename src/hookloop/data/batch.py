@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import fields, is_dataclass, replace
-from typing import cast
+from typing import TypeGuard, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -55,6 +56,16 @@ def size_of(batch: object) -> int:
     """
     size = count_samples(batch)
     return 1 if size is None else size
+
+
+def is_scalar(value: object) -> TypeGuard[Tensor | float]:
+    """Return whether a value is one number."""
+    if isinstance(value, Tensor):
+        return value.ndim == 0
+    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
+
+
+_NUMBERS = (int, float, np.integer, np.floating)
 
 
 def count_samples(value: object) -> int | None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from hookloop.core.hook import Hook
-from hookloop.core.update import output_of
+from hookloop.core.outputs import output_of
 from hookloop.data.batch import is_pair
 from hookloop.errors import HookError, MetricError, nearest
 from hookloop.hooks._parts_of_ranks import Placed, Position, join_ranks

@@ -68,7 +68,7 @@ class Replica:
             self._warm_up()
 
     @property
-    def carried(self) -> Tensor:
+    def mean_numbers(self) -> Tensor:
         """The mean of the numbers over all ranks; read it after the last backward.
 
         Nothing changes it later: the next update gets a tensor of its own.
@@ -103,7 +103,7 @@ class Replica:
         # 40 us where forward and backward of a tiny model take 255.
         torch.autograd.backward((loss, self._root), (self._like(loss, factor), gradient))
 
-    def join(
+    def averaged_loss(
         self, loss: Tensor | None, factor: Tensor | float, numbers: Sequence[Tensor]
     ) -> Tensor:
         """Return a loss whose backward does the same, whatever it is scaled with on the way."""

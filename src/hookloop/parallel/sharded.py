@@ -79,7 +79,7 @@ class Shards:
         self._carrier.set_requires_gradient_sync(synchronizes)
 
 
-class ShardedTeam:
+class ShardedAverager:
     """Averages the gradients of one update over the ranks of a sharded model.
 
     Args:
@@ -108,11 +108,11 @@ class ShardedTeam:
         self, loss: Tensor | None, factor: Tensor | float, numbers: Sequence[Tensor]
     ) -> None:
         """Add the gradients of a loss, and numbers of this rank, both times a factor."""
-        weighted = self.join(loss, factor, numbers)
+        weighted = self.averaged_loss(loss, factor, numbers)
         if weighted is not None:
             weighted.backward()  # type: ignore[no-untyped-call]
 
-    def join(
+    def averaged_loss(
         self, loss: Tensor | None, factor: Tensor | float, numbers: Sequence[Tensor]
     ) -> Tensor | None:
         """Note the numbers of this rank, and return the loss times the factor."""
@@ -121,7 +121,7 @@ class ShardedTeam:
         return None if loss is None else loss * factor
 
     @property
-    def carried(self) -> Tensor:
+    def mean_numbers(self) -> Tensor:
         """The mean of the numbers over all ranks."""
         return self._ranks.reduce(self._sum, "mean")
 

@@ -11,7 +11,6 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils.data import Dataset, IterableDataset
 
 from hookloop.core.hook import Hook
-from hookloop.core.update import Update
 from hookloop.errors import (
     ArgumentError,
     DataError,
@@ -25,6 +24,7 @@ from hookloop.errors import (
 from hookloop.lr_schedule import Schedule
 from hookloop.metrics.meters import Accumulating
 from hookloop.trainer.data_limits import check_batches, check_limit
+from hookloop.update.update import Update
 
 Given = Mapping[str, object]
 

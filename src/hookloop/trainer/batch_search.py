@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
@@ -22,12 +22,12 @@ from hookloop.errors import DataError, HookloopError
 from hookloop.metrics.store import MetricStore
 from hookloop.parallel.memory import device_memory, peak_memory
 from hookloop.trainer.inputs import check_trainable, check_updates
-from hookloop.trainer.memory_split import Moment
+from hookloop.update.in_parts import Moment
 
 if TYPE_CHECKING:
-    from hookloop.core.loop import Loop
     from hookloop.core.run import Run
     from hookloop.trainer.trainer import Trainer
+    from hookloop.update.update import Update
 
 MOST = 4096
 """The largest batch that is tried, unless another is given."""
@@ -104,14 +104,14 @@ def find_batch(trainer: Trainer, *, most: int | None = None, iterations: int = 3
     Raises:
         DataError: If ``train_data`` is not such a DataLoader.
     """
-    run, loop = trainer.run, trainer._loop
+    run = trainer.run
     loader = _check(run)
     available = len(cast("Sized", loader.dataset))
     limit = min(available, MOST if most is None else most)
     if limit < 1 or iterations < 1:
         raise HookloopError("find_batch: most and iterations must be at least 1.")
-    with _restored(run, loop, loader.dataset):
-        search = _Search(loop, loader, iterations)
+    with _restored(run, loader.dataset):
+        search = _Search(trainer._updates, run, loader, iterations)
         trials = search.find(limit)
     return FoundBatch(tuple(sorted(trials, key=lambda trial: trial.size)), limit)
 
@@ -148,8 +148,11 @@ def _check(run: Run) -> DataLoader[Any]:
 class _Search:
     """Tries sizes one after the other."""
 
-    def __init__(self, loop: Loop, loader: DataLoader[Any], iterations: int) -> None:
-        self._loop = loop
+    def __init__(
+        self, updates: Sequence[Update], run: Run, loader: DataLoader[Any], iterations: int
+    ) -> None:
+        self._updates = updates
+        self._run = run
         self._loader = loader
         self._iterations = iterations
         self._samples: list[object] = []
@@ -172,7 +175,7 @@ class _Search:
         return trials
 
     def _try(self, size: int) -> Trial:
-        device = self._loop.run.device
+        device = self._run.device
         if device.type == "cuda":
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats(device)
@@ -204,15 +207,16 @@ class _Search:
             fetch = getattr(dataset, "__getitems__", None)
             found = fetch(missing) if fetch is not None else [dataset[i] for i in missing]
             self._samples += found
-        return to_device(self._loader.collate_fn(self._samples[:size]), self._loop.run.device)
+        return to_device(self._loader.collate_fn(self._samples[:size]), self._run.device)
 
     def _iterate(self, batch: object) -> float:
-        run, device = self._loop.run, self._loop.run.device
+        run, device = self._run, self._run.device
         start = perf_counter()
-        for update in self._loop.updates:
-            if update.scaler is not None:  # One that failed halfway cannot be used again.
-                update.scaler = torch.amp.GradScaler(device.type)
-            update.make(run, [batch])
+        for update in self._updates:
+            # A scaler that failed halfway cannot be used again.
+            has_scaler = update.scaler is not None
+            scaler = torch.amp.GradScaler(device.type) if has_scaler else None
+            update.apart(scaler).make(run, [batch])
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         return perf_counter() - start
@@ -231,7 +235,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 @contextmanager
-def _restored(run: Run, loop: Loop, dataset: object) -> Iterator[None]:
+def _restored(run: Run, dataset: object) -> Iterator[None]:
     """Let updates be made without hooks and without a trace."""
     moment, parameters = Moment(run), _parameters(run)
     modes = [(module, module.training) for module in run.model.modules()]
@@ -239,19 +243,14 @@ def _restored(run: Run, loop: Loop, dataset: object) -> Iterator[None]:
     weights = [(p, p.detach().to("cpu", copy=True), p.grad) for p in parameters]
     states = Snapshot().take({name: one.state_dict() for name, one in run.optimizers.items()})
     generators = [(one, to_state(one)) for _, one in find_generators(dataset)]
-    kept = [(update, update.scaler, update._losses) for update in loop.updates]
     names = ("plan", "metrics", "phase", "stream", "batch", "output", "loss")
     before = {name: getattr(run, name) for name in names}
     run.plan, run.metrics = Plan([], run.plan.points), MetricStore()
     run.phase, run.stream = "train", "train"
-    for update in loop.updates:
-        update._losses = None
     run.model.train()
     try:
         yield
     finally:
-        for update, scaler, losses in kept:
-            update.scaler, update._losses = scaler, losses
         for name, value in before.items():
             setattr(run, name, value)
         with torch.no_grad():

@@ -23,13 +23,13 @@ CountTokens = Callable[[Any], int]
 TOKENS = "input_ids"
 
 
-def start_counting(loop: Loop, count_tokens: CountTokens | None) -> None:
-    """Count what somebody asks for in the training that begins, and nothing else."""
+def start_counting(loop: Loop, count_tokens: CountTokens | None) -> Counter | None:
+    """Return what counts in the training that begins, as far as somebody asks for it."""
     progress, asked = loop.run.progress, _asked(loop)
     for unit in COUNTED:
         # A count with a gap in it would be wrong, so what is not counted now is unknown.
         setattr(progress, unit, (getattr(progress, unit) or 0) if unit in asked else None)
-    loop.count = Counter(asked, count_tokens or count_ids) if asked else None
+    return Counter(asked, count_tokens or count_ids) if asked else None
 
 
 class Counter:

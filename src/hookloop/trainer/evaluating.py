@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from hookloop.core.loop import Loop
 from hookloop.core.run import Phase, Run
-from hookloop.core.update import Step
 from hookloop.data.source import Batches
 from hookloop.errors import caused_by
 from hookloop.metrics.results import Results
 from hookloop.trainer.guard import Guarded
 from hookloop.trainer.other_weights import using_checkpoint
-from hookloop.trainer.predicting import Predictions, Target, gathering, make_update, open_data
+from hookloop.trainer.predicting import Predictions, Target, make_update, open_data
+from hookloop.update.update import Step, Update
 
 if TYPE_CHECKING:
     from hookloop.trainer.planning import Planner
@@ -28,6 +28,7 @@ class Evaluates(Guarded):
     run: Run
     _loop: Loop
     _planner: Planner
+    _updates: list[Update]
     _session: Session
     _context: AbstractContextManager[None] | None
 
@@ -93,7 +94,7 @@ class Evaluates(Guarded):
             run.predict_data = {"": open_data(run, data)}
         run.loss = None  # Of the training, which hooks must not take for one of this batch.
         try:
-            with self._evaluating("predict", checkpoint), gathering(self._loop, update):
+            with self._evaluating("predict", checkpoint):
                 return predictions.make(self._loop, update)
         finally:
             run.predict_data = before
@@ -101,7 +102,7 @@ class Evaluates(Guarded):
     @contextmanager
     def _evaluating(self, purpose: Phase, checkpoint: str | Path | None) -> Iterator[None]:
         self.run.purpose = purpose
-        self._planner.make(self._loop)
+        self._planner.make(self.run, self._updates)
         self._planner.use()
         # Not `training`: an evaluation takes no lock, so it may look at a run that another process
         # is training.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from hookloop.core.update import Update
 from hookloop.data.randomness import seed_all
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError, HookError, ModelError
@@ -23,7 +21,9 @@ from hookloop.trainer.inputs import check_count, check_trainable, check_updates
 from hookloop.trainer.kept_state import without_trace
 from hookloop.trainer.peer_failures import breaking_off
 from hookloop.trainer.rate_curve import FEWEST, SMOOTHING, smooth, steepest
-from hookloop.trainer.several_ranks import Make, agree_on_order, align_ranks, share_update
+from hookloop.trainer.several_ranks import agree_on_order, align_ranks
+from hookloop.update.assemble import make_of
+from hookloop.update.update import Make
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -116,7 +116,7 @@ def find_lr(
     with _failing_together(run):
         run.ranks.open(run.device)
         # A sharded model stays spread over the ranks, as a training leaves it.
-        align_ranks(trainer._loop, trainer._session.parallel)
+        align_ranks(run, trainer._session.parallel)
     rates, curve = _Rates(run.optimizers), _Curve()
     with without_trace(run), _failing_together(run):
         _begin(trainer)
@@ -183,21 +183,12 @@ def _check(trainer: Trainer) -> None:
 
 def _makes(trainer: Trainer) -> list[Make]:
     """Return what makes the updates of the search, apart from those of the training."""
-    loop, parallel = trainer._loop, trainer._session.parallel
-    makes = []
-    for update in map(_apart, loop.updates):
-        # One of the user's own that has trained averages already.
-        is_shared = loop.is_shared and type(update).make is not Update.make
-        is_done = loop.run.world.is_alone or is_shared
-        makes.append(update.make if is_done else share_update(loop, update, parallel))
-    return makes
-
-
-def _apart(update: Update) -> Update:
-    """Return a copy of an update that records its losses in the metric store of the search."""
-    copied = copy.copy(update)
-    copied._losses = None
-    return copied
+    updates, parallel = trainer._updates, trainer._session.parallel
+    finds_unused = len(updates) > 1
+    return [
+        make_of(trainer.run, update.apart(), parallel, finds_unused=finds_unused)
+        for update in updates
+    ]
 
 
 def _groups(run: Run) -> Iterator[list[object]]:

@@ -12,7 +12,6 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from hookloop.core.progress import Progress
 from hookloop.core.run import Run
-from hookloop.core.update import Update
 from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.mixed_source import MixedSource
 from hookloop.data.source import Source
@@ -21,6 +20,7 @@ from hookloop.lr_schedule import Schedule
 from hookloop.metrics.meters import Accumulating, Metric
 from hookloop.trainer.compilation import Compile, compile_model
 from hookloop.trainer.preparation import Cast, Prepare, Prepared
+from hookloop.update.update import Update
 
 
 def check_model(model: object) -> None:

@@ -36,7 +36,7 @@ class Loading:
             # Once: a second train() continues with the trained weights.
             start.weights = None
         stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
-        if (found := find_checkpoint(self._loop, start, stores)) is not None:
+        if (found := find_checkpoint(run, start, stores)) is not None:
             self.restore(*found, start.change, trains=trains)
             start.loaded = found[0]
             if not trains:  # What the checkpoint had not written yet is the training's to write.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from hookloop.core.hook import FunctionHook, Hook
-from hookloop.core.loop import Loop
 from hookloop.core.plan import Plan
 from hookloop.core.points import PointTable
 from hookloop.errors import HookError
@@ -13,6 +13,10 @@ from hookloop.hooks.step_schedules import StepSchedules
 from hookloop.hooks.write_metrics import WriteMetrics
 from hookloop.metrics.store import EPOCH_STREAM
 from hookloop.trainer.inputs import produced_names
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+    from hookloop.update.update import Update
 
 SINGLE: dict[type[Hook], tuple[str, str]] = {
     WriteMetrics: ("both would write metrics.jsonl", "metrics"),
@@ -39,27 +43,29 @@ class Planner:
         same = sum(other.name.split("#")[0] == hook.name for other in self.hooks)
         self.hooks.append(hook.named(f"{hook.name}#{same + 1}") if same else hook)
 
-    def make(self, loop: Loop, besides: frozenset[str] = frozenset()) -> None:
+    def make(
+        self, run: Run, updates: Iterable[Update], besides: frozenset[str] = frozenset()
+    ) -> None:
         """Give the run its plan: verified, ordered and compiled.
 
         A plan that `check` or `timetable` has made is kept if nothing has changed since, so that
         hooks are verified once. A plan that a run has used is made again, with all hooks in it.
 
         Args:
-            loop: What runs it.
+            run: The run.
+            updates: They compute the loss, whose metrics are written.
             besides: Metrics that are written besides the engine's own.
 
         Raises:
             HookError: If a hook cannot work.
         """
-        run = loop.run
         # Without a schedule there is nothing that two of them could step twice.
         check_single(
             hook for hook in self.hooks if run.schedules or type(hook) is not StepSchedules
         )
         declare_points(self.hooks, self.points)
         streams = {"val": run.val_data, "test": run.test_data}
-        produced = produced_names(loop.updates, loop.evaluation.metrics, streams) | besides
+        produced = produced_names(updates, run.meters, streams) | besides
         # With getattr, because the list may hold anything: only the plan rejects what is not a
         # hook.
         written = [name for hook in self.hooks for name in getattr(hook, "writes", ())]

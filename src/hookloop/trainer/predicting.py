@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,14 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.core.update import Step, Update
 from hookloop.data.batch import size_of
 from hookloop.data.join import by_name, join, to_cpu
 from hookloop.data.model_inputs import inputs_for
 from hookloop.data.source import Batches, Source
 from hookloop.errors import DataError, nearest
 from hookloop.hooks.accumulate_variables import to_array
-from hookloop.trainer.computing import forward_step
+from hookloop.update.objective import forward_step
+from hookloop.update.update import Step, Update
 from hookloop.writers.predictions import check_file, writing
 
 _log = logging.getLogger("hookloop")
@@ -185,19 +184,3 @@ class Predictions:
             _log.warning(
                 "Left out of '%s', because it has no row per sample: %s.", file, ", ".join(missing)
             )
-
-
-@contextmanager
-def gathering(loop: Loop, update: Update) -> Iterator[None]:
-    """Let all ranks of a sharded model compute a prediction together."""
-    shards, run = loop.shards, loop.run
-    if shards is None:
-        yield
-        return
-    compute, before = update.compute, loop.evaluation.forward_together
-    update.compute = lambda run: cast("Tensor | None", shards.forward(partial(compute, run)))
-    loop.evaluation.forward_together = lambda: shards.forward(partial(update.forward, run))
-    try:
-        yield
-    finally:
-        loop.evaluation.forward_together = before

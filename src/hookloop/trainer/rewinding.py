@@ -51,7 +51,7 @@ class Rewinder:
         _check_data(self._loop)
         self._give_up_requests()
         self._saver.close(run)  # Then the newest checkpoints are durable, and listed.
-        found = load_on_all_ranks(self._loop, lambda whole: self._find(rewind, whole))
+        found = load_on_all_ranks(self._loop.run, lambda whole: self._find(rewind, whole))
         assert found is not None  # Otherwise the first rank has failed.
         label, checkpoint = found
         iteration, before, left_out = run.progress.iter, run.changes, run.progress.left_out

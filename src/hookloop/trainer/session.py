@@ -37,7 +37,7 @@ from hookloop.trainer.loading import Loading
 from hookloop.trainer.other_weights import OtherWeights, best_of, load_best
 from hookloop.trainer.peer_failures import break_off, breaking_off, explaining, linger
 from hookloop.trainer.rewinding import Rewinder
-from hookloop.trainer.several_ranks import agree_on_order, align_ranks, share_updates
+from hookloop.trainer.several_ranks import agree_on_order, align_ranks
 from hookloop.trainer.start import Start
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ class Session:
         self._replaced: OtherWeights | None = None
 
     @contextmanager
-    def training(self, *, own_updates: bool = False) -> Iterator[None]:
-        """Train.
+    def training(self, *, own_updates: bool = False) -> Iterator[Rewinder]:
+        """Train; yields what goes back to an earlier checkpoint.
 
         Args:
             own_updates: Whether the user makes the updates, so that gradients may be kept from one
@@ -97,9 +97,7 @@ class Session:
             if run.seed is not None and run.progress.iter == 0:
                 seed_all(run.seed)
             agree_on_order(run, is_new=run.progress.iter == 0 and self._loop.moments.kept is None)
-            share_updates(self._loop, self.parallel)
-            self._loop.go_back = Rewinder(self._loop, self._saver, self._loading.restore)
-            yield
+            yield Rewinder(self._loop, self._saver, self._loading.restore)
 
     def is_over(self) -> bool:
         """Return whether the run to continue has completed already; it is loaded, not trained."""
@@ -211,8 +209,8 @@ class Session:
     def _prepare(self, *, trains: bool) -> None:
         """Do what comes before the work: the same weights on all ranks, or those of a run."""
         run = self.run
-        align_ranks(self._loop, self.parallel)
-        self._saver.is_sharded = self._loop.shards is not None
+        align_ranks(run, self.parallel)
+        self._saver.is_sharded = run.shards is not None
         fire(run.plan.before_run, run)
         self._loading.load(trains=trains)
         if not trains:

@@ -5,27 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
 
 from hookloop.checkpoint.shard_reading import Shards as OpenShards
 from hookloop.checkpoint.storage import is_checkpoint_directory
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.meetings import Meetings
-from hookloop.core.update import Update
 from hookloop.data.randomness import Randomness, seed_rank
 from hookloop.errors import HookloopError
 from hookloop.parallel.ranks import Ranks
-from hookloop.parallel.replicated import SLOTS, Replica
-from hookloop.parallel.sharded import ShardedTeam, Shards, check_shardable, has_sparse_gradients
+from hookloop.parallel.sharded import Shards, check_shardable
 from hookloop.runs.records import plain
 from hookloop.trainer.rank_checks import check_on_ranks
-from hookloop.trainer.shared_split import SharedSplit
-from hookloop.trainer.shared_update import SharedUpdate, Team
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
@@ -35,9 +29,6 @@ if TYPE_CHECKING:
     from hookloop.parallel.settings import Parallel
     from hookloop.parallel.world import World
     from hookloop.trainer.start import Start
-
-Make = Callable[["Run", list[object]], None]
-"""Makes an update from its microbatches."""
 
 Found = tuple[str, dict[str, object]]
 """Where a checkpoint is, and what it holds."""
@@ -101,89 +92,20 @@ def agree_on_order(run: Run, *, is_new: bool) -> None:
         seed_rank(run.world.rank)
 
 
-def align_ranks(loop: Loop, settings: Parallel) -> None:
+def align_ranks(run: Run, settings: Parallel) -> None:
     """Check that ranks are alike, and give all of them the weights of the first, or their parts."""
-    run = loop.run
     if run.world.is_alone:
         return
     check_alike(run)
-    if loop.shards is None:  # Afterwards each rank has parts of its own.
+    if run.shards is None:  # Afterwards each rank has parts of its own.
         run.ranks.copy_from_first([*run.model.parameters(), *run.model.buffers()])
-    shard_model(loop, settings)
+    shard_model(run, settings)
 
 
-def share_updates(loop: Loop, settings: Parallel) -> None:
-    """Let updates average their gradients over all ranks, from now on."""
-    if loop.run.world.is_alone or loop.is_shared:
-        return
-    loop.is_shared = True
-    for number, update in enumerate(loop.updates):
-        loop.makes[number] = share_update(loop, update, settings, splits=loop.sizes.is_auto)
-
-
-def share_update(loop: Loop, update: Update, settings: Parallel, *, splits: bool = False) -> Make:
-    """Return what makes an update with gradients that are averaged over all ranks.
-
-    Args:
-        loop: The loop of the run.
-        update: The update.
-        settings: How the ranks work together.
-        splits: Whether it is made again from smaller parts when a rank runs out of memory.
-    """
-    run = loop.run
-    team: Team
-    if loop.shards is not None:
-        team = ShardedTeam(loop.shards, run.ranks)
-    else:
-        unused = _finds_unused(loop, update, settings)
-        slots = SLOTS if update.returns_loss else 2
-        team = Replica(run.model, update.parameters(), finds_unused=unused, slots=slots)
-        if splits:
-            return SharedSplit(update, team, run.world.size).make
-    shared = SharedUpdate(update, team, run.world.size)
-    if type(update).make is Update.make:
-        return shared.make
-    update.compute = shared.compute  # It makes the update its own way, from what it computes.
-    return update.make
-
-
-def shard_model(loop: Loop, settings: Parallel) -> None:
-    """Spread the parameters of the model over all ranks, once; evaluations gather them too."""
-    run = loop.run
-    if run.world.is_alone or not settings.is_sharded or loop.shards is not None:
-        return
-    shards = Shards(run.model, run.optimizers, run.ranks, settings, run.device)
-    loop.shards, run.gather_model = shards, shards.forward
-    for update in loop.updates:
-        update.compute = _computing_with(shards, update.compute)
-
-    def forward_together() -> None:
-        # A rank that has no part of a batch helps the others to gather the parameters.
-        for update in loop.updates:
-            shards.forward(partial(update.forward, run))
-
-    loop.evaluation.forward_together = forward_together
-
-
-def _computing_with(
-    shards: Shards, compute: Callable[[Run], Tensor | None]
-) -> Callable[[Run], Tensor | None]:
-    def gathered(run: Run) -> Tensor | None:
-        if torch.is_grad_enabled():  # In training, the update gathers the parameters itself.
-            return compute(run)
-        return cast("Tensor | None", shards.forward(lambda: compute(run)))
-
-    return gathered
-
-
-def _finds_unused(loop: Loop, update: Update, settings: Parallel) -> bool:
-    if settings.unused_parameters is not None:
-        return settings.unused_parameters
-    is_frozen = not all(parameter.requires_grad for parameter in update.parameters())
-    thaws = any(hook.changes_what_trains for hook in loop.run.hooks)
-    # DDP's buckets cannot be warmed up for a sparse gradient. With this option they never change.
-    is_sparse = has_sparse_gradients(loop.run.model)
-    return len(loop.updates) > 1 or update.may_skip or is_frozen or thaws or is_sparse
+def shard_model(run: Run, settings: Parallel) -> None:
+    """Spread the parameters of the model over all ranks, once."""
+    if not (run.world.is_alone or not settings.is_sharded or run.shards is not None):
+        run.shards = Shards(run.model, run.optimizers, run.ranks, settings, run.device)
 
 
 def check_alike(run: Run) -> None:
@@ -211,25 +133,24 @@ def check_alike(run: Run) -> None:
             )
 
 
-def find_checkpoint(loop: Loop, start: Start, stores: list[str]) -> Found | None:
+def find_checkpoint(run: Run, start: Start, stores: list[str]) -> Found | None:
     """Load the checkpoint to continue from; the first rank decides which one that is."""
-    found = load_on_all_ranks(loop, lambda whole: start.take_checkpoint(stores, whole=whole))
+    found = load_on_all_ranks(run, lambda whole: start.take_checkpoint(stores, whole=whole))
     start.forget_checkpoint()  # Ranks other than the first did not take it themselves.
     return found
 
 
-def load_on_all_ranks(loop: Loop, find: Callable[[bool], Found | None]) -> Found | None:
+def load_on_all_ranks(run: Run, find: Callable[[bool], Found | None]) -> Found | None:
     """Load a checkpoint that the first rank finds.
 
     Args:
-        loop: The loop of the run.
+        run: The run.
         find: Finds and loads it, given whether the tensors of a directory are read.
     """
-    run = loop.run
     if run.world.is_alone:
         return find(True)
     # Parts of a sharded model are read later, by each rank its own.
-    whole = loop.shards is None
+    whole = run.shards is None
     found = find(whole) if run.world.is_main else None
     label = run.ranks.share(found[0] if found is not None else None)
     if label is not None and not run.world.is_main:
@@ -262,7 +183,6 @@ def join_divided(loop: Loop, world: World) -> None:
     """
     run = loop.run
     run.world, run.ranks = world, Ranks(world, run.ranks.timeout)
-    loop.is_shared = True
     loop.meetings = Meetings(run)
 
 

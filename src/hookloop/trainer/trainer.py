@@ -8,7 +8,7 @@ core/loop                        the training itself
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import Path
@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.core.hook import FunctionHook, Hook, Priority
-from hookloop.core.loop import Loop
+from hookloop.core.loop import Assembly, Loop
 from hookloop.core.plan import Plan
 from hookloop.core.points import Point, PointTable
 from hookloop.core.run import Run
-from hookloop.core.update import Step, Update
 from hookloop.data.exactness import SeedSamples
 from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.mixture import Mix
@@ -58,7 +57,6 @@ from hookloop.trainer.inputs import (
     whole,
 )
 from hookloop.trainer.meant_changes import Resume
-from hookloop.trainer.memory_split import split_updates
 from hookloop.trainer.planning import Planner
 from hookloop.trainer.preparation import Prepare
 from hookloop.trainer.rank_checks import check_on_ranks
@@ -66,9 +64,12 @@ from hookloop.trainer.session import Session
 from hookloop.trainer.several_ranks import join_ranks
 from hookloop.trainer.start import Start
 from hookloop.trainer.timetable import Row, timetable_of
-from hookloop.trainer.update_by_hook import hand_over_update
-from hookloop.trainer.updates import Loss, Precision, autocast, make_scaler, make_updates
 from hookloop.trainer.val_intervals import make_validation
+from hookloop.update.application import make_scaler
+from hookloop.update.assemble import Loss, assemble, check_assembly, make_updates
+from hookloop.update.by_hook import maker_of
+from hookloop.update.objective import Precision, autocast
+from hookloop.update.update import Make, Step, Update
 
 if TYPE_CHECKING:
     import torch
@@ -235,13 +236,13 @@ class Trainer(Evaluates):
         self.run.scaler, self.run.meters = make_scaler(precision, where), metrics or {}
         saver = CheckpointSaver(self.run.scaler, start.restore)
         self._context = autocast(precision, where)
-        updates = make_updates(
+        self._updates = make_updates(
             loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=self.run.scaler,
             context=self._context,
         )  # fmt: skip
         self._loop = Loop(
             self.run,
-            updates,
+            self._updates,
             metrics=self.run.meters,
             validation=make_validation(
                 val_every, val_begin, val_at_start, self.run.val_data, world
@@ -250,6 +251,7 @@ class Trainer(Evaluates):
             epoch_iters=epoch_iters,
             saver=saver,
         )
+        self._makes: Sequence[Make] | None = None
         self._session = Session(self.run, self._loop, start, saver, together, arithmetic)
 
     @property
@@ -271,13 +273,12 @@ class Trainer(Evaluates):
             Interrupted: When a signal ended the run; it has ended in order by then.
         """
         self.run.purpose = "train"
-        self._planner.make(self._loop)
+        self._planner.make(self.run, self._updates)
         # Not in the constructor: an optimizer that train() cannot step may be used in `loop`.
         check_updates(self.run)
-        hand_over_update(self._loop)
-        split_updates(self._loop, is_sharded=self._session.parallel.is_sharded)
+        self._check_assembly()
         check_trainable(self.run)
-        start_counting(self._loop, self._count_tokens)
+        count = start_counting(self._loop, self._count_tokens)
         set_limits(self.run.progress, max_epochs, max_iters)
         # After set_limits: the only limit may be the one that is given to this call.
         check_ends(self.run)
@@ -286,10 +287,10 @@ class Trainer(Evaluates):
         self._planner.use()
         # An `Update` of the user's own may spread one update over several iterations, as `loop`
         # may.
-        own_updates = any(update.keeps_gradients for update in self._loop.updates)
-        with self._session.training(own_updates=own_updates):
+        own_updates = maker_of(self.run) or any(one.keeps_gradients for one in self._updates)
+        with self._session.training(own_updates=bool(own_updates)) as go_back:
             self._limits.warn()
-            self._loop.train()
+            self._loop.train(Assembly(self._assemble(), count, go_back))
             self._prepared.report()
         return self.run.outcome
 
@@ -307,19 +308,19 @@ class Trainer(Evaluates):
         self.run.purpose = "train"
         # Which numbers the body will record is known only when it calls `record`, so hooks may read
         # any. There is no check_ends: the body may end the training itself, with a break.
-        self._planner.make(self._loop, besides=frozenset({"train/*"}))
-        check_own_updates(self.run, self._loop.updates, self._loop.sizes)
+        self._planner.make(self.run, self._updates, besides=frozenset({"train/*"}))
+        check_own_updates(self.run, self._updates, self._loop.sizes)
         check_trainable(self.run)
-        start_counting(self._loop, self._count_tokens)
+        count = start_counting(self._loop, self._count_tokens)
         set_limits(self.run.progress, None, None)
         if self._session.is_over():
             # A context manager has to yield exactly once, also when nothing is left to train.
             yield iter(())
             return
         self._planner.use()
-        with self._session.training(own_updates=True):
+        with self._session.training(own_updates=True) as go_back:
             self._limits.warn()
-            groups = self._loop.iterations()
+            groups = self._loop.iterations(Assembly((), count, go_back))
             # Each group has one batch: check_own_updates has rejected any other value of
             # accumulate=.
             yield (group[0] for group in logged(groups))
@@ -349,16 +350,25 @@ class Trainer(Evaluates):
         if self.run.train_data is not None:
             check_trainable(self.run)
             check_updates(self.run)
-            hand_over_update(self._loop)
-            split_updates(self._loop, is_sharded=self._session.parallel.is_sharded)
+            self._check_assembly()
             check_ends(self.run)
+
+    def _check_assembly(self) -> None:
+        check_assembly(self.run, self._updates, self._loop.sizes, self._session.parallel)
+
+    def _assemble(self) -> Sequence[Make]:
+        """Return what makes the updates; on ranks that is done once, as torch keeps its parts."""
+        if self._makes is None or self.run.world.is_alone:
+            parallel = self._session.parallel
+            self._makes = assemble(self.run, self._updates, self._loop.sizes, parallel)
+        return self._makes
 
     def check_hooks(self) -> None:
         """Raise whatever is wrong with the hooks: names, methods, order, what they read and write.
 
         It is the part of `check` that needs no data, service or disk.
         """
-        self._planner.make(self._loop)
+        self._planner.make(self.run, self._updates)
         for hook in self.run.hooks:
             hook.check_in(self.run)
 

@@ -43,11 +43,11 @@ def test_gradients_and_numbers_are_the_mean_over_ranks(finds_unused, is_joined):
             loss = team.forward(lambda x: model(x).mean(), inputs)
             numbers = [torch.tensor(1.0), torch.tensor(float(rank))]
             if is_joined:  # Scaled on the way, as a loss of half precision is.
-                (team.join(loss, rank + 0.5, numbers) * 1.0).backward()
+                (team.averaged_loss(loss, rank + 0.5, numbers) * 1.0).backward()
             else:
                 team.backward(loss, rank + 0.5, numbers)
             team.check_complete()
-        return gradients(model), team.carried
+        return gradients(model), team.mean_numbers
 
     of_ranks = connected(average, 3)
     model, _ = model_and_inputs(0)
@@ -69,8 +69,8 @@ def test_what_a_loss_is_scaled_with_does_not_scale_the_numbers():
         team = Replica(model, model.parameters(), finds_unused=False, slots=2)
         team.start(synchronizes=True)
         loss = team.forward(lambda x: model(x).mean(), inputs)
-        (team.join(loss, 1.0, [torch.tensor(1.0), torch.tensor(3.0)]) * 1024).backward()
-        return team.carried.tolist()
+        (team.averaged_loss(loss, 1.0, [torch.tensor(1.0), torch.tensor(3.0)]) * 1024).backward()
+        return team.mean_numbers.tolist()
 
     assert connected(average, 2) == [[1.0, 3.0]] * 2
 
@@ -84,8 +84,8 @@ def test_microbatches_add_up_and_only_the_last_one_is_averaged():
             team.start(synchronizes=number == 2)
             loss = team.forward(lambda x: model(x).sum(), inputs[number : number + 1])
             team.backward(loss, 1.0, [torch.tensor(1.0), loss.detach().float()])
-            calls.append(team.carried[0].item())
-        return calls, team.carried[1].item()
+            calls.append(team.mean_numbers[0].item())
+        return calls, team.mean_numbers[1].item()
 
     of_ranks = connected(average, 2)
     assert [calls for calls, _ in of_ranks] == [[1.0, 2.0, 3.0]] * 2
@@ -100,7 +100,7 @@ def test_a_rank_without_a_loss_takes_part_with_nothing():
         loss = team.forward(lambda x: model(x).mean() if rank else None, inputs)
         numbers = [torch.tensor(1.0)] if rank else ()
         team.backward(loss, 1.0 if rank else 0.0, numbers)
-        return gradients(model), team.carried[0].item()
+        return gradients(model), team.mean_numbers[0].item()
 
     (first, of_first), (second, of_second) = connected(average, 2)
     assert of_first == of_second == 0.5

@@ -10,6 +10,7 @@ from hookloop.core.progress import Progress
 from hookloop.errors import DataError, HookError
 from hookloop.every import Every, limit
 from hookloop.hooks import SaveCheckpoint, StopAfter
+from hookloop.trainer.counting import start_counting
 
 
 class Words(torch.nn.Module):
@@ -50,7 +51,7 @@ def at(interval, **options):
 def test_nothing_is_counted_unless_somebody_asks():
     trainer = make_trainer(val_data=make_data(), hooks=[SaveCheckpoint(every=2)])
     trainer.train()
-    assert trainer._loop.count is None
+    assert start_counting(trainer._loop, None) is None
     assert (trainer.run.progress.samples, trainer.run.progress.tokens) == (None, None)
 
 

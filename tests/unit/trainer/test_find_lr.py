@@ -11,12 +11,12 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from hookloop import find_lr
-from hookloop.core.update import Update
 from hookloop.errors import DataError, HookError, ModelError
 from hookloop.hooks import SaveCheckpoint, StepSchedules
 from hookloop.testing import RecordCalls, tiny_trainer
-from hookloop.trainer.computing import forward_inputs, loss_from
 from hookloop.trainer.find_lr import _Curve
+from hookloop.update.objective import forward_inputs, loss_from
+from hookloop.update.update import Update
 
 
 class Random(Dataset):

@@ -209,7 +209,7 @@ def test_limits_that_are_reached_are_rejected_and_change_nothing(limits, message
 
 
 def updates_of(**options):
-    return make_trainer(**options)._loop.updates
+    return make_trainer(**options)._updates
 
 
 def test_the_names_follow_from_updates_metrics_and_streams():
@@ -240,7 +240,7 @@ def test_every_name_that_is_announced_is_written():
     )
     trainer.train()
     streams = {"val": trainer.run.val_data}
-    names = produced_names(trainer._loop.updates, trainer._loop.evaluation.metrics, streams)
+    names = produced_names(trainer._updates, trainer.run.meters, streams)
     assert names | _epoch_means(names) == set(trainer.run.metrics.names())
 
 

@@ -57,7 +57,7 @@ def test_everything_is_set_back():
         assert not run.hooks
         model.train()
         for batches in run.train_data.groups(1):
-            trainer._loop.updates[0].make(run, batches)
+            trainer._updates[0].make(run, batches)
         group["lr"] = 5.0
         run.progress.iter = 9
         run.stop("a step may do that")

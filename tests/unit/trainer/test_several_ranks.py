@@ -119,7 +119,7 @@ def test_weights_are_those_of_the_first_rank(tmp_path):
 @pytest.mark.slow
 def test_an_update_of_the_users_own_is_averaged(tmp_path):
     from hookloop import Update
-    from hookloop.trainer.computing import forward_inputs, loss_from
+    from hookloop.update.objective import forward_inputs, loss_from
 
     class Own(Update):
         def make(self, run, batches):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from hookloop.data.microbatches import is_scalar
+from hookloop.data.batch import is_scalar
 from hookloop.dialects.companion import Companion
 from hookloop.dialects.imix.log_buffer import LogBufferStorage, set_log_buffer
 from hookloop.metrics.series import Series

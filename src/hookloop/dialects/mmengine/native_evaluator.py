@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from hookloop.core.update import output_of
+from hookloop.core.outputs import output_of
 from hookloop.data.batch import pair_of, size_of
 from hookloop.dialects.mmengine.evaluator import BaseMetric, Evaluator
 from hookloop.metrics.meters import Meters

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from torch import Tensor
 
-from hookloop.core.update import output_of
+from hookloop.core.outputs import output_of
 from hookloop.dialects.companion import Companion
 from hookloop.dialects.vissl.ema_model import ModelEmaV2
 from hookloop.dialects.vissl.loss_module import restore_loss

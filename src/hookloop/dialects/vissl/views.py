@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import ItemsView, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from hookloop.core.update import output_of
+from hookloop.core.outputs import output_of
 from hookloop.data.batch import is_pair
 from hookloop.errors import HookError
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from hookloop import hooks as native
-from hookloop.core.update import Update
 from hookloop.dialects.mmengine.graft.attributes import KeepModules
 from hookloop.dialects.mmengine.graft.evaluation import RunValLoop
 from hookloop.dialects.mmengine.graft.hooks import (
@@ -29,6 +28,7 @@ from hookloop.parallel.world import World, assume
 from hookloop.trainer.adapters import numbered
 from hookloop.trainer.several_ranks import join_divided
 from hookloop.trainer.trainer import Trainer
+from hookloop.update.update import Update
 
 if TYPE_CHECKING:
     import torch
@@ -49,6 +49,8 @@ class CallTrainStep(Update):
         runner: The runner.
         optimizers: The optimizers in the wrapper.
     """
+
+    averages_itself = True
 
     def __init__(self, runner: Any, optimizers: list[torch.optim.Optimizer]) -> None:  # noqa: ANN401
         super().__init__("", lambda run: None, lambda run: None, optimizers)

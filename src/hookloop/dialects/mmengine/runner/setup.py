@@ -217,7 +217,7 @@ class RunnerSetup(RunnerFacade):
             **_limits(settings),  # type: ignore[arg-type]
         )
         prepare.validation = trainer._loop.validation  # Its interval may change in the run.
-        prepare.update, trainer._loop.is_shared = update, True  # It is shared in its own way.
+        prepare.update = update
         if trainer.run.train_data is not None:
             # Samplers shuffle each pass, although there is only one epoch.
             trainer.run.train_data.sets_epoch_per_pass = not settings.by_epoch

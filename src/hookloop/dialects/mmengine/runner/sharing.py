@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from hookloop.data.microbatches import is_scalar
+from hookloop.data.batch import is_scalar
 from hookloop.data.share import Place
 from hookloop.dialects.mmengine.dist import all_reduce
 from hookloop.errors import ModelError
@@ -54,7 +54,7 @@ class SharedGradients:
         replica.start(synchronizes=True)
         joined = replica.forward(lambda _: loss, self._run)
         self._is_joined = True
-        return replica.join(joined, factor_of(self._run), ())
+        return replica.averaged_loss(joined, factor_of(self._run), ())
 
     def complete(self) -> None:
         """Average gradients that a model has computed without its wrapper, before a step."""

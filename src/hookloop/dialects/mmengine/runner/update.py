@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from hookloop.core.update import Update
-from hookloop.data.microbatches import is_scalar
+from hookloop.data.batch import is_scalar
 from hookloop.dialects.mmengine.optim import OptimWrapper, OptimWrapperDict
 from hookloop.dialects.mmengine.runner.amp import autocast
 from hookloop.dialects.mmengine.runner.sharing import SharedGradients, SharedNumbers, place_of
+from hookloop.update.update import Update
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -30,6 +30,8 @@ class ModelUpdate(Update):
         runner: The runner with the optimizer wrapper.
         optimizers: The optimizers in the wrapper.
     """
+
+    averages_itself = True  # Where its optimizer wrappers call backward.
 
     def __init__(self, runner: Runner, optimizers: list[torch.optim.Optimizer]) -> None:
         # The loop calls these two; everything else of an update is switched off below.
@@ -104,6 +106,8 @@ class EvaluatorMetric:
 
     # As torchmetrics does: on several processes, its evaluator gathers the results itself.
     dist_sync_on_step = False
+
+    averages_itself = True  # Where its optimizer wrappers call backward.
 
     def __init__(self, runner: Runner, evaluator: Evaluator, size: int) -> None:
         self._runner = runner

@@ -7,10 +7,10 @@ import torch
 from tests.tiny import assert_same_bits, make_trainer
 
 from hookloop.core.hook import Hook
-from hookloop.core.update import Update
 from hookloop.errors import HookError, ModelError
 from hookloop.hooks import ClipGradients
-from hookloop.trainer.update_by_hook import UpdateByHook, hand_over_update
+from hookloop.update.by_hook import UpdateByHook, check_maker
+from hookloop.update.update import Update
 
 
 class MakeUpdate(Hook):
@@ -50,10 +50,7 @@ def test_a_loss_that_the_hook_changes_in_place_is_recorded_as_it_was():
 
 
 def test_gradients_may_wait_so_checkpoints_hold_them():
-    trainer = make_trainer(hooks=[MakeUpdate()])
-    trainer.check()
-    (update,) = trainer._loop.updates
-    assert isinstance(update, UpdateByHook) and update.keeps_gradients
+    assert UpdateByHook(make_trainer()._updates[0]).keeps_gradients
 
 
 @pytest.mark.parametrize(
@@ -110,8 +107,7 @@ def test_a_loop_of_the_users_own_is_rejected():
 
 
 def test_many_ranks_are_rejected():
-    loop = make_trainer(hooks=[MakeUpdate()])._loop
-    run = SimpleNamespace(hooks=[MakeUpdate()], world=SimpleNamespace(is_alone=False, size=4))
-    loop.run = run
+    maker, trainer = MakeUpdate(), make_trainer()
+    run = SimpleNamespace(hooks=[maker], world=SimpleNamespace(is_alone=False, size=4))
     with pytest.raises(HookError, match="cannot average the gradients of 4 ranks"):
-        hand_over_update(loop)
+        check_maker(run, maker, trainer._updates, trainer._loop.sizes)

@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
+import torch
 from torch.optim import Optimizer
 from torch.optim import optimizer as torch_optimizer
+
+from hookloop.errors import ModelError, nearest
 
 try:  # A private name of torch's. Without it every call takes the ordinary way.
     from torch._C._autograd import _profiler_enabled as _is_profiling
@@ -63,3 +66,15 @@ def _own_step(optimizer: Optimizer) -> Callable[[Optimizer], object] | None:
     except AttributeError:  # A torch that keeps them elsewhere.
         return None
     return cast("Callable[[Optimizer], object] | None", getattr(on_class, "__wrapped__", None))
+
+
+def make_scaler(precision: str, device: torch.device) -> torch.amp.GradScaler | None:
+    """Return the loss scaler that half precision needs."""
+    if precision not in ("fp32", "bf16", "fp16"):
+        options = ("fp32", "bf16", "fp16")
+        raise ModelError(
+            f"precision={precision!r}: write fp32, bf16 or fp16.{nearest(str(precision), options)}",
+            argument="precision",
+        )
+    # bfloat16 has the range of float32, so its gradients do not vanish and need no scaling.
+    return torch.amp.GradScaler(device.type) if precision == "fp16" else None

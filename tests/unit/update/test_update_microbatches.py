@@ -18,8 +18,8 @@ from tests.tiny import (
 from torch import nn
 from torch.nn import functional
 
-from hookloop.core.update import Update
 from hookloop.errors import ModelError
+from hookloop.update.update import Update
 
 IGNORED = -100
 CUTS = [[20], [8, 8, 4], [4, 8, 8], [1, 19], [7, 6, 5, 2]]

@@ -7,11 +7,8 @@ from torch import nn
 from torch.nn import functional
 
 from hookloop.core.hook import Hook
+from hookloop.core.outputs import output_of, targets_of
 from hookloop.core.run import Run
-from hookloop.core.update import (
-    output_of,
-    targets_of,
-)
 from hookloop.errors import ModelError
 
 

@@ -5,10 +5,11 @@ import torch
 from tests.tiny import make_model, make_trainer
 from torch import nn
 
-from hookloop.core.update import Update, loss_in_output
 from hookloop.errors import ModelError
-from hookloop.trainer.computing import forward_all, forward_inputs
-from hookloop.trainer.updates import autocast, make_scaler, make_updates
+from hookloop.update.application import make_scaler
+from hookloop.update.assemble import make_updates
+from hookloop.update.objective import autocast, forward_all, forward_inputs, loss_in_output
+from hookloop.update.update import Update
 
 CPU = torch.device("cpu")
 

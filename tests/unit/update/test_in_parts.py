@@ -7,9 +7,9 @@ import torch
 from tests.tiny import assert_same_bits, make_data, make_trainer, record, weights
 
 from hookloop.core.hook import Hook
-from hookloop.core.update import Update
 from hookloop.errors import DataError, ModelError
 from hookloop.parallel.world import World, assume
+from hookloop.update.update import Update
 
 
 class Limited(torch.nn.Module):

@@ -4,18 +4,21 @@ from math import nan
 import numpy as np
 import pytest
 import torch
+from tests.tiny import make_trainer
 from torch import nn
 
-from hookloop.data.microbatches import (
+from hookloop.core.loop import replace_batch
+from hookloop.data.batch import is_scalar
+from hookloop.errors import HookError, ModelError
+from hookloop.update.microbatches import (
     Microbatches,
     check_weight,
-    is_scalar,
     is_sum,
     loss_or_zero,
-    replace_batch,
     weight_in,
 )
-from hookloop.errors import HookError, ModelError
+from hookloop.update.objective import forward_step, loss_in_output
+from hookloop.update.update import Update
 
 INPUTS = torch.randn(10, 3, generator=torch.Generator().manual_seed(1))
 TARGETS = INPUTS.sum(1, keepdim=True) + 1
@@ -27,13 +30,22 @@ def gradient(sizes, *, weights=None, reduction="mean"):
     nn.init.constant_(model.weight, 0.5)
     nn.init.zeros_(model.bias)
     batches = list(zip(INPUTS.split(sizes), TARGETS.split(sizes), strict=True))
-    group = Microbatches(batches, sums=reduction == "sum")
-    for number, (inputs, targets) in enumerate(batches):
+    numbers = iter(range(len(batches)))
+
+    def step(run, batch):
+        inputs, targets = batch
         loss = nn.functional.mse_loss(model(inputs), targets, reduction=reduction)
-        counted = None if weights is None else weights(len(inputs), number)
-        group.share(loss, counted, (inputs, targets), None).backward()
-    group.correct(model.parameters())
-    return model.weight.grad, group.loss()
+        if weights is None:
+            return loss
+        return {"loss": loss, "weight": weights(len(inputs), next(numbers))}
+
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    update = Update("", forward_step(step), loss_in_output, [optimizer], sums=reduction == "sum")
+    trainer = make_trainer(model=model, optimizer=optimizer)
+    group = Microbatches(update, batches)
+    update.add_gradients(trainer.run, batches, group)
+    assert group.close(trainer.run)
+    return model.weight.grad, trainer.run.loss
 
 
 @pytest.mark.parametrize("sizes", [[10], [5, 5], [4, 4, 2], [1, 9], [1] * 10])
@@ -60,28 +72,40 @@ def test_a_weight_of_zero_counts_for_nothing():
     assert torch.allclose(found, (2 * errors * INPUTS[5:]).mean(0), rtol=1e-5)
 
 
+def run_group(outputs, sizes):
+    """Put what a step returns for microbatches of these sizes into a group, and close it."""
+    model = nn.Linear(3, 1)
+    batches = [torch.zeros(size, 3) for size in sizes]
+    returned = iter(outputs)
+
+    def step(run, batch):
+        found = next(returned)
+        return found and {"loss": model(batch).mean(), **found}
+
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    update = Update("", forward_step(step), loss_in_output, [optimizer])
+    trainer = make_trainer(model=model, optimizer=optimizer)
+    group = Microbatches(update, batches)
+    update.add_gradients(trainer.run, batches, group)
+    return group.close(trainer.run), trainer.run
+
+
 def test_numbers_in_the_output_are_averaged_by_weight():
-    group = Microbatches([torch.zeros(3, 1), torch.zeros(1, 1)])
-    for size, accuracy in ((3, 1.0), (1, 0.0)):
-        output = {"accuracy": accuracy, "scores": torch.zeros(size, 2)}
-        group.share(torch.tensor(1.0), None, torch.zeros(size, 1), output)
-    whole = group.output({"accuracy": 0.0, "scores": "last"})
-    assert (float(whole["accuracy"]), whole["scores"]) == (0.75, "last")
-    assert group.output("not a mapping") == "not a mapping"
+    outputs = [{"accuracy": 1.0, "scores": "first"}, {"accuracy": 0.0, "scores": "last"}]
+    is_made, run = run_group(outputs, (3, 1))
+    assert is_made and run.metrics.latest("train/accuracy") == 0.75
+    # Hooks see the last microbatch.
+    assert (run.output["accuracy"], run.output["scores"]) == (0.0, "last")
 
 
-def test_a_group_without_a_loss_is_empty():
-    group = Microbatches([torch.zeros(2)])
-    assert group.is_empty
-    group.share(torch.tensor(1.0), None, torch.zeros(2), None)
-    assert not group.is_empty
+def test_a_group_without_a_loss_makes_no_update():
+    assert run_group([None, None], (2, 2))[0] is False
+    assert run_group([None, {"a": 1}], (2, 2))[0] is True
 
 
 def test_weights_for_some_microbatches_only_are_rejected():
-    group = Microbatches([torch.zeros(2), torch.zeros(2)])
-    group.share(torch.tensor(1.0), 2.0, torch.zeros(2), None)
     with pytest.raises(ModelError, match="for some microbatches of an iteration and not for"):
-        group.share(torch.tensor(1.0), None, torch.zeros(2), None)
+        run_group([{"weight": 2.0}, {"a": 1}], (2, 2))
 
 
 def test_one_batch_can_be_replaced_and_several_cannot():

@@ -1,19 +1,33 @@
-"""The ways to compute output and loss: with ``loss=``, by the model itself, or by a step."""
+"""What an update computes: output and loss, by ``loss=``, by the model itself, or by a step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NoReturn
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
+import torch
 from torch import Tensor
 
-from hookloop.core.update import Forward, LossOf, Step
 from hookloop.data.batch import pair_of
 from hookloop.data.description import describe
+from hookloop.data.share import add_losses
 from hookloop.errors import DataError, ModelError
+from hookloop.update.microbatches import loss_or_zero
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
+    from hookloop.update.update import Forward, LossOf, Step
+
+Precision = Literal["fp32", "bf16", "fp16"]
+
+
+def autocast(precision: Precision, device: torch.device) -> AbstractContextManager[None] | None:
+    """Return the context in which forward and loss are computed, or None for full precision."""
+    if precision == "fp32":
+        return None
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float16
+    return torch.autocast(device.type, dtype=dtype)
 
 
 def forward_inputs(run: Run) -> object:
@@ -65,6 +79,31 @@ def forward_step(step: Step) -> Forward:
         return step(run, run.batch)
 
     return forward
+
+
+def loss_in_output(run: Run) -> Tensor | None:
+    """Find the loss in what a step or the model returned."""
+    output = run.output
+    if isinstance(output, Mapping):
+        if "loss" in output:
+            if isinstance(output["loss"], dict):  # Of each stream.
+                return add_losses(output, run.place)
+            loss = cast("Tensor", output["loss"])
+            return loss_or_zero(loss, output["weight"]) if "weight" in output else loss
+        if run.phase != "train":  # An evaluation may do without a loss.
+            return None
+        raise ModelError(
+            f"No 'loss' among what was returned: {', '.join(map(str, output)) or 'nothing'}."
+        )
+    if isinstance(output, Tensor) or output is None:
+        return output
+    found: Tensor | None = getattr(output, "loss", None)
+    if found is None and run.phase == "train":
+        raise ModelError(
+            f"{type(output).__name__} holds no loss: return the loss, or a mapping with 'loss', or "
+            "give loss=."
+        )
+    return found
 
 
 def _reject_no_loss(who: str) -> NoReturn:

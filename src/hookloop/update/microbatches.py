@@ -8,60 +8,57 @@ corrected once if the sum turns out differently.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
-from typing import TypeGuard
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.data.batch import size_of
-from hookloop.errors import HookError, ModelError
+from hookloop.data.batch import is_scalar, size_of
+from hookloop.errors import ModelError
 from hookloop.metrics.weighted import Weight, WeightedMean
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+    from hookloop.update.update import Update
 
 
 class Microbatches:
-    """The microbatches of one update.
+    """The microbatches of one update in one process.
 
     Args:
-        batches: All of them, as they were read.
-        sums: Whether losses are sums, which add up to that of the whole batch without weights.
-
-    >>> group = Microbatches([torch.zeros(8, 2), torch.zeros(8, 2), torch.zeros(4, 2)])
-    >>> [group.share(torch.tensor(1.0), None, torch.zeros(n, 2), None).item() for n in (8, 8, 4)]
-    [0.4..., 0.4..., 0.2...]
+        update: What they are the microbatches of.
+        batches: All of them, as they are computed.
     """
 
-    def __init__(self, batches: Sequence[object], *, sums: bool = False) -> None:
+    def __init__(self, update: Update, batches: Sequence[object]) -> None:
+        self.compute = update.computation
+        self._update = update
         self._batches = batches[:]  # Counted later, without going over the microbatches again.
-        self._sums = sums
         self._expected: Weight | None = None
         self._counted = False
         self._total: Weight = 0.0
         self._loss = WeightedMean()
         self._numbers: dict[str, WeightedMean] = {}
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the step returned a loss for none of them."""
-        return self._expected is None
+    def __iter__(self) -> Iterator[object]:
+        """Yield them."""
+        return iter(self._batches)
 
-    def share(self, loss: Tensor, counted: Weight | None, batch: object, output: object) -> Tensor:
-        """Return a microbatch's share of the loss.
-
-        Args:
-            loss: Its loss, a mean over its samples or over its weight.
-            counted: The weight that the step returned; None for the number of samples.
-            batch: The microbatch, as hooks left it.
-            output: What was returned with the loss.
-        """
-        if self._sums:
+    def weigh(self, run: Run, loss: Tensor | None) -> Tensor | None:
+        """Return what the loss of a microbatch adds to that of the whole batch."""
+        if loss is None:
+            return None
+        update = self._update
+        update.begin(run, loss)
+        counted, output = update.weight(run), run.output
+        if update.sums:
             self._expected, self._total = 1.0, self._total + 1
             self._loss.add(loss, 1.0)
             return loss
-        weight = float(size_of(batch)) if counted is None else counted
+        weight = float(size_of(run.batch)) if counted is None else counted
         self._loss.add(loss, weight)
         if isinstance(output, Mapping):
             for name, value in output.items():
@@ -71,26 +68,35 @@ class Microbatches:
                     )
         return loss / self._divisor(weight, counted is not None)
 
-    def loss(self) -> Tensor:
-        """Return the loss of the whole batch."""
-        loss = torch.as_tensor(self._loss.mean())
-        return loss * self._total if self._sums else loss
+    def backward(self, loss: Tensor | None) -> None:
+        """Add the gradients of a weighted loss."""
+        if loss is not None:
+            self._update.backward(loss)
 
-    def output(self, last: object) -> object:
-        """Return the last microbatch's output with the numbers of the whole batch in it."""
-        if not isinstance(last, Mapping):
-            return last
-        return {**last, **{name: mean.mean() for name, mean in self._numbers.items()}}
+    def close(self, run: Run) -> bool:
+        """Make gradients, loss and other numbers those of the whole batch, and record them."""
+        if self._expected is None:  # The step returned a loss for none of them.
+            return False
+        self._correct()
+        # The numbers of the whole batch are recorded, but hooks go on to see the last microbatch.
+        last = run.output
+        if isinstance(last, Mapping):
+            run.output = {**last, **{name: mean.mean() for name, mean in self._numbers.items()}}
+        mean = torch.as_tensor(self._loss.mean())
+        run.loss = mean * self._total if self._update.sums else mean
+        self._update.record(run, run.loss)
+        run.output = last
+        return True
 
-    def correct(self, parameters: Iterable[Tensor]) -> None:
+    def _correct(self) -> None:
         """Divide the gradients by the ratio of the real to the expected weight, if it is not 1."""
         ratio = self._total / (1.0 if self._expected is None else self._expected)
         # A weight on the device is not compared with 1 in Python, which would wait for the device.
         if isinstance(ratio, Tensor):
             ratio = torch.where(ratio == 0, 1.0, ratio)
-        elif self._sums or ratio in (0.0, 1.0):
+        elif self._update.sums or ratio in (0.0, 1.0):
             return
-        for parameter in set(parameters):
+        for parameter in set(self._update.parameters()):
             if parameter.grad is not None:
                 parameter.grad.div_(ratio)
 
@@ -112,16 +118,6 @@ class Microbatches:
         # overflows nor underflows.
         first = torch.where(weight == 0, 1.0, weight) if isinstance(weight, Tensor) else weight or 1
         return first * len(self._batches)
-
-
-def replace_batch(batches: list[object], batch: object) -> None:
-    """Train on another batch than the one that was read; reject this for several microbatches."""
-    if len(batches) > 1:
-        raise HookError(
-            "A hook replaced run.batch at before_train_iter, which fires once for "
-            f"{len(batches)} microbatches: replace each at before_forward."
-        )
-    batches[0] = batch
 
 
 def is_sum(loss: object) -> bool:
@@ -158,16 +154,6 @@ def loss_or_zero(loss: Tensor, weight: object) -> Tensor:
     if isinstance(checked, Tensor):
         return torch.where(checked == 0, 0.0, loss)
     return loss if checked else torch.zeros_like(loss, requires_grad=True)
-
-
-def is_scalar(value: object) -> TypeGuard[Tensor | float]:
-    """Return whether a value is one number."""
-    if isinstance(value, Tensor):
-        return value.ndim == 0
-    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
-
-
-_NUMBERS = (int, float, np.integer, np.floating)
 
 
 def check_loss(loss: object, loss_name: str) -> None:

@@ -5,9 +5,9 @@ import torch
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer, record
 from torch.nn import functional
 
-from hookloop.core.update import Update
 from hookloop.testing import assert_resumes_exactly
-from hookloop.trainer.computing import forward_inputs, loss_from
+from hookloop.update.objective import forward_inputs, loss_from
+from hookloop.update.update import Update
 
 
 def mse(run, batch):
@@ -95,3 +95,38 @@ def test_one_that_steps_every_second_iteration_equals_the_update_of_both_batches
     whole.train()
     ours, theirs = trainer.run.model.state_dict(), whole.run.model.state_dict()
     assert all(torch.allclose(ours[name], theirs[name], atol=1e-6) for name in theirs)
+
+
+class Doubled(Update):
+    """Counts each loss twice."""
+
+    def compute(self, run):
+        loss = super().compute(run)
+        run.loss = None if loss is None else 2 * loss
+        return run.loss
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"accumulate": 3}, {"accumulate": "auto"}, {"precision": "bf16"}]
+)
+def test_a_compute_of_ones_own_takes_effect(options):
+    def train(kind):
+        model = make_model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        update = kind("", forward_inputs, loss_from(torch.nn.functional.mse_loss), [optimizer])
+        trainer = make_trainer(
+            model=model,
+            optimizer=optimizer,
+            step=update,
+            loss=None,
+            val_data=make_data(),
+            **options,
+        )
+        assert trainer.train().status == "completed"
+        return trainer.run.metrics
+
+    own, plain = train(Doubled), train(Update)
+    # In the first iteration the weights are the same, and in the validation they are not any more.
+    first = [one.values_since({}, ["train/loss"])["train/loss"][0] for one in (own, plain)]
+    assert first[0] == pytest.approx(2 * first[1], rel=1e-2)
+    assert own.latest("val/loss") != plain.latest("val/loss")

@@ -7,8 +7,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from hookloop import Hook, Trainer
-from hookloop.core.update import Update
 from hookloop.errors import ModelError
+from hookloop.update.update import Update
 
 pytestmark = pytest.mark.slow  # Ranks are processes.
 

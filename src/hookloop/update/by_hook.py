@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook
-from hookloop.core.loop import Loop
-from hookloop.core.update import Update
 from hookloop.errors import HookError, ModelError
+from hookloop.update.update import Update
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
     from hookloop.core.run import Run
+    from hookloop.data.group_sizes import GroupSizes
 
 # Where hooks change the gradients of an update that the loop makes.
 _GRADIENT_POINTS = ("after_backward", "before_update")
@@ -28,11 +30,14 @@ class UpdateByHook(Update):
     """
 
     def __init__(self, update: Update) -> None:
-        super().__init__("", update.forward, update.loss_of, update.optimizers)
-        self.loss_name = update.loss_name
-        self.compute = update.compute  # With the context of lower precision, if there is one.
-        self.returns_loss = update.returns_loss
-        self.may_skip = update.may_skip
+        super().__init__(
+            "", update.forward, update.loss_of, update.optimizers, may_skip=update.may_skip
+        )
+        self._whole = update
+
+    def compute(self, run: Run) -> Tensor | None:
+        """Compute output and loss as the update would, in its precision."""
+        return self._whole.computation(run)
 
     def zero_grad(self) -> None:
         """Do nothing: the hook decides when gradients are dropped."""
@@ -52,36 +57,32 @@ class UpdateByHook(Update):
         """Do nothing: the hook has done it."""
 
 
-def hand_over_update(loop: Loop) -> None:
-    """Leave backward and step to the hook that makes them, if there is one.
+def maker_of(run: Run) -> Hook | None:
+    """Return the hook that makes backward and step, if there is one."""
+    return next((hook for hook in run.hooks if hook.makes_update), None)
+
+
+def check_maker(run: Run, maker: Hook, updates: Sequence[Update], sizes: GroupSizes) -> None:
+    """Reject what would have no effect beside a hook that makes the update.
 
     Raises:
         HookError: If there are two such hooks, or others that would have no effect.
         ModelError: If the Trainer has settings of the update, which would have no effect.
     """
-    run = loop.run
-    makers = [hook for hook in run.hooks if hook.makes_update]
-    if not makers:
-        return
-    if len(makers) > 1:
+    other = next((hook for hook in run.hooks if hook.makes_update and hook is not maker), None)
+    if other is not None:
         raise HookError(
-            f"The hooks '{makers[0].name}' and '{makers[1].name}' both make the update: leave one "
+            f"The hooks '{maker.name}' and '{other.name}' both make the update: leave one "
             "of them out."
         )
-    (maker,) = makers
     _check_run(run, maker)
-    (update,) = loop.updates if len(loop.updates) == 1 else (None,)
-    if isinstance(update, UpdateByHook):  # Of an earlier call.
-        return
-    if update is None or type(update) is not Update:
+    if len(updates) > 1 or type(updates[0]) is not Update:
         raise ModelError(
             f"The hook '{maker.name}' makes the update, and step= is "
-            f"{'several' if update is None else 'an Update'}: leave one of the two out.",
+            f"{'several' if len(updates) > 1 else 'an Update'}: leave one of the two out.",
             argument="step",
         )
-    _check_settings(loop, update, maker)
-    loop.updates[:] = [UpdateByHook(update)]
-    loop.makes[:] = [loop.updates[0].make]
+    _check_settings(updates[0], sizes, maker)
 
 
 def _check_run(run: Run, maker: Hook) -> None:
@@ -100,9 +101,9 @@ def _check_run(run: Run, maker: Hook) -> None:
                 )
 
 
-def _check_settings(loop: Loop, update: Update, maker: Hook) -> None:
+def _check_settings(update: Update, sizes: GroupSizes, maker: Hook) -> None:
     for name, is_set in (
-        ("accumulate", not loop.sizes.is_one),
+        ("accumulate", not sizes.is_one),
         ("clip_norm", update.clip_norm is not None),
     ):
         if is_set:

@@ -13,8 +13,8 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from hookloop import optimizer_calls
-from hookloop.optimizer_calls import step_optimizer, zero_optimizer
+from hookloop.update import application as optimizer_calls
+from hookloop.update.application import step_optimizer, zero_optimizer
 
 
 class Stepping(torch.optim.SGD):

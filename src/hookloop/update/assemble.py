@@ -1,0 +1,205 @@
+"""Assemble the updates of a training from what the user brings: the only place that chooses.
+
+`make_updates` builds them with the Trainer; `check_assembly` rejects, and changes nothing;
+`assemble` chooses, when a training begins, what makes each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from hookloop.errors import ModelError
+from hookloop.parallel.replicated import SLOTS, Replica
+from hookloop.parallel.sharded import ShardedAverager, has_sparse_gradients
+from hookloop.update.by_hook import UpdateByHook, check_maker, maker_of
+from hookloop.update.in_parts import InParts, InPartsOnRanks, check_parts
+from hookloop.update.microbatches import is_sum
+from hookloop.update.objective import (
+    forward_all,
+    forward_inputs,
+    forward_step,
+    loss_from,
+    loss_in_output,
+)
+from hookloop.update.reduction import Averager, Reduction
+from hookloop.update.update import Forward, LossOf, Make, Step, Update
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+    from hookloop.data.group_sizes import GroupSizes
+    from hookloop.parallel.settings import Parallel
+
+Loss = Callable[..., Tensor]
+
+
+def make_updates(
+    loss: Loss | None,
+    step: Step | Update | Mapping[str, Step] | None,
+    optimizers: Mapping[str, torch.optim.Optimizer],
+    *,
+    clip_norm: float | None = None,
+    scaler: torch.amp.GradScaler | None = None,
+    context: AbstractContextManager[None] | None = None,
+) -> list[Update]:
+    """Decide how the loss is computed, and return the updates of an iteration.
+
+    Args:
+        loss: A function of output and targets.
+        step: A function of run and batch, several by optimizer, or an update of the user's own.
+        optimizers: By name.
+        clip_norm: Limit of the gradients' norm, if any.
+        scaler: Scales the loss, with half precision.
+        context: In which output and loss are computed, if in any.
+    """
+    if loss is not None and step is not None:
+        raise ModelError(
+            "loss= and step= are both given: a step computes the loss itself.", argument="loss"
+        )
+    # Written with `not`, so that NaN is rejected too.
+    if clip_norm is not None and not clip_norm > 0:
+        raise ModelError(
+            f"clip_norm must be above 0, not {clip_norm}: None does not clip.",
+            argument="clip_norm",
+        )
+    if scaler is not None:
+        for optimizer in optimizers.values():
+            # torch warns of a schedule that steps before its optimizer. A scaler may skip a step,
+            # which is not a mistake.
+            optimizer._opt_called = True  # type: ignore[attr-defined]
+    updates = (
+        [step] if isinstance(step, Update) else _choose(loss, step, optimizers, clip_norm, scaler)
+    )
+    for update in updates:
+        update.compute_within(context)
+    return updates
+
+
+def _choose(
+    loss: Loss | None,
+    step: Step | Mapping[str, Step] | None,
+    optimizers: Mapping[str, torch.optim.Optimizer],
+    clip_norm: float | None,
+    scaler: torch.amp.GradScaler | None,
+) -> list[Update]:
+    if isinstance(step, Mapping):
+        _check_names(step, optimizers)
+        return [
+            Update(
+                name,
+                forward_step(own_step),
+                loss_in_output,
+                [optimizers[name]],
+                clip_norm=clip_norm,
+                scaler=scaler,
+            )
+            for name, own_step in step.items()
+        ]
+    forward: Forward
+    loss_of: LossOf
+    if step is not None:
+        forward, loss_of = forward_step(step), loss_in_output
+    elif loss is None:  # The model returns it.
+        forward, loss_of = forward_all, loss_in_output
+    else:
+        forward, loss_of = forward_inputs, loss_from(loss)
+    return [
+        Update(
+            "",
+            forward,
+            loss_of,
+            list(optimizers.values()),
+            clip_norm=clip_norm,
+            scaler=scaler,
+            # Losses of microbatches that are sums are added up, those that are means are averaged.
+            sums=is_sum(loss),
+            may_skip=step is not None,
+        )
+    ]
+
+
+def _check_names(step: Mapping[str, Step], optimizers: Mapping[str, torch.optim.Optimizer]) -> None:
+    if unknown := set(step) - set(optimizers):
+        raise ModelError(
+            f"step= names {', '.join(sorted(unknown))}, but the optimizers are "
+            f"{', '.join(optimizers) or 'none'}: the names must agree.",
+            argument="step",
+        )
+
+
+def check_assembly(
+    run: Run, updates: Sequence[Update], sizes: GroupSizes, parallel: Parallel
+) -> None:
+    """Reject updates that cannot be made as the hooks and arguments ask for.
+
+    Raises:
+        HookError: If a hook makes the update, and others would have no effect.
+        ModelError: If an argument of the Trainer would have no effect.
+    """
+    if (maker := maker_of(run)) is not None:
+        check_maker(run, maker, updates, sizes)
+    if sizes.is_auto:
+        check_parts(run, updates, is_sharded=parallel.is_sharded)
+
+
+def assemble(
+    run: Run, updates: Sequence[Update], sizes: GroupSizes, parallel: Parallel
+) -> list[Make]:
+    """Return what makes the updates of an iteration, one after the other."""
+    if maker_of(run) is not None:
+        return [UpdateByHook(update).make for update in updates]
+    finds_unused = len(updates) > 1
+    return [
+        make_of(run, one, parallel, in_parts=sizes.is_auto, finds_unused=finds_unused)
+        for one in updates
+    ]
+
+
+def make_of(
+    run: Run,
+    update: Update,
+    parallel: Parallel,
+    *,
+    in_parts: bool = False,
+    finds_unused: bool = False,
+) -> Make:
+    """Return what makes an update, together with the other ranks if there are any.
+
+    Args:
+        run: The run.
+        update: The update.
+        parallel: How the ranks work together.
+        in_parts: Whether it is made again from smaller parts when memory runs out.
+        finds_unused: Whether the loss may leave out parameters, as with several updates.
+    """
+    if run.world.is_alone or update.averages_itself:
+        return InParts(update).make if in_parts else update.make
+    averager: Averager
+    if run.shards is not None:
+        averager = ShardedAverager(run.shards, run.ranks)
+    else:
+        averager = Replica(
+            run.model,
+            update.parameters(),
+            finds_unused=_finds_unused(run, update, parallel, finds_unused),
+            slots=SLOTS if update.returns_loss else 2,
+        )
+    reduction = Reduction(update, averager, run.world.size)
+    if type(update).make is not Update.make:  # It makes the update from what it computes.
+        update.average_with(reduction.compute_averaged)
+        return update.make
+    return InPartsOnRanks(reduction).make if in_parts else reduction.make
+
+
+def _finds_unused(run: Run, update: Update, parallel: Parallel, is_one_of_several: bool) -> bool:
+    if parallel.unused_parameters is not None:
+        return parallel.unused_parameters
+    is_frozen = not all(parameter.requires_grad for parameter in update.parameters())
+    unfreezes = any(hook.changes_what_trains for hook in run.hooks)
+    # DDP's buckets cannot be warmed up for a sparse gradient. With this option they never change.
+    is_sparse = has_sparse_gradients(run.model)
+    return is_one_of_several or update.may_skip or is_frozen or unfreezes or is_sparse

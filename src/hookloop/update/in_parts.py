@@ -1,0 +1,218 @@
+"""Updates that are made again from smaller parts when they run out of memory.
+
+On many ranks, one that fails within a collective would leave the others waiting. So each rank adds
+the gradients of its own parts without the others. Then all of them agree whether everyone
+succeeded, and average the gradients in a backward pass of its own, which needs no memory for
+activations.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+import torch
+from torch import Tensor
+
+from hookloop.data.batch import size_of
+from hookloop.data.randomness import Randomness
+from hookloop.data.share import Share
+from hookloop.data.splitting import split_batch
+from hookloop.data.train_streams import TrainStreams
+from hookloop.errors import ModelError
+from hookloop.update.microbatches import Microbatches
+from hookloop.update.reduction import Part, RankParts, Reduction, parts_of
+from hookloop.update.update import Group, Update
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+    from hookloop.parallel.replicated import Replica
+
+_log = logging.getLogger("hookloop")
+
+
+def check_parts(run: Run, updates: Sequence[Update], *, is_sharded: bool) -> None:
+    """Reject ``accumulate="auto"`` where an update cannot be repeated.
+
+    Raises:
+        ModelError: If one cannot.
+    """
+    if not run.world.is_alone and (reason := _why_not_on_ranks(run, is_sharded)):
+        raise ModelError(
+            f"accumulate='auto' does not work on {run.world.size} ranks {reason}. Write a number.",
+            argument="accumulate",
+        )
+    if any(type(update).make is not Update.make or update.keeps_gradients for update in updates):
+        raise ModelError(
+            "accumulate='auto' would have no effect: step= is an Update of your own, which "
+            "decides itself what to repeat. Write a number.",
+            argument="accumulate",
+        )
+
+
+def _why_not_on_ranks(run: Run, is_sharded: bool) -> str | None:
+    """Return what ranks would wait for in the middle of a forward, or cannot split."""
+    if is_sharded:
+        return (
+            "with a sharded model: its forward needs all ranks, so one that runs out of memory "
+            "leaves the others waiting"
+        )
+    if any(isinstance(module, torch.nn.SyncBatchNorm) for module in run.model.modules()):
+        return (
+            "with SyncBatchNorm: its forward needs all ranks, so one that runs out of memory "
+            "leaves the others waiting"
+        )
+    if isinstance(run.train_data, TrainStreams) and run.train_data.way in ("zip", "cycle"):
+        return f"with mix='{run.train_data.way}', whose streams have parts of different sizes"
+    return None
+
+
+def _make_until_it_fits(run: Run, fits: Callable[[], bool], where: tuple[str, str]) -> None:
+    """Add the gradients of an iteration, in as many parts as memory demands.
+
+    In how many parts microbatches are split is kept in ``run.progress.split``, for the iterations
+    that follow and for a resume.
+    """
+    before, parts = Moment(run), run.progress.split
+    while not fits():
+        before.restore()
+        run.batch = run.output = run.loss = None
+        if run.device.type == "cuda":
+            torch.cuda.empty_cache()
+        run.progress.split *= 2
+    if run.progress.split != parts and run.world.is_main:
+        _log.warning(
+            "Iteration %d ran out of memory%s and was made again%s: from now on each microbatch "
+            "is split into %d parts.",
+            run.progress.iter + 1,
+            *where,
+            run.progress.split,
+        )
+
+
+def _check_smaller(
+    error: torch.OutOfMemoryError, batches: Sequence[object], sizes: Sequence[int], parts: int
+) -> None:
+    """Raise the error if smaller parts would not help, or cannot be made."""
+    if max(sizes) <= 1:
+        error.add_note("a single sample does not fit into memory, so no split helps")
+        raise error
+    for batch in batches:
+        split_batch(batch, 2 * parts)
+
+
+class InParts:
+    """Makes an update; when memory runs out, again from its beginning, with smaller microbatches.
+
+    Args:
+        update: What to make.
+    """
+
+    def __init__(self, update: Update) -> None:
+        self._update = update
+        self._group: Group | None = None
+
+    def make(self, run: Run, batches: list[object]) -> None:
+        """Make the update, with as many parts as memory demands."""
+        _make_until_it_fits(run, lambda: self._fits(run, batches), ("", ""))
+        group, self._group = cast("Group", self._group), None
+        try:
+            if group.close(run):
+                self._update.finish(run)
+        except torch.OutOfMemoryError as error:
+            error.add_note(
+                "the gradients were complete, so smaller microbatches would not help: the "
+                "optimizer or a hook needs the memory"
+            )
+            raise
+
+    def _fits(self, run: Run, batches: list[object]) -> bool:
+        """Add the gradients; return False if memory ran out and smaller parts can be tried."""
+        count = run.progress.split
+        parts = batches
+        if count > 1:
+            parts = [part for batch in batches for part in split_batch(batch, count)]
+        # Weighted also if it is one: what is recorded then comes after everything that may fail.
+        self._group = Microbatches(self._update, parts)
+        try:
+            self._update.add_gradients(run, parts, self._group)
+        except torch.OutOfMemoryError as error:
+            self._update.zero_grad()
+            _check_smaller(error, batches, [size_of(part) for part in parts], count)
+            return False
+        return True
+
+
+class InPartsOnRanks:
+    """Makes an update together with the other ranks; if one runs out of memory, all of them again.
+
+    Args:
+        reduction: What is made.
+    """
+
+    def __init__(self, reduction: Reduction) -> None:
+        self._reduction = reduction
+        self._group: RankParts | None = None
+
+    def make(self, run: Run, batches: list[object]) -> None:
+        """Make the update, with as many parts as the memory of all ranks demands."""
+        # The first rank that does not fit decides for all: the parts are the same everywhere.
+        _make_until_it_fits(
+            run,
+            lambda: not run.ranks.largest([int(not self._fits(run, batches))])[0],
+            (" on a rank", " on all"),
+        )
+        group, self._group = cast("RankParts", self._group), None
+        cast("Replica", self._reduction.averager).average()
+        if group.close(run):
+            self._reduction.update.finish(run)
+
+    def _fits(self, run: Run, batches: list[object]) -> bool:
+        """Add this rank's gradients; return False if memory ran out and it may try again."""
+        whole, count = parts_of(run, batches), run.progress.split
+        parts = [part for one in whole for part in _split(one, count)]
+        shares = [one.share for one in whole]
+        self._group = RankParts(self._reduction, parts, shares, averages=False)
+        try:
+            self._reduction.update.add_gradients(run, batches, self._group)
+        except torch.OutOfMemoryError as error:
+            _check_smaller(error, batches, [size_of(part.batch) for part in parts], count)
+            return False
+        return True
+
+
+def _split(one: Part, count: int) -> list[Part]:
+    """Return the parts of a microbatch, each with its share."""
+    pieces = split_batch(one.batch, count) if count > 1 and one.share.own else [one.batch]
+    if len(pieces) == 1:
+        return [one]
+    return [Part(piece, Share(size_of(piece), one.share.total), one.number) for piece in pieces]
+
+
+class Moment:
+    """What a forward may change besides gradients: random numbers and buffers.
+
+    Args:
+        run: The run, as it is now.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._randomness = Randomness.now()
+        roots = [run.model]
+        if isinstance(run.loss_function, torch.nn.Module):
+            roots.append(run.loss_function)
+        self._buffers: list[tuple[torch.nn.Module, str, Tensor, Tensor]] = [
+            (module, name, buffer, buffer.detach().clone())
+            for root in roots
+            for module in root.modules()
+            for name, buffer in module.named_buffers(recurse=False)
+        ]
+
+    def restore(self) -> None:
+        """Go back to it."""
+        self._randomness.restore()
+        with torch.no_grad():
+            for module, name, buffer, value in self._buffers:
+                # A forward may have put another tensor in its place, as well as changed it.
+                setattr(module, name, buffer.copy_(value))
