@@ -19,14 +19,16 @@ from hookloop.core.hook import FunctionHook, Hook, Priority
 from hookloop.core.loop import Assembly, Loop
 from hookloop.core.plan import Plan
 from hookloop.core.points import Point, PointTable
-from hookloop.core.run import Run
+from hookloop.core.run import Phase, Run
 from hookloop.data.exactness import SeedSamples
 from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.mixture import Mix
 from hookloop.data.source import Batches
+from hookloop.errors import caused_by
 from hookloop.every import Every
 from hookloop.lr_schedule import Schedule
 from hookloop.metrics.meters import Metric
+from hookloop.metrics.results import Results
 from hookloop.metrics.store import MetricStore
 from hookloop.outcome import Outcome
 from hookloop.parallel.ranks import Ranks
@@ -42,7 +44,7 @@ from hookloop.trainer.counting import CountTokens, start_counting
 from hookloop.trainer.data_limits import DataLimits, Limit
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
 from hookloop.trainer.default_hooks import own_hooks
-from hookloop.trainer.evaluating import Evaluates
+from hookloop.trainer.guard import Guarded
 from hookloop.trainer.inputs import (
     check_ends,
     check_mixture,
@@ -57,7 +59,9 @@ from hookloop.trainer.inputs import (
     whole,
 )
 from hookloop.trainer.meant_changes import Resume
+from hookloop.trainer.other_weights import using_checkpoint
 from hookloop.trainer.planning import Planner
+from hookloop.trainer.predicting import Predictions, Target, make_update, open_data
 from hookloop.trainer.preparation import Prepare
 from hookloop.trainer.rank_checks import check_on_ranks
 from hookloop.trainer.session import Session
@@ -79,7 +83,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., None])
 
 
-class Trainer(Evaluates):
+class Trainer(Guarded):
     """Trains a model; everything beyond forward, loss, backward and update is a hook.
 
     Args:
@@ -338,6 +342,83 @@ class Trainer(Evaluates):
         self.run.loss = loss
         for name, value in {"loss": loss, **others}.items():
             self.run.metrics.put(f"train/{name}", value)
+
+    def validate(self, *, checkpoint: str | Path | None = None) -> Results:
+        """Evaluate on the validation data, outside of any training.
+
+        Args:
+            checkpoint: Evaluate the weights of this checkpoint instead: ``"best"``, ``"last"``, its
+                name or path. Afterwards the model has its own again.
+
+        Raises:
+            Interrupted: When a signal cut it short: there is no result.
+        """
+        with self._evaluating("val", checkpoint):
+            if checkpoint is not None:  # It says nothing about the state of the training.
+                return self._loop.evaluation.validate()
+            return self._loop.validate()
+
+    def test(self, *, checkpoint: str | Path | None = None) -> Results:
+        """Evaluate on the test data.
+
+        Args:
+            checkpoint: As for `validate`.
+
+        Raises:
+            Interrupted: When a signal cut it short: there is no result.
+        """
+        with self._evaluating("test", checkpoint):
+            return self._loop.evaluation.test()
+
+    def predict(
+        self,
+        data: Batches | str | None = None,
+        *,
+        to: Target = None,
+        step: Step | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Any:  # noqa: ANN401 - what the model returns
+        """Compute the outputs of the model for data, without a loss.
+
+        Args:
+            data: Batches of inputs, or of (inputs, targets), whose targets are ignored; a tensor
+                as a single batch; or the name of a stream: ``"test_data"``, ``"val_data.clean"``.
+                By default ``predict_data=`` of the Trainer.
+            to: A file that ends in ``.csv``, ``.parquet`` or ``.npz``, written batch by batch; or a
+                function that gets the output for each batch.
+            step: ``step(run, batch)`` that returns the output, where the model is not simply called
+                on the inputs.
+            checkpoint: As for `validate`.
+
+        Returns:
+            The outputs joined along the samples, on the CPU, in the order of the data; with a file
+            its path, with a function None.
+
+        Raises:
+            Interrupted: When a signal cut it short: there is no result, and no file.
+        """
+        run = self.run
+        predictions = Predictions(run, to)
+        update = make_update(step, self._context, has_loss=run.loss_function is not None)
+        before = run.predict_data
+        with caused_by("predict_data"):
+            run.predict_data = {"": open_data(run, data)}
+        run.loss = None  # Of the training, which hooks must not take for one of this batch.
+        try:
+            with self._evaluating("predict", checkpoint):
+                return predictions.make(self._loop, update)
+        finally:
+            run.predict_data = before
+
+    @contextmanager
+    def _evaluating(self, purpose: Phase, checkpoint: str | Path | None) -> Iterator[None]:
+        self.run.purpose = purpose
+        self._planner.make(self.run, self._updates)
+        self._planner.use()
+        # Not `training`: an evaluation takes no lock, so it may look at a run that another process
+        # is training.
+        with self._session.running(), using_checkpoint(self.run, checkpoint):
+            yield
 
     def check(self) -> None:
         """Raise whatever `train` would reject before its first iteration, and train nothing."""

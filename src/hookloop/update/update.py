@@ -176,7 +176,7 @@ class Update:
         if group is None:
             compute, backward = self.computation, self.backward
         else:
-            compute, backward = group.compute, group.backward  # type: ignore[assignment]
+            compute, backward = group.compute, group.backward
         for batch in batches if group is None else group:
             run.batch = batch
             loss = compute(run)
