@@ -1,0 +1,44 @@
+"""What a configuration is, and the decorator that makes one of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.golden.attempt import Attempt
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A training that is recorded.
+
+    Attributes:
+        number: Its number in the table, or a name for one beside the table.
+        what: What it is about.
+        train: Trains, given an attempt.
+        kills: After which iterations it is killed in between, or at which places of its own.
+        ranks: How many processes train together.
+        resumed_on: On how many the run continues after a kill.
+        is_fast: Whether it belongs to the short selection.
+        is_chained: Whether each kill continues the run that was killed before it.
+        counts: Whether the calls of an iteration are counted.
+        ends_in_order: Kills that are none: the run ends by a signal, and in order.
+    """
+
+    number: int | str
+    what: str
+    train: Callable[[Attempt], None]
+    kills: tuple[int | str, ...] = ()
+    ranks: int = 1
+    resumed_on: tuple[int, ...] = (1,)
+    is_fast: bool = False
+    is_chained: bool = False
+    counts: bool = True
+    ends_in_order: tuple[int | str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.number}: {self.what}"
+
+    def dies(self, kill: object) -> bool:
+        """Return whether a kill is one by SIGKILL."""
+        return kill not in self.ends_in_order
