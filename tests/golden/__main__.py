@@ -18,30 +18,30 @@ ROOT = Path(__file__).parents[2]
 
 def main() -> int:
     arguments = _arguments()
-    numbers = _chosen(arguments.only, is_fast=arguments.fast)
+    names = _chosen(arguments.only, is_fast=arguments.fast)
     since = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="hookloop-golden-") as place:
         tree = Path(place) / "tree"
         _git("worktree", "add", "--detach", "--quiet", str(tree), arguments.base)
         try:
             base, new = Path(place) / "base", Path(place) / "new"
-            is_recorded = record_both(tree / "src", base, ROOT / "src", new, numbers)
+            is_recorded = record_both(tree / "src", base, ROOT / "src", new, names)
             result = compare(base, new)
         finally:
             _git("worktree", "remove", "--force", str(tree))
     _report(result, arguments.base)
     seconds = time.monotonic() - since
-    print(f"{len(numbers)} configurations, {result.compared} trainings in {seconds:.0f} s")  # noqa: T201
+    print(f"{len(names)} configurations, {result.compared} trainings in {seconds:.0f} s")  # noqa: T201
     return int(bool(result.differences) or not is_recorded)
 
 
 def record_both(
-    old_source: Path, base: Path, new_source: Path, new: Path, numbers: list[str]
+    old_source: Path, base: Path, new_source: Path, new: Path, names: list[str]
 ) -> bool:
     """Record two versions at the same time; the second resumes what the first left behind."""
     processes = [
-        _record(old_source, base, numbers, shown=False),
-        _record(new_source, new, numbers, "--take-kills-from", str(base), shown=True),
+        _record(old_source, base, names, shown=False),
+        _record(new_source, new, names, "--take-kills-from", str(base), shown=True),
     ]
     try:
         while any(one.poll() is None for one in processes):
@@ -56,7 +56,7 @@ def record_both(
 
 
 def _record(
-    source: Path, directory: Path, numbers: list[str], *options: str, shown: bool
+    source: Path, directory: Path, names: list[str], *options: str, shown: bool
 ) -> subprocess.Popen[bytes]:
     directory.mkdir()
     environment = os.environ | {
@@ -66,7 +66,7 @@ def _record(
     }
     command = [sys.executable, "-P", "-m", "tests.golden.record", str(directory)]
     return subprocess.Popen(
-        [*command, "--source", str(source), *options, *numbers],
+        [*command, "--source", str(source), *options, *names],
         env=environment,
         cwd=directory,
         stdout=None if shown else subprocess.DEVNULL,
@@ -82,13 +82,13 @@ def _arguments() -> argparse.Namespace:
 
 
 def _chosen(only: str | None, *, is_fast: bool) -> list[str]:
-    known = {str(one.number): one for one in CONFIGURATIONS}
     if only:
-        chosen = only.split(",")
-        if unknown := [one for one in chosen if one not in known]:
+        wanted = set(only.split(","))
+        known = {name for one in CONFIGURATIONS for name in (one.name, str(one.number))}
+        if unknown := sorted(wanted - known):
             raise SystemExit(f"There is no configuration {', '.join(unknown)}.")
-        return chosen
-    return [number for number, one in known.items() if one.is_fast or not is_fast]
+        return [one.name for one in CONFIGURATIONS if {one.name, str(one.number)} & wanted]
+    return [one.name for one in CONFIGURATIONS if one.is_fast or not is_fast]
 
 
 def _git(*command: str) -> None:

@@ -32,6 +32,7 @@ class Attempt:
     Attributes:
         directory: Its own directory; the run is in ``run``.
         part: ``whole``, ``counted``, ``killed at ...`` or ``resumed after ...``.
+        variant: Which of several trainings with the same number.
         kill: At which iteration, or in which place that the configuration knows, to be killed.
         is_resumed: Whether a checkpoint is continued.
         after: Where the run was killed before.
@@ -39,6 +40,7 @@ class Attempt:
 
     directory: Path
     part: str
+    variant: str = ""
     kill: int | str | None = None
     is_resumed: bool = False
     after: int | str | None = None
@@ -244,7 +246,10 @@ class Observer(Hook):
 
 
 class CountCalls(Hook):
-    """Counts the calls of hookloop's own functions from one iteration to the next."""
+    """Counts the calls of hookloop's own functions from one iteration to the next.
+
+    Those with the end of an epoch or a validation between them are not counted.
+    """
 
     draws_random_numbers = False
     ranks = "all"
@@ -254,6 +259,7 @@ class CountCalls(Hook):
     def __init__(self, counts: list[int]) -> None:
         self._counts = counts
         self._calls = 0
+        self._is_plain = False
 
     def before_train(self, run: object) -> None:
         self._calls = 0
@@ -266,8 +272,15 @@ class CountCalls(Hook):
         sys.setprofile(note)
 
     def after_train_iter(self, run: object) -> None:
-        self._counts.append(self._calls)
-        self._calls = 0
+        if self._is_plain:
+            self._counts.append(self._calls)
+        self._calls, self._is_plain = 0, True
+
+    def before_epoch(self, run: object) -> None:
+        self._is_plain = False
+
+    def before_val(self, run: object) -> None:
+        self._is_plain = False
 
     def after_run(self, run: object) -> None:
         sys.setprofile(None)

@@ -74,7 +74,8 @@ def compare(base: Path, new: Path, expected: tuple[Expected, ...] = EXPECTED) ->
 
 
 def _order(name: str) -> tuple[int, str]:
-    return (int(name), "") if name.isdigit() else (1000, name)
+    number, _, variant = name.partition("_")
+    return int(number), variant
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -181,12 +182,12 @@ def _more_calls(one: list[int], other: list[int]) -> Iterator[Found]:
     if len(one) != len(other):
         yield "iterations", f"{len(one)} -> {len(other)}"
     for index, (before, after) in enumerate(zip(one, other, strict=False)):
-        if index and after > before:  # The first one includes what comes before.
-            yield f"iteration {index + 1}", f"{before} -> {after}"
+        if after > before:
+            yield f"iteration {index + 1} of those within epochs", f"{before} -> {after}"
 
 
 def _fewer_calls(one: list[int], other: list[int]) -> str:
-    before, after = sum(one[1:]), sum(other[1:])
+    before, after = sum(one), sum(other)
     if after >= before or len(one) != len(other):
         return ""
-    return f"{before / len(one[1:]):.1f} -> {after / len(one[1:]):.1f} per iteration"
+    return f"{before / len(one):.1f} -> {after / len(one):.1f} per iteration"

@@ -19,7 +19,8 @@ _CLOCK = re.compile(
 )
 """Names of what measures the machine, or the clock. Not the engine's own: it is compared here."""
 
-_PATH = re.compile(r"(?<![\w.])(/[\w.+-]+)+")
+_PATH = re.compile(r"(?<![\w.<>])(?:/[\w.+-]+)*/([\w.+-]+)")
+_NAME = r"<path>/\1"
 
 
 def short(data: bytes) -> str:
@@ -35,9 +36,8 @@ def flatten(value: object, path: str = "", *, leave_out: Iterable[str] = ()) -> 
 
 def _add(table: Table, value: object, path: str, leave_out: frozenset[str]) -> None:
     if isinstance(value, Mapping):
-        table[f"{path}.<keys>"] = " ".join(
-            str(key) for key in value if not _is_left_out(key, leave_out)
-        )
+        if not value:
+            table[path] = "{}"
         for key, one in value.items():
             if not _is_left_out(key, leave_out):
                 _add(table, one, f"{path}.{key}", leave_out)
@@ -50,6 +50,11 @@ def _add(table: Table, value: object, path: str, leave_out: frozenset[str]) -> N
             _add(table, one, f"{path}[{index}]", leave_out)
     else:
         table[path] = describe(value)
+
+
+def without_clocks(record: Mapping[str, object]) -> dict[str, object]:
+    """Return the entries that do not measure the machine, in their order."""
+    return {key: value for key, value in record.items() if not _is_left_out(key, frozenset())}
 
 
 def _is_left_out(key: object, leave_out: frozenset[str]) -> bool:
@@ -69,7 +74,7 @@ def describe(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)} {short(value.tobytes())}"
     if isinstance(value, str):
-        return repr(_PATH.sub("<path>", value))
+        return repr(_PATH.sub(_NAME, value))
     if value is None or isinstance(value, bool | int | float | bytes | torch.dtype):
         return repr(value)
     return f"{type(value).__name__}"
@@ -94,16 +99,16 @@ _MESSAGE = (
     (re.compile(r"\x1b\[[0-9;?]*[A-Za-z]"), ""),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+\d\d:\d\d)?"), "<time>"),
     (re.compile(r"\b\d+:\d\d(:\d\d)?\b"), "<time>"),
+    (re.compile(r"\b\d[\d.e+-]*( [um]?s)?/iter\b"), "<time> per iteration"),
     (
         re.compile(r"\b\d+(\.\d+)?(e[-+]?\d+)? ?(s|ms|us|min|h|kB|MB|GB|seconds|it/s|/s)\b"),
         "<time>",
     ),
     (re.compile(r"(_time|_time:|throughput) \d[\d.e+-]*"), r"\1 <time>"),
-    (re.compile(r"\S+( ms)?/iter"), "<time>/iter"),
     (re.compile(r"\(data [\d.e+-]+\)"), "(data <time>)"),
     (re.compile(r"\b(process|pid|port) \d+"), r"\1 <number>"),
     (re.compile(r"\bon [\w.-]+, hookloop [\w.]+"), "on <host>, <version>"),
-    (_PATH, "<path>"),
+    (_PATH, _NAME),
     (re.compile(r"(\.py\"?):? ?(, line )?\d+"), r"\1 <line>"),
 )
 

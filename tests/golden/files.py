@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.golden import versions
-from tests.golden.digests import flatten, messages, short
+from tests.golden.digests import flatten, messages, short, without_clocks
 
 OF_A_MACHINE = ("environment.json", "hooks.json")
 """Files that describe a machine, or measure it: only their names are compared."""
@@ -39,11 +39,11 @@ def _read(path: Path) -> dict[str, Any]:  # noqa: PLR0911 - one for each kind of
         if path.suffix == ".pth":
             return _read_checkpoint(path)
         if path.suffix == ".jsonl":
-            lines = path.read_text().splitlines()
-            table: dict[str, str] = {}
-            for number, line in enumerate(lines, start=1):
-                table |= flatten(json.loads(line), f"line {number}")
-            return table
+            records = [json.loads(line) for line in path.read_text().splitlines()]
+            return {
+                f"line {number}": json.dumps(without_clocks(record))
+                for number, record in enumerate(records, start=1)
+            }
         if path.suffix == ".json":
             return flatten(json.loads(path.read_text()), leave_out=ENTRY)
         if path.suffix in (".log", ".csv", ".txt", ".yaml") or not path.suffix:

@@ -1,6 +1,6 @@
 """Record what configurations do: one process that has imported torch, and a fork for each training.
 
-``python -m tests.golden.record DIRECTORY --take-kills-from OTHER 1 2 3``
+``python -m tests.golden.record DIRECTORY --take-kills-from OTHER 1 2 7_sampler``
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from tests.ranks import each_rank, import_torch_parts
 TIMEOUT = 300.0
 
 
-def record_all(directory: Path, numbers: list[int | str], others: Path | None) -> None:
+def record_all(directory: Path, names: list[str], others: Path | None) -> None:
     """Record configurations, each into a folder of its own; with others, resume their kills."""
     import_torch_parts()
     for configuration in CONFIGURATIONS:
-        if configuration.number in numbers:
+        if configuration.name in names:
             since = time.monotonic()
             _record(configuration, directory, others)
             seconds = time.monotonic() - since
@@ -42,17 +42,19 @@ def record_all(directory: Path, numbers: list[int | str], others: Path | None) -
 
 
 def _record(configuration: Configuration, directory: Path, others: Path | None) -> None:
-    home = directory / str(configuration.number)
+    home = directory / configuration.name
     home.mkdir(parents=True)
-    _attempt(configuration, home, Attempt(home / "whole", "whole"), configuration.ranks)
-    if configuration.counts:
-        _attempt(configuration, home, Attempt(home / "counted", "counted"), configuration.ranks)
+    for part in ("whole", "counted") if configuration.counts else ("whole",):
+        attempt = Attempt(home / part, part, configuration.variant)
+        _attempt(configuration, home, attempt, configuration.ranks)
     before: Path | None = None
     for kill in configuration.kills:
         name = f"killed at {kill}"
         killed = _folder(home, name)
         if others is None:
-            attempt = Attempt(killed, name, kill=kill, is_resumed=before is not None)
+            attempt = Attempt(
+                killed, name, configuration.variant, kill=kill, is_resumed=before is not None
+            )
             _attempt(configuration, home, attempt, configuration.ranks, before)
             (home / f"{killed.name}.done").touch()
         else:
@@ -61,7 +63,9 @@ def _record(configuration: Configuration, directory: Path, others: Path | None) 
         before = killed if configuration.is_chained else None
         for ranks in configuration.resumed_on:
             name = f"resumed after {kill}" + f" on {ranks}" * (ranks != configuration.ranks)
-            attempt = Attempt(_folder(home, name), name, is_resumed=True, after=kill)
+            attempt = Attempt(
+                _folder(home, name), name, configuration.variant, is_resumed=True, after=kill
+            )
             _attempt(configuration, home, attempt, ranks, killed)
 
 
@@ -167,15 +171,14 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--take-kills-from", type=Path)
     parser.add_argument("--source", type=Path)
-    parser.add_argument("numbers", nargs="+")
+    parser.add_argument("names", nargs="+")
     arguments = parser.parse_args()
     import hookloop
 
     found = Path(hookloop.__file__).resolve()
     if arguments.source is not None and not found.is_relative_to(arguments.source.resolve()):
         raise SystemExit(f"hookloop comes from {found} and not from {arguments.source}.")
-    numbers = [int(one) if one.isdigit() else one for one in arguments.numbers]
-    record_all(arguments.directory, numbers, arguments.take_kills_from)
+    record_all(arguments.directory, arguments.names, arguments.take_kills_from)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,10 @@ class Configuration:
     """A training that is recorded.
 
     Attributes:
-        number: Its number in the table, or a name for one beside the table.
+        number: Its number in the table.
         what: What it is about.
         train: Trains, given an attempt.
+        variant: Which of several trainings with that number.
         kills: After which iterations it is killed in between, or at which places of its own.
         ranks: How many processes train together.
         resumed_on: On how many the run continues after a kill.
@@ -25,9 +26,10 @@ class Configuration:
         ends_in_order: Kills that are none: the run ends by a signal, and in order.
     """
 
-    number: int | str
+    number: int
     what: str
     train: Callable[[Attempt], None]
+    variant: str = ""
     kills: tuple[int | str, ...] = ()
     ranks: int = 1
     resumed_on: tuple[int, ...] = (1,)
@@ -37,7 +39,12 @@ class Configuration:
     ends_in_order: tuple[int | str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.number}: {self.what}"
+        return f"{self.name}: {self.what}"
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return f"{self.number}_{self.variant}".rstrip("_").replace(" ", "_")
 
     def dies(self, kill: object) -> bool:
         """Return whether a kill is one by SIGKILL."""
