@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.golden import in_dialects, on_ranks  # noqa: F401 - they add theirs
 from tests.golden.compare import Result, compare
 from tests.golden.configurations import CONFIGURATIONS
 

@@ -14,8 +14,8 @@ import torch
 Table = dict[str, str]
 
 _CLOCK = re.compile(
-    r"(^|[/_])(time|seconds|memory|throughput|mfu|flops|power|temperature)($|[/_])"
-    r"|per_second|^(device|system)/|^(started|begun|ended|written|run_id)$"
+    r"(^|[/_])(time|seconds|data_time|memory|throughput|mfu|flops|power|temperature)($|[/_])"
+    r"|per_second|^(device|system)/|^(started|begun|ended|written|run_id|eta)$"
 )
 """Names of what measures the machine, or the clock. Not the engine's own: it is compared here."""
 
@@ -52,6 +52,11 @@ def _add(table: Table, value: object, path: str, leave_out: frozenset[str]) -> N
         table[path] = describe(value)
 
 
+def without_times(text: str) -> str:
+    """Return a text without the moment that a name may have in it."""
+    return re.sub(r"\d{8}_\d{6}", "<moment>", text)
+
+
 def without_clocks(record: Mapping[str, object]) -> dict[str, object]:
     """Return the entries that do not measure the machine, in their order."""
     return {key: value for key, value in record.items() if not _is_left_out(key, frozenset())}
@@ -74,7 +79,7 @@ def describe(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)} {short(value.tobytes())}"
     if isinstance(value, str):
-        return repr(_PATH.sub(_NAME, value))
+        return repr(without_times(_PATH.sub(_NAME, value)))
     if value is None or isinstance(value, bool | int | float | bytes | torch.dtype):
         return repr(value)
     return f"{type(value).__name__}"
@@ -117,7 +122,7 @@ def messages(text: str) -> list[str]:
     """Return the lines of an output without times, paths and what else differs each time."""
     lines = []
     for one in text.splitlines():
-        line = one
+        line = without_times(one)
         for pattern, other in _MESSAGE:
             line = pattern.sub(other, line)
         lines.append(line.rstrip())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.golden import versions
-from tests.golden.digests import flatten, messages, short, without_clocks
+from tests.golden.digests import flatten, messages, short, without_clocks, without_times
 
 OF_A_MACHINE = ("environment.json", "hooks.json")
 """Files that describe a machine, or measure it: only their names are compared."""
@@ -22,7 +22,7 @@ def read_directory(directory: Path) -> dict[str, Any]:
     """Return the content of every file below a directory, but for what a recorder put there."""
     own = ("record_", "out_", "err_", "dead_")
     paths = sorted(path for path in directory.rglob("*") if path.is_file())
-    names = [path.relative_to(directory).as_posix() for path in paths]
+    names = [without_times(path.relative_to(directory).as_posix()) for path in paths]
     kept = {
         name: path
         for name, path in zip(names, paths, strict=True)
@@ -36,9 +36,9 @@ def _read(path: Path) -> dict[str, Any]:  # noqa: PLR0911 - one for each kind of
     try:
         if path.name in OF_A_MACHINE:
             return {}
-        if path.suffix == ".pth":
+        if path.suffix in (".pth", ".pt"):
             return _read_checkpoint(path)
-        if path.suffix == ".jsonl":
+        if path.suffix == ".jsonl" or path.parent.name == "vis_data":
             records = [json.loads(line) for line in path.read_text().splitlines()]
             return {
                 f"line {number}": json.dumps(without_clocks(record))

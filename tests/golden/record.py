@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import random
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from tests.golden import in_dialects, on_ranks  # noqa: F401 - they add theirs
 from tests.golden.attempt import Attempt
 from tests.golden.configurations import CONFIGURATIONS
 from tests.golden.digests import messages
@@ -61,7 +63,7 @@ def _record(configuration: Configuration, directory: Path, others: Path | None) 
             killed = others / killed.relative_to(directory)
             _wait_for(killed.with_name(f"{killed.name}.done"))
         before = killed if configuration.is_chained else None
-        for ranks in configuration.resumed_on:
+        for ranks in configuration.resumed_on or (configuration.ranks,):
             name = f"resumed after {kill}" + f" on {ranks}" * (ranks != configuration.ranks)
             attempt = Attempt(
                 _folder(home, name), name, configuration.variant, is_resumed=True, after=kill
@@ -99,7 +101,9 @@ def _attempt(
     if ranks == 1:
         codes = [_fork(train)]
     else:
-        codes = [end.code or 0 for end in each_rank(train, ranks, timeout=TIMEOUT)]
+        with (home.parents[1] / "ranks.lock").open("w") as lock:  # One side after the other.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            codes = [end.code or 0 for end in each_rank(train, ranks, timeout=TIMEOUT)]
     is_killed = attempt.kill is not None
     expected = -signal.SIGKILL if is_killed and configuration.dies(attempt.kill) else 0
     found: dict[str, Any] = {}
@@ -111,7 +115,8 @@ def _attempt(
             one[f"messages ({stream})"] = messages(text)
         found[f"rank {rank}"] = one
     if codes != [expected] * ranks:
-        print((attempt.directory / "err_0").read_text(), file=sys.stderr)  # noqa: T201
+        lines = (attempt.directory / "err_0").read_text().splitlines()
+        print(*lines[-4:], sep="\n", file=sys.stderr)  # noqa: T201
         found["problem"] = f"it ended with {codes} instead of {expected}"
         print(f"{configuration}: {attempt.part}: {found['problem']}", flush=True)  # noqa: T201
     if not is_killed and not attempt.is_counted:

@@ -19,10 +19,11 @@ class Configuration:
         variant: Which of several trainings with that number.
         kills: After which iterations it is killed in between, or at which places of its own.
         ranks: How many processes train together.
-        resumed_on: On how many the run continues after a kill.
+        resumed_on: On how many the run continues after a kill, if not on as many.
         is_fast: Whether it belongs to the short selection.
         is_chained: Whether each kill continues the run that was killed before it.
         counts: Whether the calls of an iteration are counted.
+        needs: A package that only the environment of `make downstream` has.
         ends_in_order: Kills that are none: the run ends by a signal, and in order.
     """
 
@@ -32,10 +33,11 @@ class Configuration:
     variant: str = ""
     kills: tuple[int | str, ...] = ()
     ranks: int = 1
-    resumed_on: tuple[int, ...] = (1,)
+    resumed_on: tuple[int, ...] = ()
     is_fast: bool = False
     is_chained: bool = False
     counts: bool = True
+    needs: str = ""
     ends_in_order: tuple[int | str, ...] = ()
 
     def __str__(self) -> str:
