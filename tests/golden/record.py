@@ -15,7 +15,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +32,16 @@ from tests.ranks import each_rank, import_torch_parts
 TIMEOUT = 300.0
 
 
-def record_all(directory: Path, names: list[str], others: Path | None) -> None:
+def record_all(
+    directory: Path, configurations: Iterable[Configuration], others: Path | None = None
+) -> None:
     """Record configurations, each into a folder of its own; with others, resume their kills."""
     import_torch_parts()
-    for configuration in CONFIGURATIONS:
-        if configuration.name in names:
-            since = time.monotonic()
-            _record(configuration, directory, others)
-            seconds = time.monotonic() - since
-            print(f"{seconds:6.1f} s  {configuration}", flush=True)  # noqa: T201
+    for configuration in configurations:
+        since = time.monotonic()
+        _record(configuration, directory, others)
+        seconds = time.monotonic() - since
+        print(f"{seconds:6.1f} s  {configuration}", flush=True)  # noqa: T201
 
 
 def _record(configuration: Configuration, directory: Path, others: Path | None) -> None:
@@ -183,7 +184,8 @@ def main() -> None:
     found = Path(hookloop.__file__).resolve()
     if arguments.source is not None and not found.is_relative_to(arguments.source.resolve()):
         raise SystemExit(f"hookloop comes from {found} and not from {arguments.source}.")
-    record_all(arguments.directory, arguments.names, arguments.take_kills_from)
+    chosen = [one for one in CONFIGURATIONS if one.name in arguments.names]
+    record_all(arguments.directory, chosen, arguments.take_kills_from)
 
 
 if __name__ == "__main__":
