@@ -82,7 +82,7 @@ quick: $(INSTALLED) ## The everyday tests: all but those that start processes or
 
 golden: $(INSTALLED) ## Compare bits, files, calls with BASE=<commit>: before and after a redesign; FAST=1, ONLY=3,7
 	@test -n "$(BASE)" || { echo "Which commit to compare with? make golden BASE=main"; exit 2; }
-	$(BIN)/python -m tests.golden $(BASE) $(if $(FAST),--fast) $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python -m tests.golden $(BASE) --downstream $(DOWNSTREAM) $(if $(FAST),--fast) $(if $(ONLY),--only $(ONLY))
 
 shape: ## Report the sizes of rooms and files, and who imports most; it fails nothing
 	$(PYTHON) scripts/shape.py

@@ -13,36 +13,55 @@ from pathlib import Path
 from tests.golden import in_dialects, on_ranks  # noqa: F401 - they add theirs
 from tests.golden.compare import Result, compare
 from tests.golden.configurations import CONFIGURATIONS
+from tests.golden.setting import Configuration
 
 ROOT = Path(__file__).parents[2]
 
 
 def main() -> int:
     arguments = _arguments()
-    names = _chosen(arguments.only, is_fast=arguments.fast)
+    chosen = _chosen(arguments.only, is_fast=arguments.fast)
+    groups = _by_python(chosen, arguments.downstream)
     since = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="hookloop-golden-") as place:
         tree = Path(place) / "tree"
         _git("worktree", "add", "--detach", "--quiet", str(tree), arguments.base)
         try:
             base, new = Path(place) / "base", Path(place) / "new"
-            is_recorded = record_both(tree / "src", base, ROOT / "src", new, names)
+            is_recorded = all(
+                record_both(python, tree / "src", base, ROOT / "src", new, names)
+                for python, names in groups.items()
+            )
             result = compare(base, new)
         finally:
             _git("worktree", "remove", "--force", str(tree))
     _report(result, arguments.base)
-    seconds = time.monotonic() - since
-    print(f"{len(names)} configurations, {result.compared} trainings in {seconds:.0f} s")  # noqa: T201
+    seconds, count = time.monotonic() - since, sum(map(len, groups.values()))
+    print(f"{count} configurations, {result.compared} trainings in {seconds:.0f} s")
     return int(bool(result.differences) or not is_recorded)
 
 
+def _by_python(chosen: list[Configuration], downstream: Path) -> dict[str, list[str]]:
+    """Return which Python records which configurations; leave out what nothing can record."""
+    other = downstream / "bin" / "python"
+    groups: dict[str, list[str]] = {}
+    for one in chosen:
+        if not one.needs:
+            groups.setdefault(sys.executable, []).append(one.name)
+        elif other.exists():
+            groups.setdefault(str(other.absolute()), []).append(one.name)
+        else:
+            print(f"left out: {one}, because `make downstream` has not made {downstream}")
+    return groups
+
+
 def record_both(
-    old_source: Path, base: Path, new_source: Path, new: Path, names: list[str]
+    python: str, old_source: Path, base: Path, new_source: Path, new: Path, names: list[str]
 ) -> bool:
     """Record two versions at the same time; the second resumes what the first left behind."""
     processes = [
-        _record(old_source, base, names, shown=False),
-        _record(new_source, new, names, "--take-kills-from", str(base), shown=True),
+        _record(python, old_source, base, names, shown=False),
+        _record(python, new_source, new, names, "--take-kills-from", str(base), shown=True),
     ]
     try:
         while any(one.poll() is None for one in processes):
@@ -57,15 +76,15 @@ def record_both(
 
 
 def _record(
-    source: Path, directory: Path, names: list[str], *options: str, shown: bool
+    python: str, source: Path, directory: Path, names: list[str], *options: str, shown: bool
 ) -> subprocess.Popen[bytes]:
-    directory.mkdir()
+    directory.mkdir(exist_ok=True)
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(source), str(ROOT)]),
         "PYTHONHASHSEED": "0",
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-P", "-m", "tests.golden.record", str(directory)]
+    command = [python, "-P", "-m", "tests.golden.record", str(directory)]
     return subprocess.Popen(
         [*command, "--source", str(source), *options, *names],
         env=environment,
@@ -79,17 +98,18 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("base", help="the commit to compare with")
     parser.add_argument("--fast", action="store_true", help="the short selection")
     parser.add_argument("--only", help="numbers, with commas between")
+    parser.add_argument("--downstream", type=Path, default=ROOT / ".venv-downstream")
     return parser.parse_args()
 
 
-def _chosen(only: str | None, *, is_fast: bool) -> list[str]:
+def _chosen(only: str | None, *, is_fast: bool) -> list[Configuration]:
     if only:
         wanted = set(only.split(","))
         known = {name for one in CONFIGURATIONS for name in (one.name, str(one.number))}
         if unknown := sorted(wanted - known):
             raise SystemExit(f"There is no configuration {', '.join(unknown)}.")
-        return [one.name for one in CONFIGURATIONS if {one.name, str(one.number)} & wanted]
-    return [one.name for one in CONFIGURATIONS if one.is_fast or not is_fast]
+        return [one for one in CONFIGURATIONS if {one.name, str(one.number)} & wanted]
+    return [one for one in CONFIGURATIONS if one.is_fast or not is_fast]
 
 
 def _git(*command: str) -> None:
@@ -101,13 +121,13 @@ def _report(result: Result, base: str) -> None:
     for _, rule in result.expected:
         reasons[rule.reason] = reasons.get(rule.reason, 0) + 1
     for reason, count in reasons.items():
-        print(f"expected, {count} places: {reason}")  # noqa: T201
+        print(f"expected, {count} places: {reason}")
     for line in result.fewer:
-        print(f"fewer calls: {line}")  # noqa: T201
+        print(f"fewer calls: {line}")
     for difference in result.differences:
-        print(f"DIFFERENT: {difference}")  # noqa: T201
+        print(f"DIFFERENT: {difference}")
     if not result.differences:
-        print(f"equal to {base}")  # noqa: T201
+        print(f"equal to {base}")
 
 
 if __name__ == "__main__":

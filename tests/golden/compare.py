@@ -65,9 +65,10 @@ def compare(base: Path, new: Path, expected: tuple[Expected, ...] = EXPECTED) ->
         names = {path.name for side in (base, new) for path in (side / home).glob("*.json")}
         for name in sorted(names - {"seconds.json"}):
             part = name.removesuffix(".json")
-            if part.startswith("killed"):
-                continue  # Made by one side only.
             old, now = (_read(side / home / name) for side in (base, new))
+            if part.startswith("killed"):  # By one side only, for both.
+                _note_problem(home, part, "BASE", old, result)
+                continue
             result.compared += 1
             _compare_part(home, part, old, now, expected, result)
     return result
@@ -93,10 +94,8 @@ def _compare_part(
     expected: tuple[Expected, ...],
     result: Result,
 ) -> None:
-    for side, one in (("BASE", old), ("here", now)):
-        if "problem" in one:
-            found = Difference(home, part, "problem", side, one["problem"], 1)
-            result.differences.append(found)
+    _note_problem(home, part, "BASE", old, result)
+    _note_problem(home, part, "here", now, result)
     for what, one, other in _things(old, now):
         if what.endswith("calls"):
             found_here = list(_more_calls(one, other))
@@ -115,6 +114,14 @@ def _compare_part(
             where, how = unexpected[0]
             difference = Difference(home, part, what, where, how, len(unexpected))
             result.differences.append(difference)
+
+
+def _note_problem(
+    home: str, part: str, side: str, recorded: dict[str, Any], result: Result
+) -> None:
+    if "problem" in recorded:
+        found = Difference(home, part, "problem", side, recorded["problem"], 1)
+        result.differences.append(found)
 
 
 def _things(old: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:

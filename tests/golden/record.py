@@ -41,7 +41,7 @@ def record_all(
         since = time.monotonic()
         _record(configuration, directory, others)
         seconds = time.monotonic() - since
-        print(f"{seconds:6.1f} s  {configuration}", flush=True)  # noqa: T201
+        print(f"{seconds:6.1f} s  {configuration}", flush=True)
 
 
 def _record(configuration: Configuration, directory: Path, others: Path | None) -> None:
@@ -117,9 +117,9 @@ def _attempt(
         found[f"rank {rank}"] = one
     if codes != [expected] * ranks:
         lines = (attempt.directory / "err_0").read_text().splitlines()
-        print(*lines[-4:], sep="\n", file=sys.stderr)  # noqa: T201
+        print(*lines[-4:], sep="\n", file=sys.stderr)
         found["problem"] = f"it ended with {codes} instead of {expected}"
-        print(f"{configuration}: {attempt.part}: {found['problem']}", flush=True)  # noqa: T201
+        print(f"{configuration}: {attempt.part}: {found['problem']}", flush=True)
     if not is_killed and not attempt.is_counted:
         found["files"] = read_directory(attempt.directory)
     (home / f"{attempt.part}.json").write_text(json.dumps(found))
