@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.golden import in_dialects, on_ranks  # noqa: F401 - they add theirs
 from tests.golden.compare import Result, compare
 from tests.golden.configurations import CONFIGURATIONS
+from tests.golden.expected import EXPECTED
 from tests.golden.setting import Configuration
 
 ROOT = Path(__file__).parents[2]
@@ -117,11 +118,12 @@ def _git(*command: str) -> None:
 
 
 def _report(result: Result, base: str) -> None:
-    reasons: dict[str, int] = {}
+    reasons = {rule.reason: 0 for rule in EXPECTED}
     for _, rule in result.expected:
-        reasons[rule.reason] = reasons.get(rule.reason, 0) + 1
+        reasons[rule.reason] += 1
     for reason, count in reasons.items():
-        print(f"expected, {count} places: {reason}")
+        if count:
+            print(f"expected, {count} places: {reason}")
     for line in result.fewer:
         print(f"fewer calls: {line}")
     for difference in result.differences:

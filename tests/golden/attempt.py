@@ -6,10 +6,10 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, NoReturn
 
 import torch
@@ -144,9 +144,10 @@ class Attempt:
         """Write down a result of the configuration's own."""
         self.record.setdefault("end", {}).update(flatten(value, name))
 
-    def wait_until(self, path: Path) -> None:
-        """Wait until a file is there."""
-        _wait(path.exists, f"{path} is written")
+    def wait_for_last(self, name: str) -> None:
+        """Wait until a checkpoint is durable and named as the last one."""
+        pointer = self.run_dir / "last_checkpoint"
+        _wait(lambda: pointer.exists() and name in pointer.read_text(), f"{name} is written")
 
     def die(self) -> NoReturn:
         """End as a process ends that is killed, once everything that was asked for is on disk."""
@@ -181,11 +182,11 @@ def _durable(run_dir: Path) -> set[int]:
 
 
 def _wait(is_done: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + WAIT
+    end = monotonic() + WAIT
     while not is_done():
-        if time.monotonic() > end:
+        if monotonic() > end:
             raise AssertionError(f"It did not happen that {what}.")
-        time.sleep(0.002)
+        sleep(0.002)
 
 
 # --- hooks that record ----------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import torch
 from tests.golden import parts
@@ -54,7 +53,7 @@ def train(attempt, sampler):  # noqa: C901 - classes that need what it imports
     class Kill(Hook):
         def before_train_iter(self, runner, *_, **__):
             if attempt.kill == runner.iter:
-                attempt.wait_until(Path(runner.work_dir) / last)
+                attempt.wait_for_last(last)
                 attempt.die()
 
     class Pairs(parts.Noisy):
