@@ -25,7 +25,7 @@ SPREAD := --numprocesses $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check long ranks quick shape format board screenshots bench faults sample pages docs docs-serve graft peers downstream clean
+.PHONY: help install demo test check long ranks quick golden shape format board screenshots bench faults sample pages docs docs-serve graft peers downstream clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -79,6 +79,10 @@ ranks: long
 
 quick: $(INSTALLED) ## The everyday tests: all but those that start processes or take seconds
 	$(BIN)/pytest $(SPREAD) -m "not slow and not long"
+
+golden: $(INSTALLED) ## Compare bits, files, calls with BASE=<commit>: before and after a redesign; FAST=1, ONLY=3,7
+	@test -n "$(BASE)" || { echo "Which commit to compare with? make golden BASE=main"; exit 2; }
+	$(BIN)/python -m tests.golden $(BASE) --downstream $(DOWNSTREAM) $(if $(FAST),--fast) $(if $(ONLY),--only $(ONLY))
 
 shape: ## Report the sizes of rooms and files, and who imports most; it fails nothing
 	$(PYTHON) scripts/shape.py
