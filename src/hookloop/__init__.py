@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from hookloop.lr_schedule import Schedule
     from hookloop.outcome import Interrupted, Outcome
     from hookloop.runs.policy import Machine
-    from hookloop.trainer.batch_search import FoundBatch, find_batch
-    from hookloop.trainer.find_lr import find_lr
+    from hookloop.short_runs.find_batch import FoundBatch, find_batch
+    from hookloop.short_runs.find_lr import find_lr
     from hookloop.trainer.meant_changes import Resume
     from hookloop.trainer.model_table import describe_model
     from hookloop.trainer.preparation import ActivationCheckpointing, Cast, ChannelsLast, Compile
@@ -109,8 +109,8 @@ _NAMES_BY_MODULE = {
     "hookloop.trainer.preparation": (
         "ActivationCheckpointing", "Cast", "ChannelsLast", "Compile",
     ),
-    "hookloop.trainer.batch_search": ("FoundBatch", "find_batch"),
-    "hookloop.trainer.find_lr": ("find_lr",),
+    "hookloop.short_runs.find_batch": ("FoundBatch", "find_batch"),
+    "hookloop.short_runs.find_lr": ("find_lr",),
     "hookloop.trainer.model_table": ("describe_model",),
     "hookloop.trainer.trainer": ("Trainer",),
 }  # fmt: skip

@@ -19,6 +19,11 @@ ALIASES = "hookloop.aliases"
 """The key under which click keeps the names of ``--alias``, for verbs that start processes."""
 
 
+def chosen_aliases() -> tuple[str, ...]:
+    """Return the names of ``--alias``, for processes that the current command starts."""
+    return tuple(click.get_current_context().meta.get(ALIASES, ()))
+
+
 def config_and_overrides(function: Verb) -> Verb:
     """Add the arguments for a config file or run directory, and any number of ``key=value``."""
     overrides = click.argument(

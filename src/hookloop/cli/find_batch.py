@@ -17,7 +17,7 @@ from hookloop.cli.table import show_table
 from hookloop.every import count_of
 
 if TYPE_CHECKING:
-    from hookloop.trainer.batch_search import FoundBatch, Trial
+    from hookloop.short_runs.find_batch import FoundBatch, Trial
 
 COLUMNS = ("batch size", "fits", "s/iter", "samples/s", "peak memory")
 
@@ -38,7 +38,7 @@ def command(config: Path, overrides: tuple[str, ...], most: int | None) -> int:
     iterations on the first samples of the data set, without hooks. Nothing is written to disk.
     """
     from hookloop.config.load import load
-    from hookloop.trainer.batch_search import find_batch
+    from hookloop.short_runs.find_batch import find_batch
 
     loaded = load(config, overrides)
     with scratch_directory("find-batch") as scratch:

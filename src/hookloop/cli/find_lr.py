@@ -18,7 +18,7 @@ from hookloop.cli.train import reject_problems
 from hookloop.every import count_of
 
 if TYPE_CHECKING:
-    from hookloop.trainer.find_lr import RateSearch
+    from hookloop.short_runs.find_lr import RateSearch
     from hookloop.trainer.trainer import Trainer
 
 
@@ -58,7 +58,7 @@ def command(
     launch.check()
     loaded = load(config, overrides)
     from hookloop.hooks._figures import require_plots
-    from hookloop.trainer.find_lr import find_lr
+    from hookloop.short_runs.find_lr import find_lr
 
     if png is not None:
         require_plots("find-lr --png")  # Before the search, not after it.

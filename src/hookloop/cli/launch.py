@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hookloop.cli.arguments import ALIASES, Verb
+from hookloop.cli.arguments import Verb, chosen_aliases
 from hookloop.cli.output import current_output
 from hookloop.cli.report import print_error, print_text
 from hookloop.errors import HookloopError
@@ -123,7 +123,7 @@ class Launch:
         from hookloop.parallel.launch import THREADS
 
         layout = self.layout()
-        names = click.get_current_context().meta.get(ALIASES, ())
+        names = chosen_aliases()
         aliases = [part for name in names for part in ("--alias", name)]
         if THREADS not in os.environ and layout.ranks > 1:
             print_text(f"Each rank computes with one thread; {THREADS} sets more.", err=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -65,7 +65,7 @@ def command(
     new = _new_directory(home, run_dir)
     if uses_sources:
         _use_sources(loaded, home, new, report)
-    trainer = _build(loaded, new, report)
+    trainer = _build(loaded, new)
     outcome = trainer.train(max_iters=iters)
     from hookloop.runs.same_metrics import compare_metrics
 
@@ -227,29 +227,15 @@ def _use_sources(config: Config, home: Path, new: Path, report: Report) -> None:
     config.tree["import_path"] = list(found)
 
 
-def _build(config: Config, new: Path, report: Report) -> Trainer:
+def _build(config: Config, new: Path) -> Trainer:
     """Build the run again, without what it would send or keep elsewhere."""
     from hookloop.config.build import arguments
-    from hookloop.core.hook import Hook, reaches_outside
-    from hookloop.trainer.trainer import Trainer
+    from hookloop.short_runs.short_run import short_run
 
-    named = arguments(config, run_dir=str(new))
-    left_out: list[str] = []
-
-    def is_kept(hook: object) -> bool:
-        has_store = isinstance(hook, Hook) and bool([*hook.stores(new)])
-        is_kept = not has_store and reaches_outside(hook) is None
-        if not is_kept:
-            left_out.append(type(hook).__name__)
-        return is_kept
-
-    named["hooks"] = [hook for hook in cast("Sequence[object]", named["hooks"]) if is_kept(hook)]
-    defaults = named["default_hooks"]
-    if isinstance(defaults, Mapping):
-        named["default_hooks"] = {name: one for name, one in defaults.items() if is_kept(one)}
-    if left_out:
-        print_text(f"left out, as they reach out of the run's directory: {', '.join(left_out)}.")
-    return Trainer(**named)  # type: ignore[arg-type]
+    short = short_run(arguments(config, run_dir=str(new)), is_quiet=False)
+    if short.left_out:
+        print_text(f"left out: {'; '.join(short.left_out.values())}.")
+    return short.trainer
 
 
 def _mappings(value: object) -> list[Mapping[str, object]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hookloop.cli.arguments import ALIASES, config_and_overrides
+from hookloop.cli.arguments import chosen_aliases, config_and_overrides
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 from hookloop.cli.table import show_table
@@ -238,7 +238,7 @@ class Sweep:
             "folder": str(self.home),
             "config": str(self.config),
             "overrides": self.fixed,
-            "aliases": click.get_current_context().meta.get(ALIASES, ()),
+            "aliases": chosen_aliases(),
             "metric": self.search.metric,
             "rule": self.rule,
             "pruner": self.search.pruner,

@@ -17,7 +17,7 @@ from hookloop.cli.train import reject_problems
 from hookloop.every import count_of
 
 if TYPE_CHECKING:
-    from hookloop.config.trial import Trial
+    from hookloop.short_runs.try_out import Trial
 
 MIB = 2**20
 
@@ -46,10 +46,14 @@ def command(
         if ranks is not None:
             reject_problems(loaded)
             return launch.run(["try", str(config), *overrides, "--scratch", own])
-        from hookloop.config.trial import try_config
+        from hookloop.config.build import arguments
         from hookloop.parallel.world import World
+        from hookloop.short_runs.try_out import try_out
 
-        trial = try_config(lambda: load(config, overrides), scratch or Path(own))
+        def make(run_dir: Path, resume: str | bool) -> dict[str, object]:
+            return arguments(load(config, overrides), run_dir=run_dir, resume=resume)
+
+        trial = try_out(make, scratch or Path(own))
     return _report(trial, config) if World.from_environment().is_main else _code(trial)
 
 

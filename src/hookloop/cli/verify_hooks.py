@@ -9,14 +9,14 @@ from pathlib import Path
 
 import click
 
-from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.arguments import chosen_aliases, config_and_overrides
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_error, print_text, reporting
 from hookloop.cli.scratch import scratch_directory
 from hookloop.cli.table import show_table
-from hookloop.cli.trials import Trials, failure_of
 from hookloop.errors import HookloopError
 from hookloop.every import count_of
+from hookloop.short_runs.task import Trials, failure_of
 
 USER_ERROR = 2
 COLUMNS = ("hook", "class", "declared as", "leaving it out changes")
@@ -45,7 +45,7 @@ def command(config: Path, overrides: tuple[str, ...], iters: int) -> int:
     if loaded.tree.get("seed") is None:
         print_text("The config has no seed; 0 is used, so that two runs can be compared.")
     with scratch_directory("verify") as folder:
-        return Comparison(Path(folder), config, overrides, iters).run()
+        return Comparison(Path(folder), config, overrides, iters, chosen_aliases()).run()
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,13 +13,13 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from hookloop.cli.arguments import config_and_overrides
+from hookloop.cli.arguments import chosen_aliases, config_and_overrides
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_error, print_text, reporting
 from hookloop.cli.scratch import scratch_directory
-from hookloop.cli.trials import Trials, failure_of
 from hookloop.errors import HookloopError
 from hookloop.every import count_of
+from hookloop.short_runs.task import Trials, failure_of
 
 if TYPE_CHECKING:
     from hookloop.checkpoint.compare import Difference
@@ -76,7 +77,7 @@ def command(
     if loaded.tree.get("seed") is None:
         print_text("The config has no seed; 0 is used, so that two runs can be compared.")
     with scratch_directory("verify") as folder:
-        proof = Proof(Path(folder), config, overrides, iters)
+        proof = Proof(Path(folder), config, overrides, iters, chosen_aliases())
         proof.ranks, proof.resume_ranks = ranks or 1, resume_ranks or ranks or 1
         proof.deterministic = loaded.tree.get("deterministic", False)
         if proof.deterministic:
@@ -105,8 +106,7 @@ class Proof(Trials):
             made = count_of(done, "iteration")
             raise HookloopError(f"The run ends after {made}: there is nothing to kill.")
         print_text(f"undisturbed: {count_of(done, 'iteration')}.")
-        # Each kill needs an iteration of its own, before the last one.
-        self._train_and_kill(done, min(kills, done - 1))
+        self._train_and_kill(done, kills)
         differences = self._compare("undisturbed", "killed", exactly=self._is_exact)
         result = "different" if differences else "exact" if self._is_exact else "close"
         set_result(
@@ -119,21 +119,43 @@ class Proof(Trials):
         return 1
 
     def _train_and_kill(self, done: int, kills: int) -> None:
-        moments, ranks = [], self.ranks
+        # Each kill needs an iteration of its own: behind the first checkpoint, before the last one.
+        first = min(int(str(self.settings["every"])), done - 1)
+        iterations = range(first, done)
+        moments: list[str] = []
         # Sorted, because each process continues where the one before it was killed.
         # The sample has no seed, so that each call tries other moments.
-        for iteration in sorted(random.sample(range(1, done), kills)):
-            moment = random.choice(MOMENTS)
-            kill: dict[str, object] = {"iter": iteration, "moment": moment, **self._victim(ranks)}
-            # A run may end before the save during which it should be killed.
-            code = self._train("killed", kill, (0, KILLED), ranks)
-            ranks = self.resume_ranks
-            if code == KILLED:
-                who = f"{kill['who']}, " if "who" in kill else ""
-                saved = self._iterations("killed")
-                moments.append(f"{iteration} ({who}{moment}; resumed from {saved})")
-        self._train("killed", ranks=ranks)
+        for iteration in sorted(random.sample(iterations, min(kills, len(iterations)))):
+            moments += self._kill_at(iteration, done, self.resume_ranks if moments else self.ranks)
+        if not moments:
+            raise HookloopError(
+                "No kill took effect: the training was complete, or had saved nothing, each time. "
+                "Train longer: --iters."
+            )
+        self._train("killed", ranks=self.resume_ranks)
         print_text(f"killed after iteration {', '.join(moments)}.")
+
+    def _kill_at(self, iteration: int, done: int, ranks: int) -> list[str]:
+        """Kill the training at an iteration; return how, or nothing if no kill tested a resume.
+
+        A kill tests nothing if the training has ended before it, if the last checkpoint is complete
+        already, or if there is none yet. It is undone then, and another moment is tried.
+        """
+        before, run_dir = self.folder / "before", self.folder / "killed"
+        for moment in random.sample(MOMENTS, len(MOMENTS)):
+            shutil.rmtree(before, ignore_errors=True)
+            if run_dir.is_dir():
+                shutil.copytree(run_dir, before, symlinks=True)
+            kill: dict[str, object] = {"iter": iteration, "moment": moment, **self._victim(ranks)}
+            code = self._train("killed", kill, (0, KILLED), ranks)
+            saved = self._iterations("killed")
+            if code == KILLED and 0 < saved < done:
+                who = f"{kill['who']}, " if "who" in kill else ""
+                return [f"{iteration} ({who}{moment}; resumed from {saved})"]
+            shutil.rmtree(run_dir)
+            if before.is_dir():
+                before.rename(run_dir)
+        return []
 
     @property
     def _is_exact(self) -> bool:

@@ -21,15 +21,16 @@ from hookloop import dialects
 from hookloop.checkpoint.store import LAST
 from hookloop.config.build import arguments
 from hookloop.config.load import load
-from hookloop.core.hook import Hook, reaches_outside
+from hookloop.core.hook import Hook
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.parallel.launch import Attempt, Layout
 from hookloop.parallel.launched import join_launcher, report_end, report_failure
 from hookloop.parallel.verdict import find_cause
-from hookloop.trainer.trainer import Trainer
+from hookloop.short_runs.short_run import short_run
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
+    from hookloop.trainer.trainer import Trainer
 
 PATIENCE = 30.0
 """Seconds to wait for a checkpoint before the process is killed without one."""
@@ -122,27 +123,19 @@ def _kill(pid: int) -> None:
 def make_trainer(task: Mapping[str, object]) -> Trainer:
     """Build the config's trainer, shortened, with frequent saves and without outside services."""
     config = load(Path(str(task["config"])), cast("list[str]", task["overrides"]))
-    tree, iters = config.tree, cast("int", task["iters"])
-    limit = tree.get("max_iters")
-    tree["max_iters"] = min(limit, iters) if isinstance(limit, int) else iters
-    if tree.get("seed") is None:
-        tree["seed"] = 0
-    # "auto", because the same task starts the run and continues it after a kill.
-    named = arguments(config, run_dir=str(task["run_dir"]), resume="auto")
-    hooks = [hook for hook in cast("list[Hook]", named["hooks"]) if reaches_outside(hook) is None]
-    save = SaveCheckpoint(cast("int", task["every"]), keep=2)
-    defaults = named["default_hooks"]
-    if defaults is False:
-        hooks.append(save.named("verify_resume"))
-    else:
-        changed = cast("dict[str, Hook | None]", defaults or {})
-        kept = {name: hook for name, hook in changed.items() if reaches_outside(hook) is None}
-        named["default_hooks"] = {**kept, "checkpoint": save, "console": None}
+    if config.tree.get("seed") is None:
+        config.tree["seed"] = 0
+    every, hooks = cast("int", task["every"]), []
     if kill := cast("dict[str, object] | None", task["kill"]):
-        who, every = str(kill.get("who", "all ranks")), cast("int", task["every"])
+        who = str(kill.get("who", "all ranks"))
         hooks.append(KillProcess(cast("int", kill["iter"]), str(kill["moment"]), who, every))
-    named["hooks"] = hooks
-    return Trainer(**named)  # type: ignore[arg-type]
+    return short_run(
+        # "auto", because the same task starts the run and continues it after a kill.
+        arguments(config, run_dir=str(task["run_dir"]), resume="auto"),
+        iters=cast("int", task["iters"]),
+        hooks=hooks,
+        checkpoints=SaveCheckpoint(every, keep=2).named("verify_resume"),
+    ).trainer
 
 
 def main() -> None:

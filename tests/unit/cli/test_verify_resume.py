@@ -2,21 +2,19 @@
 
 from pathlib import Path
 
-import click
 import pytest
 import torch
 from tests.tiny import make_trainer
 from tests.unit.cli.conftest import Invoke
 
-from hookloop.cli.verify_resume import MOMENTS, Proof, adopt_close
+from hookloop.cli.verify_resume import KILLED, MOMENTS, Proof, adopt_close
 from hookloop.core.points import POINTS
 from hookloop.hooks import SaveCheckpoint
 
 
 @pytest.fixture
 def proof(tmp_path: Path) -> Proof:
-    with click.Context(click.Command("verify-resume")):
-        return Proof(tmp_path, Path("config.yaml"), (), 4)
+    return Proof(tmp_path, Path("config.yaml"), (), 4)
 
 
 def train(run_dir: Path, iters: int) -> None:
@@ -67,3 +65,20 @@ def test_on_many_ranks_anybody_may_be_killed(proof: Proof) -> None:
     assert proof._victim(1) == {}
     drawn = {str(proof._victim(2)["who"]) for _ in range(200)}
     assert drawn == {"rank 0", "rank 1", "all ranks", "launcher"}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("warm_python")
+def test_a_kill_that_tests_no_resume_is_undone_and_does_not_count(
+    project: Path, tmp_path: Path
+) -> None:
+    proof = Proof(tmp_path / "runs", project / "config.yaml", (), 4)
+    (tmp_path / "runs").mkdir()
+    proof._train("killed", {"iter": 2, "moment": "before_train_iter"}, (KILLED,))
+    saved = proof._iterations("killed")
+    assert 0 < saved < 4
+    # Each of these comes when the training is complete, or not at all.
+    assert proof._kill_at(5, 4, 1) == []
+    assert proof._iterations("killed") == saved
+    (how,) = proof._kill_at(3, 4, 1)
+    assert how.startswith("3 (") and proof._iterations("killed") < 4

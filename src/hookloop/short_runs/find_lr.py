@@ -17,10 +17,10 @@ from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError, HookError, ModelError
 from hookloop.parallel.launched import report_iteration
 from hookloop.runs.files import write_bytes
+from hookloop.short_runs.rate_curve import FEWEST, SMOOTHING, smooth, steepest
 from hookloop.trainer.inputs import check_count, check_trainable, check_updates
 from hookloop.trainer.kept_state import without_trace
 from hookloop.trainer.peer_failures import breaking_off
-from hookloop.trainer.rate_curve import FEWEST, SMOOTHING, smooth, steepest
 from hookloop.trainer.several_ranks import agree_on_order, align_ranks
 from hookloop.update.assemble import make_of
 from hookloop.update.update import Make

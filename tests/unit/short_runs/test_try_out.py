@@ -6,10 +6,11 @@ import pytest
 import torch
 from tests.ranks import Ended, each_rank
 
+from hookloop.config.build import arguments as arguments_of
 from hookloop.config.load import load
-from hookloop.config.trial import Probe as TrialProbe
-from hookloop.config.trial import Trial, _expect, _shorten, try_config
 from hookloop.hooks import SaveCheckpoint, StopAfter, WriteCSV, WriteTo, WriteWandb
+from hookloop.short_runs.try_out import Probe as TrialProbe
+from hookloop.short_runs.try_out import Trial, _expect, _short, try_out
 from hookloop.writers import Writer
 
 CONFIG = """\
@@ -27,6 +28,14 @@ schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 30)
 max_epochs = 3
 """
 
+
+def from_file(file, *overrides):
+    """What makes the arguments of a Trainer from a config."""
+    return lambda run_dir, resume: arguments_of(
+        load(file, list(overrides)), run_dir=run_dir, resume=resume
+    )
+
+
 STREAMS = """
 train_data = {"web": train_data, "books": list(train_data)[:4]}
 mix = {"web": 3, "books": {0: 1, "1 epoch": 3}}
@@ -38,7 +47,7 @@ val_every = {"a": "1 epoch", "b": "5 iters"}
 def test_a_python_config_is_restored_too(tmp_path: Path):
     file = tmp_path / "trial_config.py"
     file.write_text(CONFIG)
-    trial = try_config(lambda: load(file, []), tmp_path / "scratch")
+    trial = try_out(from_file(file), tmp_path / "scratch")
     assert (trial.iters, trial.val_batches, trial.test_batches) == (2, 4, 2)
     assert trial.is_restored, trial.differences
     assert (trial.total_iters, trial.validations, trial.total_val_batches) == (30, 3, 13)
@@ -95,7 +104,7 @@ def test_streams_have_intervals_and_lengths_of_their_own():
 def test_streams_are_tried(tmp_path: Path):
     file = tmp_path / "streams_config.py"
     file.write_text(CONFIG + STREAMS)
-    trial = try_config(lambda: load(file, []), tmp_path / "scratch")
+    trial = try_out(from_file(file), tmp_path / "scratch")
     assert (trial.iters, trial.val_batches, trial.all_val_batches) == (2, 4, 3 * 10 + 6 * 3)
     assert trial.is_restored, trial.differences
 
@@ -106,19 +115,24 @@ def test_hooks_that_reach_out_are_left_out(tmp_path: Path):
         WriteWandb(), WriteTo(Nowhere()), WriteCSV(tmp_path / "a.csv"), WriteCSV().named("near"),
         save, StopAfter(iterations=5),
     ]  # fmt: skip
-    trial, probe = Trial(), TrialProbe()
-    short = _shorten(arguments(hooks=hooks, limit={"val": 1}, epoch_iters=7), probe, trial)
-    assert [hook.name for hook in short["hooks"]] == [
+    model = torch.nn.Linear(4, 1)
+    whole = arguments(hooks=hooks, limit={"val": 1}, default_hooks=False) | {
+        "model": model,
+        "loss": torch.nn.functional.mse_loss,
+        "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
+        "run_dir": tmp_path / "run",
+    }
+    short = _short(whole, TrialProbe())
+    short.trainer.check()
+    assert {hook.name for hook in short.trainer.run.hooks} == {
         "near",
         "save_checkpoint",
         "stop_after",
         "try",
-    ]
+    }
     assert save.directory is None
-    assert set(trial.left_out) == {"write_wandb", "write_to", "write_csv"}
-    assert short["limit"] == {"train": 2, "val": 1, "test": 2}
-    assert short["default_hooks"] == {"console": None}
-    assert short["epoch_iters"] is None
+    assert set(short.left_out) == {"write_wandb", "write_to", "write_csv"}
+    assert (short.trainer.run.progress.max_iters, short.trainer.run.progress.max_epochs) == (2, 1)
 
 
 def test_a_training_that_a_hook_ends_at_once_is_tried_as_far_as_it_goes(tmp_path: Path):
@@ -126,7 +140,7 @@ def test_a_training_that_a_hook_ends_at_once_is_tried_as_far_as_it_goes(tmp_path
     file.write_text(
         CONFIG + "from hookloop.hooks import StopAfter\nhooks = [StopAfter(iterations=1)]\n"
     )
-    trial = try_config(lambda: load(file, []), tmp_path / "scratch")
+    trial = try_out(from_file(file), tmp_path / "scratch")
     assert trial.iters == 1
     assert trial.is_restored, trial.differences
 
@@ -140,7 +154,7 @@ from hookloop.hooks import SaveCheckpoint, StopAfter
 hooks = [SaveCheckpoint(every="50 tokens").named("by_tokens"), StopAfter(samples=100)]
 """
     file.write_text(CONFIG + more)
-    trial = try_config(lambda: load(file, []), tmp_path / "scratch")
+    trial = try_out(from_file(file), tmp_path / "scratch")
     assert trial.is_restored, trial.differences
     assert trial.validations is None
 
@@ -154,9 +168,7 @@ def try_on_ranks(tmp_path: Path, size: int, more: str = "", *overrides: str) -> 
     built = CONFIG.replace(", 4, shuffle", ", 8, shuffle")  # Batch norm needs two samples a rank.
     lines = [MADE if line.startswith("model = ") else line for line in built.splitlines()]
     file.write_text("\n".join([*lines, more]))
-    return each_rank(
-        lambda: try_config(lambda: load(file, list(overrides)), tmp_path / "scratch"), size
-    )
+    return each_rank(lambda: try_out(from_file(file, *overrides), tmp_path / "scratch"), size)
 
 
 MADE = "import trial_model\nmodel = trial_model.make()"

@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, Dataset
 from hookloop import find_lr
 from hookloop.errors import DataError, HookError, ModelError
 from hookloop.hooks import SaveCheckpoint, StepSchedules
+from hookloop.short_runs.find_lr import _Curve
 from hookloop.testing import RecordCalls, tiny_trainer
-from hookloop.trainer.find_lr import _Curve
 from hookloop.update.objective import forward_inputs, loss_from
 from hookloop.update.update import Update
 

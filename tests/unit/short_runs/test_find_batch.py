@@ -10,7 +10,7 @@ from hookloop import find_batch
 from hookloop.errors import DataError, HookloopError, ModelError
 from hookloop.hooks import SaveCheckpoint
 from hookloop.parallel.world import World, assume
-from hookloop.trainer.batch_search import is_out_of_memory
+from hookloop.short_runs.find_batch import is_out_of_memory
 
 
 class Limited(torch.nn.Module):

@@ -8,9 +8,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import click
-
-from hookloop.cli.arguments import ALIASES
 from hookloop.errors import HookloopError
 
 
@@ -22,14 +19,22 @@ class Trials:
         config: The config file.
         overrides: Changes to it.
         iters: The number of iterations to train.
+        aliases: The systems whose packages are replaced.
     """
 
-    def __init__(self, folder: Path, config: Path, overrides: Sequence[str], iters: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: Path,
+        overrides: Sequence[str],
+        iters: int,
+        aliases: Sequence[str] = (),
+    ) -> None:
         self.folder = folder
         self.settings = {
             "config": str(config),
             "overrides": list(overrides),
-            "aliases": click.get_current_context().meta.get(ALIASES, ()),
+            "aliases": aliases,
             "iters": iters,
             "every": max(1, min(5, iters // 4)),  # Several saves, even in a short training.
         }

@@ -1,4 +1,4 @@
-"""Try a config: every part once and small, in a directory of its own.
+"""Try a training: every part once and small, in a directory of its own.
 
 Two iterations, two batches of validation, a save, a restore into a trainer that is built again, and
 a test. Hooks that send to a service are left out, and so are those that write outside of the run.
@@ -18,26 +18,24 @@ from hookloop.checkpoint.compare import Difference, compare
 from hookloop.checkpoint.shards import directory_name
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.store import CheckpointStore
-from hookloop.config.build import arguments
-from hookloop.core.hook import Hook, Priority, reaches_outside
+from hookloop.core.hook import Hook, Priority
 from hookloop.data.source import open_streams
 from hookloop.errors import HookloopError
 from hookloop.every import Every
-from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.parallel.launched import report_iteration
 from hookloop.parallel.memory import device_memory, host_memory
 from hookloop.parallel.world import World
+from hookloop.short_runs.short_run import Arguments, ShortRun, short_run
 from hookloop.trainer.counting import start_counting
 from hookloop.trainer.data_limits import PHASES, expected_progress
 from hookloop.trainer.state import gather
-from hookloop.trainer.trainer import Trainer
 from hookloop.trainer.val_intervals import Interval, StreamValidation, make_validation
 
 if TYPE_CHECKING:
-    from hookloop.config.tree import Config
     from hookloop.core.progress import Progress
     from hookloop.core.run import Run
     from hookloop.outcome import Outcome
+    from hookloop.trainer.trainer import Trainer
 
 COUNT = 2
 """Iterations, and batches of an evaluation."""
@@ -46,8 +44,6 @@ COMPARED = ("model", "optimizers", "schedules", "scaler", "progress", "data", "v
 """The parts of a checkpoint that are the same again right after it was loaded."""
 OF_RANKS = ("buffers", "workers")
 """The same, of what each rank has of its own."""
-
-Arguments = dict[str, object]
 
 
 @dataclass
@@ -99,20 +95,22 @@ class Trial:
     metrics: dict[str, float] = field(default_factory=dict)
 
 
-def try_config(make: Callable[[], Config], scratch: Path) -> Trial:
-    """Train, validate, save, restore and test a config, each as briefly as possible.
+def try_out(make: Callable[[Path, str | bool], Arguments], scratch: Path) -> Trial:
+    """Train, validate, save, restore and test, each as briefly as possible.
 
     Args:
-        make: Loads the config; it is called twice, because the restore begins with new objects.
+        make: Returns the arguments of a Trainer, given its directory and what it resumes; it is
+            called twice, because the restore begins with new objects.
         scratch: A directory for the runs, which the caller removes.
 
     Raises:
-        Exception: Whatever a part of the config raises.
+        Exception: Whatever a part of the training raises.
     """
     trial, probe = Trial(), Probe()
-    named = arguments(make(), run_dir=scratch / "run", resume=False)
+    named = make(scratch / "run", False)
     _expect(trial, named)
-    trainer = Trainer(**_shorten(named, probe, trial))  # type: ignore[arg-type]
+    short = _short(named, probe)
+    trainer, trial.left_out = short.trainer, dict(short.left_out)
     device = trainer.run.device
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
@@ -121,9 +119,8 @@ def try_config(make: Callable[[], Config], scratch: Path) -> Trial:
     for disabled in run.gather(outcome.disabled):
         trial.failed_hooks |= {one.hook: str(one) for one in disabled}
     _measure(trial, trainer, probe)
-    again = arguments(make(), run_dir=scratch / "again", resume=str(_checkpoint_of(trainer)))
     tester = Probe()
-    second = Trainer(**_shorten(again, tester, Trial()))  # type: ignore[arg-type]
+    second = _short(make(scratch / "again", str(_checkpoint_of(trainer))), tester).trainer
     differences = _restore(second, trainer)
     trial.is_restored, trial.differences = not differences, [str(one) for one in differences]
     if second.run.test_data:
@@ -201,37 +198,20 @@ def _now(run: Run) -> float:
     return perf_counter()
 
 
-def _shorten(named: Arguments, probe: Probe, trial: Trial) -> Arguments:
-    """Return the arguments of a short training, without hooks that reach out of it."""
+def _short(named: Arguments, probe: Probe) -> ShortRun:
+    """Return a training that makes each thing once."""
     limit = cast("Mapping[str, int]", named.get("limit") or {})
-    hooks = [hook for hook in cast("list[Hook]", named["hooks"]) if _keep(hook, trial)]
-    defaults = named["default_hooks"]
-    if defaults is not False:
-        changed = cast("dict[str, Hook | None]", defaults or {})
-        kept = {name: hook for name, hook in changed.items() if hook is None or _keep(hook, trial)}
-        defaults = {**kept, "console": None}
-    return {
+    each_once: Arguments = {
         **named,
         "limit": {phase: min(COUNT, limit.get(phase, COUNT)) for phase in PHASES},
         "max_epochs": 1,
-        "max_iters": COUNT,
+        "max_iters": None,
         "epoch_iters": None,
         "val_every": "1 epoch",
         "val_begin": 0,
         "val_at_start": False,
-        "hooks": [*hooks, probe],
-        "default_hooks": defaults,
     }
-
-
-def _keep(hook: Hook, trial: Trial) -> bool:
-    """Return whether a hook may act in a trial; note why not."""
-    if isinstance(hook, SaveCheckpoint):
-        hook.directory = None  # It saves all the same, in the directory of the trial.
-    reason = reaches_outside(hook)
-    if reason is not None:
-        trial.left_out[hook.name] = reason
-    return reason is None
+    return short_run(each_once, iters=COUNT, hooks=[probe])
 
 
 def _measure(trial: Trial, trainer: Trainer, probe: Probe) -> None:

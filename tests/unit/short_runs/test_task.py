@@ -3,19 +3,16 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-import click
 import pytest
 
-from hookloop.cli.arguments import ALIASES
-from hookloop.cli.trials import Trials, failure_of
+from hookloop.short_runs.task import Trials, failure_of
 
 
-def make(folder: Path, iters: int, **meta: object) -> Trials:
-    with click.Context(click.Command("verify")) as context:
-        context.meta.update(meta)
-        return Trials(folder, Path("config.yaml"), ("a=1",), iters)
+def make(folder: Path, iters: int, aliases: Sequence[str] = ()) -> Trials:
+    return Trials(folder, Path("config.yaml"), ("a=1",), iters, aliases)
 
 
 @pytest.mark.parametrize(("iters", "every"), [(1, 1), (8, 2), (40, 5)])
@@ -27,7 +24,7 @@ def test_saves_are_frequent_but_not_too_frequent(tmp_path: Path, iters: int, eve
 def test_the_task_reaches_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "echo_task.py").write_text("import sys\nprint(sys.argv[1])\n")
     monkeypatch.chdir(tmp_path)
-    trials = make(tmp_path, 40, **{ALIASES: ("mmengine",)})
+    trials = make(tmp_path, 40, ("mmengine",))
     done = trials.start("echo_task", "killed", {"kill": None})
     assert json.loads(done.stdout) == {
         "config": "config.yaml",
