@@ -10,6 +10,8 @@ from hookloop.config.reading.yaml_file import parse_value, surprises_in
 from hookloop.config.tree import COMMAND_LINE, Config, Key, spell
 from hookloop.errors import Problem, nearest
 
+HOOK_LISTS: tuple[Key, ...] = (("hooks",), ("custom_hooks",))
+
 Container = dict[str, object] | list[object]
 
 
@@ -21,7 +23,8 @@ def override(config: Config, text: str) -> None:
     """Apply ``a.b=value``; the value is read as in a YAML file.
 
     Items of a list are named by their number, and entries of a list of hooks also by their type:
-    ``hooks.StopAfter.epochs=3``. Missing mappings on the way are created.
+    ``hooks.StopAfter.epochs=3``. Missing mappings on the way are created, and so is a hook that a
+    list of hooks does not have: ``hooks.again={type: Requeue}``.
     """
     where = f"{COMMAND_LINE}: {text}"
     path, sign, value_text = text.partition("=")
@@ -30,7 +33,7 @@ def override(config: Config, text: str) -> None:
         return
     try:
         value = parse_value(value_text)
-        walk = _Walk(config.tree)
+        walk = _Walk(config.tree, value)
         walk.to(path.strip().split("."))
         if value is None and walk.get() is not None:
             config.removed.add(walk.key)
@@ -50,14 +53,17 @@ def override(config: Config, text: str) -> None:
 class _Walk:
     """Walks from the root to the container of a value, and creates what is missing."""
 
-    def __init__(self, root: dict[str, object]) -> None:
+    def __init__(self, root: dict[str, object], value: object) -> None:
         self.node: Container = root
+        self._value = value
+        self._new_hook: str | None = None
         self.key: Key = ()
         self.made: list[Key] = []
 
     def to(self, steps: list[str]) -> None:
         """Walk until `key` is that of the value, and `node` is what holds it."""
         while True:
+            self._add_hook(steps)
             step, steps = _next_step(self.node, steps, self.key)
             self.key = (*self.key, step)
             if not steps:
@@ -88,8 +94,25 @@ class _Walk:
         step = self.key[-1]
         return self.node[int(step)] if isinstance(self.node, list) else self.node.get(str(step))
 
+    def _add_hook(self, steps: list[str]) -> None:
+        """Add an entry to a list of hooks, if a hook is described that it does not have.
+
+        A name without a description is more often misspelled than new.
+        """
+        name, *rest = steps
+        is_described = isinstance(self._value, dict | str) if not rest else rest == ["type"]
+        if not isinstance(self.node, list) or self.key not in HOOK_LISTS or not is_described:
+            return
+        if not name.lstrip("-").isdigit() and all(name not in _names(item) for item in self.node):
+            # With a type, although that comes later: `{name: ...}` alone would be a hook called so.
+            self.node.append({"name": name, "type": None})
+            self.made.append((*self.key, len(self.node) - 1))
+            self._new_hook = None if rest else name
+
     def put(self, value: object) -> None:
         step = self.key[-1]
+        if self._new_hook is not None:
+            value, self._new_hook = _describe_hook(self._new_hook, value), None
         if isinstance(self.node, list):
             self.node[int(step)] = value
         else:
@@ -141,6 +164,15 @@ def _names(item: object) -> list[str]:
     full = [name for name in names if name]
     # The last part too, so that a hook given by its path can be named like any other.
     return [*full, *(re.split("[.:]", name)[-1] for name in full)]
+
+
+def _describe_hook(name: str, value: object) -> object:
+    """Return an entry of a list that means what ``name: value`` does in a mapping of hooks."""
+    if isinstance(value, str):
+        return {"name": name, "type": value}
+    if isinstance(value, dict) and "type" in value:
+        return {"name": name, **value}
+    return {name: value}
 
 
 def _single(node: object) -> str | None:

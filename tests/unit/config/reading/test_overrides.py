@@ -102,3 +102,24 @@ def test_a_bare_type_becomes_a_mapping() -> None:
 def test_an_override_that_cannot_be_applied_is_a_problem(text: str, message: str) -> None:
     config = apply({"seed": 1, "hooks": ["StopAfter", "A", {"type": "A"}]}, text)
     assert problems(config) == [f"command line: {text}: {message}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        ("hooks.again={type: Requeue}", {"name": "again", "type": "Requeue"}),
+        ("hooks.again=Requeue", {"name": "again", "type": "Requeue"}),
+        ("hooks.again.type=Requeue", {"name": "again", "type": "Requeue"}),
+        ("hooks.Requeue={max_restarts: 3}", {"Requeue": {"max_restarts": 3}}),
+    ],
+)
+def test_a_hook_is_added_to_a_list_as_to_a_mapping(text: str, entry: dict[str, object]) -> None:
+    config = apply({"hooks": [{"type": "StopAfter", "epochs": 1}]}, text)
+    assert not config.problems
+    assert config.tree["hooks"] == [{"type": "StopAfter", "epochs": 1}, entry]
+
+
+@pytest.mark.parametrize("text", ["hooks.StopAftr.epochs=2", "hooks.zz=null", "streams.c={a: 1}"])
+def test_nothing_else_is_added_to_a_list(text: str) -> None:
+    config = apply({"hooks": [{"type": "StopAfter"}], "streams": [{"type": "A"}]}, text)
+    assert config.problems
