@@ -207,8 +207,12 @@ def _functions(reader: PartReader, name: str, value: object, home: Registry[obje
             for inner, item in value.items()
             if not reader.is_removed((name, inner), item, value)
         }
-    if name == "metrics":
-        reader.report((name,), "expected a mapping from names to metrics, {accuracy: ...}.")
+    if name == "metrics" and not isinstance(value, dict):
+        example = "{accuracy: ...}"
+        if isinstance(value, str):
+            known = value if value in home else home.path_of(value)
+            example = f"{{{value.rpartition('.')[2]}: {known}}}"
+        reader.report((name,), f"expected a mapping from names to metrics, {example}.")
         return None
     return reader.function((name,), value, home)
 

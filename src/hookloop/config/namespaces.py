@@ -105,6 +105,18 @@ def losses() -> Mapping[str, object]:
     return {**modules, **functions}
 
 
+def path_of_metric(name: str) -> str:
+    """Return the path of a loss function that is named as a metric, or how a path is written.
+
+    >>> path_of_metric("l1_loss"), path_of_metric("accuracy")
+    ('torch.nn.functional.l1_loss', 'package.module:accuracy')
+    """
+    from torch.nn import functional
+
+    is_loss = name in losses() and hasattr(functional, name)
+    return f"torch.nn.functional.{name}" if is_loss else f"package.module:{name}"
+
+
 def metrics() -> Mapping[str, object]:
     """Return the metrics of torchmetrics, if it is installed."""
     try:

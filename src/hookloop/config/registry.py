@@ -41,6 +41,7 @@ class Registry(Generic[T_co]):
         group: The entry point group of installed plugins.
         builtin: Returns the built-in names; called when a name is first looked up among them.
         peers: Names that other libraries use for them.
+        path_of: Returns the path that an unknown name most likely stands for.
 
     >>> SHAPES: Registry[object] = Registry("shape", group="example.shapes")
     >>> @SHAPES.register()
@@ -59,11 +60,13 @@ class Registry(Generic[T_co]):
         *,
         builtin: Callable[[], Mapping[str, object]] = dict,
         peers: Mapping[str, str] = MappingProxyType({}),
+        path_of: Callable[[str], str] = "package.module:{}".format,
     ) -> None:
         self.kind = kind
         self.group = group
         self._builtin_names = builtin
         self._peers = peers
+        self.path_of = path_of
         self._registered: dict[str, Callable[..., object]] = {}
 
     @overload
@@ -119,7 +122,7 @@ class Registry(Generic[T_co]):
         if name in self._builtin:
             return self._builtin[name]
         hint = suggestion(name, self._peers, self.names()) or (
-            f" Write a registered name, or the path of one: 'package.module:{name}'."
+            f" Write a registered name, or the path of one: '{self.path_of(name)}'."
         )
         raise self._error(f"no {self.kind} is named '{name}'.{hint}")
 
@@ -194,4 +197,6 @@ DATA: Registry[Iterable[object]] = Registry("data set", "hookloop.data", builtin
 LOSSES: Registry[object] = Registry(
     "loss", "hookloop.losses", builtin=namespaces.losses, peers=peers.LOSSES
 )
-METRICS: Registry[object] = Registry("metric", "hookloop.metrics", builtin=namespaces.metrics)
+METRICS: Registry[object] = Registry(
+    "metric", "hookloop.metrics", builtin=namespaces.metrics, path_of=namespaces.path_of_metric
+)
