@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,8 +85,13 @@ def _names_of_cycles(trainer: Trainer) -> list[str]:
     return [kind for kind in kinds if kind in ("OneCycleLR", "CyclicLR")]
 
 
+def _options(again: Mapping[str, float]) -> str:
+    names = {"first": "--from", "last": "--to", "iters": "--iters"}
+    return " ".join(f"{names[name]} {value:g}" for name, value in again.items())
+
+
 def _show(search: RateSearch, cycles: list[str]) -> None:
-    names = ("suggestion", "overrides", "factor", "ended", "rates", "losses", "smoothed")
+    names = ("suggestion", "overrides", "factor", "ended", "rates", "losses", "smoothed", "again")
     set_result({name: getattr(search, name) for name in names})
     if search.rates:
         print_text("training loss, smoothed, over the learning rate")
@@ -93,10 +99,12 @@ def _show(search: RateSearch, cycles: list[str]) -> None:
     count = len(search.rates)
     print_text(f"{count_of(count, 'iteration')}; {search.ended}.")
     if search.suggestion is None or search.factor is None:
-        print_text("No suggestion: the loss did not fall. Try other rates, --from and --to.")
+        print_text(f"No suggestion: the loss did not fall. Try {_options(search.again)}.")
         return
     words = " ".join(f"{key}={value:g}" for key, value in search.overrides.items())
     print_text(f"The loss falls fastest at {search.suggestion:.2g}. Suggested: {words}")
+    if search.again:
+        print_text(f"It still falls at the last rate. To see more, try {_options(search.again)}.")
     if cycles:
         print_text(f"The schedule {cycles[0]} sets the rate itself: give it this as max_lr.")
     if search.has_groups:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from hookloop.data.randomness import seed_all
+from hookloop.data.shared_data import nothing_read
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError, HookError, ModelError
 from hookloop.parallel.launched import report_iteration
 from hookloop.runs.files import write_bytes
-from hookloop.short_runs.rate_curve import FEWEST, SMOOTHING, smooth, steepest
+from hookloop.short_runs.rate_curve import FEWEST, SMOOTHING, propose, smooth, steepest
 from hookloop.trainer.inputs import check_count, check_trainable, check_updates
 from hookloop.trainer.kept_state import without_trace
 from hookloop.trainer.peer_failures import breaking_off
@@ -49,6 +50,7 @@ class RateSearch:
         factor: What all rates are multiplied with to get there; None without a suggestion.
         ended: Why the search ended.
         has_groups: Whether an optimizer has groups with different rates.
+        again: With which other arguments to search again, where this search has not shown enough.
     """
 
     rates: list[float]
@@ -59,6 +61,7 @@ class RateSearch:
     factor: float | None
     ended: str
     has_groups: bool = False
+    again: dict[str, float] = field(default_factory=dict)
 
     def save_png(self, path: str | Path) -> None:
         """Draw the loss over the learning rate; needs matplotlib, the extra ``plots``."""
@@ -127,7 +130,8 @@ def find_lr(
             loss = _iterate(run, makes, next(groups))
             if loss is not None and not curve.add(rate, loss):
                 break
-    return curve.result(rates)
+    found = curve.result(rates)
+    return replace(found, again=propose(found.rates, found.suggestion, first, last, iters))
 
 
 @contextmanager
@@ -201,7 +205,7 @@ def _groups(run: Run) -> Iterator[list[object]]:
             empty = 0
             yield group if move is None else [move(batch) for batch in group]
         if empty > 1:
-            raise DataError(f"{source.name} is empty: it gave no batch.")
+            raise nothing_read(source.data, source.name, source.passes)
 
 
 def _iterate(run: Run, makes: list[Make], batches: list[object]) -> float | None:

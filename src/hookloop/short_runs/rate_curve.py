@@ -52,6 +52,42 @@ def steepest(rates: list[float], losses: list[float]) -> float | None:
     return rates[begin + int(np.argmin(slopes[begin : lowest + 1]))]
 
 
+def propose(
+    rates: list[float], suggestion: float | None, first: float, last: float, iters: int
+) -> dict[str, float]:
+    """Return with what to search again, where a search has not shown enough: its other arguments.
+
+    Args:
+        rates: The rates of the iterations that were made.
+        suggestion: What the search suggests, if anything.
+        first: The rate that it began with.
+        last: The rate that it was to end with.
+        iters: How many iterations it was to make.
+
+    >>> propose([1e-9, 1e-8, 1e-7], None, 1e-9, 1e-7, 3)
+    {'last': 1.0, 'iters': 100}
+    >>> propose([1e-7, 1e-3, 10.0], 1e-3, 1e-7, 10.0, 3)
+    {}
+    """
+    ended_early = len(rates) < iters
+    reached = rates[-1] if rates else first
+    if suggestion is not None:
+        # A loss that falls up to the last rate may fall faster at one above it.
+        is_last = not ended_early and suggestion >= 0.7 * last
+        return {"last": _rounded(last * 100)} if is_last else {}
+    again: dict[str, float] = {}
+    if ended_early:  # It rose: what is good lies below.
+        again = {"first": _rounded(first / 1000), "last": _rounded(reached)}
+    elif last < 1:
+        again = {"last": 1.0}
+    # The fall may be hidden by how much one batch differs from the next.
+    return {**again, "iters": max(100, 3 * iters)}
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.1g}")
+
+
 def _slopes(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the slope at each point, of the line that fits its surroundings best.
 

@@ -67,6 +67,7 @@ def test_the_command_prints_one_object(project: Path) -> None:
     assert len(found["rates"]) == len(found["losses"]) == len(found["smoothed"])
     assert set(found) == {
         "exit_code", "suggestion", "overrides", "factor", "ended", "rates", "losses", "smoothed",
+        "again",
     }  # fmt: skip
     assert names(project) == ["cli_project.py", "config.yaml"]
 
