@@ -17,12 +17,13 @@ from hookloop.core.plan import Calls, fire
 from hookloop.core.run import Phase, Run
 from hookloop.data.batch import size_of
 from hookloop.data.share import Place
+from hookloop.data.shared_data import nothing_read
 from hookloop.data.source import Source
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError
 from hookloop.metrics.meters import Meters, Metric
 from hookloop.metrics.results import LiveResults, Results
-from hookloop.metrics.weighted import Weight
+from hookloop.metrics.weighted import Weight, zero_if_uncounted
 from hookloop.requests import Wanted
 
 
@@ -184,7 +185,7 @@ class Evaluation:
             if run.is_interrupted:  # A long validation must not keep a signal waiting.
                 break
         if not self.batch_number:
-            raise DataError(f"{source.name} is empty: it gave no batch.")
+            raise nothing_read(source.data, source.name, source.passes)
 
     def _combine(self, meters: Meters) -> dict[str, Tensor | float]:
         meters.combine(self.run.ranks)
@@ -199,6 +200,8 @@ class Evaluation:
             weight = update.weight(run)
             counts = samples if weight is None else weight
             if loss is not None and loss.ndim == 0:  # A step may skip a batch.
+                if weight is not None:
+                    loss = zero_if_uncounted(loss, weight)
                 meters.add(update.loss_name, loss, counts)
             for name, value in update.numbers(run).items():
                 if name not in self.metrics:  # A metric is computed from the output instead.

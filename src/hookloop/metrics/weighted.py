@@ -56,3 +56,10 @@ class WeightedMean:
 def _wide(value: Tensor) -> Tensor:
     # A sum in half precision would soon overflow. MPS has no double precision.
     return value.to(torch.float32 if value.device.type == "mps" else torch.float64)
+
+
+def zero_if_uncounted(loss: Tensor, weight: Weight) -> Tensor:
+    """Return a loss, or 0 with the graph of the loss if it counts for nothing."""
+    if isinstance(weight, Tensor):
+        return torch.where(weight == 0, 0.0, loss)
+    return loss if weight else torch.nan_to_num(loss) * 0.0

@@ -18,6 +18,7 @@ from hookloop.parallel.replicated import SLOTS, Replica
 from hookloop.parallel.sharded import ShardedAverager, has_sparse_gradients
 from hookloop.update.by_hook import UpdateByHook, check_maker, maker_of
 from hookloop.update.in_parts import InParts, InPartsOnRanks, check_parts
+from hookloop.update.loss_weights import counter_of
 from hookloop.update.microbatches import is_sum
 from hookloop.update.objective import (
     forward_all,
@@ -117,6 +118,7 @@ def _choose(
             scaler=scaler,
             # Losses of microbatches that are sums are added up, those that are means are averaged.
             sums=is_sum(loss),
+            counts=counter_of(loss) if step is None and loss is not None else None,
             may_skip=step is not None,
         )
     ]

@@ -31,7 +31,12 @@ class UpdateByHook(Update):
 
     def __init__(self, update: Update) -> None:
         super().__init__(
-            "", update.forward, update.loss_of, update.optimizers, may_skip=update.may_skip
+            "",
+            update.forward,
+            update.loss_of,
+            update.optimizers,
+            counts=update.counts,
+            may_skip=update.may_skip,
         )
         self._whole = update
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from hookloop.data.batch import is_scalar, size_of
 from hookloop.errors import ModelError
-from hookloop.metrics.weighted import Weight, WeightedMean
+from hookloop.metrics.weighted import Weight, WeightedMean, zero_if_uncounted
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -60,6 +60,7 @@ class Microbatches:
             return loss
         weight = float(size_of(run.batch)) if counted is None else counted
         self._loss.add(loss, weight)
+        loss = loss if counted is None else zero_if_uncounted(loss, counted)
         if isinstance(output, Mapping):
             for name, value in output.items():
                 if is_scalar(value):
@@ -159,7 +160,11 @@ def loss_or_zero(loss: Tensor, weight: object) -> Tensor:
 def check_loss(loss: object, loss_name: str) -> None:
     """Reject, at the first iteration, a loss that cannot be trained on."""
     if not isinstance(loss, Tensor):
-        raise ModelError(f"The {loss_name} is {type(loss).__name__}: it must be a scalar tensor.")
+        is_number = is_scalar(loss)
+        hint = " A number has no gradient: leave out .item() or float()." if is_number else ""
+        raise ModelError(
+            f"The {loss_name} is {type(loss).__name__}: it must be a scalar tensor.{hint}"
+        )
     if loss.ndim:
         raise ModelError(
             f"The {loss_name} has the shape {tuple(loss.shape)}: it must be a scalar. Reduce it, "

@@ -99,13 +99,29 @@ def loss_in_output(run: Run) -> Tensor | None:
         return output
     found: Tensor | None = getattr(output, "loss", None)
     if found is None and run.phase == "train":
-        raise ModelError(
-            f"{type(output).__name__} holds no loss: return the loss, or a mapping with 'loss', or "
-            "give loss=."
-        )
+        raise ModelError(_describe_no_loss(output))
     return found
 
 
 def _reject_no_loss(who: str) -> NoReturn:
     # Most often a `return` was forgotten. Only a step may skip an update on purpose.
     raise ModelError(f"{who} returned None: return the loss. Only a step= may skip an update.")
+
+
+def _describe_no_loss(output: object) -> str:
+    """Return what is wrong with something that was returned in place of a loss."""
+    kind = type(output).__name__
+    if isinstance(output, int | float):
+        return (
+            f"A {kind} was returned as the loss, and a number has no gradient: return the tensor "
+            "itself, without .item() or float()."
+        )
+    if isinstance(output, list | tuple):
+        return (
+            f"A {kind} was returned, and which part is the loss is not known: return the loss, or "
+            "a mapping, {'loss': loss, 'output': output}."
+        )
+    return (
+        f"A {kind} was returned, which has no loss: return the loss, or a mapping with 'loss', or "
+        "give loss=."
+    )

@@ -17,6 +17,7 @@ from torch import Tensor
 from hookloop.data.batch import is_scalar
 from hookloop.data.share import Place, Share
 from hookloop.errors import ModelError
+from hookloop.metrics.weighted import zero_if_uncounted
 from hookloop.update.update import LossOf, Update
 
 if TYPE_CHECKING:
@@ -99,9 +100,16 @@ class Reduction:
         run.place = part.place
         averager.clear()
         averager.start(synchronizes=True)
-        loss = averager.forward(compute, run)
+        loss = self.counted(run, averager.forward(compute, run))
         group = RankParts(self, [part])
         return averager.averaged_loss(loss, group.factor(run, part), ())
+
+    def counted(self, run: Run, loss: Tensor | None) -> Tensor | None:
+        """Return a loss, or 0 if the part of this rank has nothing that counts."""
+        if loss is None or self.update.counts is None:
+            return loss
+        weight = self.update.weight(run)
+        return loss if weight is None else zero_if_uncounted(loss, weight)
 
     def numbers(self, run: Run, loss: Tensor) -> list[Tensor]:
         """Return what is averaged over the ranks: what the loss counts for, the loss, and more."""
@@ -206,7 +214,7 @@ class RankParts:
     def compute(self, run: Run) -> Tensor | None:
         """Compute output and loss so that the backward averages."""
         run.place = self._current.place
-        return self._averager.forward(self._update.computation, run)
+        return self._reduction.counted(run, self._averager.forward(self._update.computation, run))
 
     def weigh(self, run: Run, loss: Tensor | None) -> Tensor | None:
         """Find what the loss of the current one counts for, and what travels with it."""

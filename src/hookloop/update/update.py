@@ -21,7 +21,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 import torch
 from torch import Tensor
@@ -29,7 +29,7 @@ from torch.optim import Optimizer
 
 from hookloop.core.outputs import note_error
 from hookloop.core.plan import fire
-from hookloop.data.batch import is_scalar
+from hookloop.data.batch import is_scalar, pair_of
 from hookloop.metrics.weighted import Weight
 from hookloop.update.application import step_optimizer, zero_optimizer
 from hookloop.update.microbatches import Microbatches, check_loss, weight_in
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 Step = Callable[["Run", Any], Any]
 Forward = Callable[["Run"], object]
 LossOf = Callable[["Run"], Tensor | None]
+Counts = Callable[["Run", object], Weight | None]
+"""Returns what a batch counts for, by its targets."""
 Make = Callable[["Run", list[object]], None]
 """Makes an update from its microbatches."""
 
@@ -82,6 +84,7 @@ class Update:
         clip_norm: Limit of the gradients' norm, if any.
         scaler: Scales the loss, with half precision.
         sums: Whether the loss is a sum over a batch; otherwise it is a mean.
+        counts: What the mean of ``loss=`` is taken over; None for samples.
         may_skip: Whether there may be no loss for a batch, as a step may decide.
 
     Attributes:
@@ -106,6 +109,7 @@ class Update:
         clip_norm: float | None = None,
         scaler: torch.amp.GradScaler | None = None,
         sums: bool = False,
+        counts: Counts | None = None,
         may_skip: bool = True,
     ) -> None:
         self.loss_name = f"{name}_loss" if name else "loss"
@@ -113,6 +117,7 @@ class Update:
         self.loss_of = loss_of
         self.returns_loss = loss_of is loss_in_output
         self.sums = sums
+        self.counts = counts
         self.may_skip = may_skip
         self.optimizers = tuple(optimizers)
         self.clip_norm = clip_norm
@@ -120,6 +125,11 @@ class Update:
         self._losses: Series | None = None
         self._context: AbstractContextManager[None] | None = None
         self._bind()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it has recorded no loss yet."""
+        return self._losses is None
 
     # --- what is chosen before a training ---------------------------------------------------------
 
@@ -143,6 +153,14 @@ class Update:
         copied._losses, copied.scaler = None, scaler or self.scaler
         copied._bind()
         return copied
+
+    def exchange_objective(self, compute: Callable[[Run], Any]) -> Callable[[Run], Any]:
+        """Let another function find the loss, within ``loss=`` or a step; return what did so."""
+        if self.returns_loss:
+            before, self.forward = self.forward, compute
+            return before
+        of_output, self.loss_of = self.loss_of, compute
+        return cast("LossOf", of_output)
 
     def _bind(self) -> None:
         """Choose what the hot path calls, so that it does not choose in each iteration."""
@@ -271,7 +289,10 @@ class Update:
         return {name: output[name] for name in besides if is_scalar(output[name])}
 
     def weight(self, run: Run) -> Weight | None:
-        """Return what the step says the batch counts for, or None if it does not say."""
+        """Return what the batch counts for, by its loss or its step; None for its samples."""
+        if self.counts is not None:
+            pair = pair_of(run.batch)
+            return None if pair is None else self.counts(run, pair[1])
         return weight_in(run.output) if self.returns_loss else None
 
     def backward(self, loss: Tensor) -> None:

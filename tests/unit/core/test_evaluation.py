@@ -89,6 +89,19 @@ def test_torchmetrics_are_computed_over_all_batches_once():
     assert results["loss"] == pytest.approx(results["mse"])
 
 
+def test_a_collection_of_torchmetrics_brings_its_names():
+    from torchmetrics import MeanSquaredError, MetricCollection
+
+    class Watch(Hook):
+        reads = ("val/mse",)
+
+    metrics = MetricCollection({"mse": MeanSquaredError()})
+    trainer = make_trainer(val_data=make_data(10), metrics=metrics, hooks=[Watch()])
+    results = trainer.validate()
+    assert set(results) == {"val/loss", "val/mse"}
+    assert results["mse"] == pytest.approx(results["loss"])
+
+
 def test_several_streams_have_their_own_metrics():
     streams = {"a": make_data(4), "b": make_data(8)}
     results = make_trainer(val_data=streams).validate()

@@ -99,7 +99,7 @@ def test_a_shape_error_names_phase_batch_and_shapes():
     trainer = make_trainer(train_data=wrong)
     with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied") as caught:
         trainer.train()
-    assert caught.value.__notes__ == [
+    assert caught.value.__notes__[:2] == [
         "in training, iteration 3: the batch is (float32[4, 3], float32[4, 1])",
         "in model.0 (Linear(in_features=4, out_features=8, bias=True))",
     ]
@@ -156,8 +156,8 @@ def test_a_step_may_return_its_loss_in_several_forms(step):
     [
         (lambda loss: {"los": loss, "acc": 1}, "No 'loss' among what was returned: los, acc"),
         (lambda loss: {}, "No 'loss' among what was returned: nothing"),
-        (lambda loss: (loss,), "tuple holds no loss"),
-        (lambda loss: Holds(None, loss), "Holds holds no loss"),
+        (lambda loss: (loss,), "which part is the loss"),
+        (lambda loss: Holds(None, loss), "Holds was returned, which has no loss"),
     ],
 )
 def test_a_step_that_returns_no_loss_is_rejected(returned, message):
