@@ -22,6 +22,7 @@ from hookloop.core.run import Run
 from hookloop.data.group_sizes import GroupSizes
 from hookloop.data.left_out import leave_out, loses_some
 from hookloop.data.moments import Moments
+from hookloop.data.shared_data import nothing_read
 from hookloop.data.source import Source
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError, HookError
@@ -231,11 +232,11 @@ class Loop:
 
     def _complete_pass(self) -> None:
         """Count the epoch whose training is done."""
-        run, progress = self.run, self.run.progress
+        run, progress, source = self.run, self.run.progress, self._source()
         if progress.iter_in_epoch == 0:  # Otherwise the loop would go round forever.
-            raise DataError(f"{self._source().name} is empty: it gave no batch.")
+            raise nothing_read(source.data, source.name, source.passes)
         if self.epoch_iters is None:  # A limit may be reached on the last batch, before the reader
-            self._source().finish()  # has found that there are no more.
+            source.finish()  # has found that there are no more.
         progress.epoch += 1
         progress.stage = "closing"
         run.metrics.stamp = (progress.iter, progress.epoch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from hookloop.data.advice import note_fix
 from hookloop.data.batch import is_pair, pair_of
 from hookloop.data.description import note_batch, note_module
 
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def note_error(error: Exception, run: Run, *output: object) -> None:
-    """Add to an error of the model or the loss where it was raised, and with which batch."""
+    """Add to an error of the model or the loss where and why it was raised, with which batch."""
     note_batch(error, run.phase, run.progress.iter, run.batch, *output)
     note_module(error, run.model)
+    note_fix(error)
 
 
 def targets_of(run: Run) -> object:

@@ -90,6 +90,7 @@ class Run:
         meters: The metrics that evaluations compute, by name.
         shards: The parts of a model that is spread over the ranks; see `with_model`.
         loss_function: The ``loss=`` of the Trainer; None if a step or the model computes the loss.
+        step_function: The ``step=`` of the Trainer, if one was given.
         arguments: The Trainer's plain arguments that a resume compares, by name.
         changes: What was changed on purpose at a resume, each with its iteration.
     """
@@ -131,6 +132,7 @@ class Run:
     meters: Mapping[str, Metric] = field(default_factory=dict)
     shards: Shards | None = None
     loss_function: Callable[..., Tensor | None] | None = None
+    step_function: object = None
     arguments: dict[str, object] = field(default_factory=dict)
     changes: list[dict[str, object]] = field(default_factory=list)
 

@@ -59,10 +59,10 @@ def note_module(error: Exception, model: nn.Module) -> None:
     names = {id(module): name for name, module in model.named_modules()}
     known = next((module for module in reversed(called) if id(module) in names), None)
     if called and called[-1] is not known:  # A loss, or a module that is not registered.
-        error.add_note(f"in {_show_module(called[-1])}, which is not a part of the model")
+        error.add_note(f"in {show_module(called[-1])}, which is not a part of the model")
     if known is not None:
         path = ".".join(filter(None, ("model", names[id(known)])))
-        error.add_note(f"in {path} ({_show_module(known)})")
+        error.add_note(f"in {path} ({show_module(known)})")
 
 
 def _modules_in(traceback: TracebackType | None) -> list[nn.Module]:
@@ -76,7 +76,7 @@ def _modules_in(traceback: TracebackType | None) -> list[nn.Module]:
     return found
 
 
-def _show_module(module: nn.Module) -> str:
+def show_module(module: nn.Module) -> str:
     """Show a module in one line, without the modules inside."""
     name = type(module).__name__
     try:

@@ -8,7 +8,7 @@ from itertools import islice
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
 from hookloop.data.randomness import Randomness, seed_all
-from hookloop.errors import DataError
+from hookloop.data.shared_data import nothing_read
 
 
 def first_batches(data: Iterable[object], count: int, name: str = "train_data") -> list[object]:
@@ -34,7 +34,7 @@ def first_batches(data: Iterable[object], count: int, name: str = "train_data") 
     finally:
         now.restore([generator] if generator is not None else [])
     if not batches:
-        raise DataError(f"{name} is empty: it gave no batch.", argument=name)
+        raise nothing_read(data, name)
     return batches
 
 

@@ -13,6 +13,7 @@ from typing import cast
 
 from torch.utils.data import DataLoader
 
+from hookloop.data.none_samples import naming
 from hookloop.data.workers import ShieldedInit, WorkerInit
 
 # What belongs to one loader: its workers, and whether torch lets its attributes be set.
@@ -97,7 +98,8 @@ class Followed:
 def shielded_copy(loader: DataLoader[object]) -> DataLoader[object]:
     """Copy a loader so that its workers ignore the signals that end a run."""
     copied = copy.copy(loader)
-    copied.__dict__.update(shielded(vars(loader)), _iterator=None)
+    attributes = naming(vars(loader), has_workers=loader.num_workers > 0)
+    copied.__dict__.update(shielded(attributes), _iterator=None)
     return copied
 
 

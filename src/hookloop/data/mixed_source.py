@@ -18,6 +18,7 @@ from hookloop.data.exactness import SeedSamples
 from hookloop.data.mixture import Mix, Weights, draw
 from hookloop.data.seeding import derive_key
 from hookloop.data.share import Share, zip_shares
+from hookloop.data.shared_data import nothing_read
 from hookloop.data.source import Batches, Groups, Size, Source
 from hookloop.data.train_streams import TrainStreams
 from hookloop.errors import CheckpointError, DataError, caused_by
@@ -156,7 +157,7 @@ class MixedSource(TrainStreams):
         was_inside = stream.position > 0
         taken = stream.next_group(1, restarts=restarts)
         if not taken and (restarts or not was_inside) and not stream.is_one_pass:
-            raise DataError(f"{stream.name} is empty: it gave no batch.")
+            raise nothing_read(stream.data, stream.name, stream.passes)
         return taken
 
     def _shares_of(self, name: str, batch: object) -> list[Share]:

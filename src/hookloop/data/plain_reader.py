@@ -13,6 +13,7 @@ from hookloop.data.cut import Cut
 from hookloop.data.exactness import why_inexact
 from hookloop.data.followed import Followed, shielded, shielded_copy
 from hookloop.data.indices import PassStart
+from hookloop.data.none_samples import naming
 from hookloop.data.samplers import SamplerStates, State, Stateful, samplers_of
 from hookloop.data.shared_passes import SharedPasses
 from hookloop.data.worker_states import WorkerStates
@@ -50,7 +51,8 @@ class PlainReader:
         copied = cast("DataLoader[object]", self._data)
         if (changes := self._followed.take_changes()) or self._followed.wants_new_workers:
             self.close()
-            copied.__dict__.update(shielded(changes))
+            named = naming(changes, has_workers=copied.num_workers > 0)
+            copied.__dict__.update(shielded(named))
         batches = self._workers.watch(iter(copied))
         self._followed.note_start(copied)
         return batches

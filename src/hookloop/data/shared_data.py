@@ -13,6 +13,7 @@ from typing import cast
 
 import torch
 from torch import Tensor
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from hookloop.data.cut import Cut
 from hookloop.data.exactness import SeedSamples
@@ -236,6 +237,30 @@ class SharedData:
             self._cut, self._is_shard = other._cut, other._is_shard
         # The passes are counted on: a resume cannot tell data that is there again from new data.
         self.data, self._reader = other.data, other._reader
+
+
+def nothing_read(data: object, name: str, passes: int = 1) -> DataError:
+    """Return the error for data that gave no batch.
+
+    Args:
+        data: The data.
+        name: Its name in messages.
+        passes: How many passes over it have begun, this one included.
+    """
+    if not isinstance(data, Iterator):
+        return DataError(f"{name} is empty: it gave no batch.", argument=name.partition("[")[0])
+    kind = type(data).__name__
+    when = "by the pass before" if passes > 1 else "before this run, or was empty"
+    instead = (
+        "Give the DataLoader itself, without iter()."
+        if isinstance(data, _BaseDataLoaderIter)
+        else "Give a DataLoader, a list of the batches, or an object whose __iter__ begins again."
+    )
+    return DataError(
+        f"{name} gave no batch: it is a {kind}, which can be read only once, and was used up "
+        f"{when}. {instead}",
+        argument=name.partition("[")[0],
+    )
 
 
 def _why_empty(data: object) -> str:

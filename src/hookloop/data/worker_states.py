@@ -22,6 +22,7 @@ from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from hookloop.data.generators import FILL, GAUSS, WORDS, access_cached
 from hookloop.data.indices import PassStart
+from hookloop.data.none_samples import NamingCollate
 from hookloop.data.workers import ShieldedInit
 from hookloop.errors import DataError
 
@@ -214,7 +215,7 @@ class CarryingCollate:
     """
 
     def __init__(self, collate: Collate) -> None:
-        self.collate = collate
+        self.collate = NamingCollate(collate)
         self._last = b""
 
     def __call__(self, samples: object) -> tuple[object, bytes | None]:
