@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hookloop.core.points import Point
     from hookloop.core.progress import Progress
     from hookloop.core.run import Run
-    from hookloop.errors import HookloopError
+    from hookloop.errors import HookloopError, LossWarning
     from hookloop.every import Every, limit
     from hookloop.lr_schedule import Schedule
     from hookloop.outcome import Interrupted, Outcome
@@ -63,6 +63,7 @@ __all__ = [
     "Hook",
     "HookloopError",
     "Interrupted",
+    "LossWarning",
     "Machine",
     "Outcome",
     "Point",
@@ -103,7 +104,7 @@ _NAMES_BY_MODULE = {
     "hookloop.outcome": ("Interrupted", "Outcome"),
     "hookloop.runs.policy": ("Machine",),
     "hookloop.update.update": ("Update",),
-    "hookloop.errors": ("HookloopError",),
+    "hookloop.errors": ("HookloopError", "LossWarning"),
     "hookloop.every": ("Every", "limit"),
     "hookloop.trainer.meant_changes": ("Resume",),
     "hookloop.trainer.preparation": (

@@ -10,7 +10,7 @@ from os import PathLike
 from types import MappingProxyType
 
 from hookloop.errors import ArgumentError, nearest
-from hookloop.peers import translation
+from hookloop.peers import REMARKS, translation
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
@@ -45,6 +45,8 @@ def unknown_argument(
     # The name of another library comes first: 'monitor' is spelled nothing like our 'metric'.
     ours = translation(name, peers, names)
     hint = f" Did you mean '{ours}'?" if ours is not None else nearest(name, names)
+    remark = translation(name, REMARKS) if ours is not None else None
+    hint += f" {remark}" if remark is not None else ""
     takes = f" It takes {', '.join(names)}." if names else " It takes none."
     return f"{owner} has no argument '{name}'.{hint or takes}"
 

@@ -13,6 +13,8 @@
       ArgumentError     an argument that Trainer or a hook does not have; also a TypeError
       IntervalError     an interval that cannot be read; also a ValueError
 
+A `LossWarning` is a warning of Python, which a program may turn into an error.
+
 An exception raised by the user's own code is never wrapped in one of these.
 """
 
@@ -87,6 +89,10 @@ class ArgumentError(HookloopError, TypeError):
 
 class IntervalError(HookloopError, ValueError):
     """An interval that cannot be read."""
+
+
+class LossWarning(UserWarning):
+    """A loss that is computed in a way that is a mistake almost always; said once per training."""
 
 
 @dataclass(frozen=True)

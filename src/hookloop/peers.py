@@ -185,6 +185,13 @@ HOOKS = {
 }
 """Our hooks, with the names that others use."""
 
+REMARKS = {
+    "keep=3 keeps the 3 newest checkpoints, and best='val/accuracy' the best one besides.": (
+        "save_top_k n_saved"
+    ),
+}
+"""What our argument does, where that of another library does something else."""
+
 HOOK_ARGUMENTS = {
     "metric": "monitor quantity score metric_name key_indicator variable",
     "best": "monitor save_best metric_for_best_model score_function save_best_only",

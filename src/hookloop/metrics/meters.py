@@ -133,8 +133,30 @@ class Meters:
             return metric.compute()
 
 
+def is_collection(metrics: object) -> bool:
+    """Return whether something is a collection of torchmetrics: one object that names its metrics.
+
+    >>> is_collection({"accuracy": len})
+    False
+    """
+    return (
+        isinstance(metrics, Accumulating)
+        and not isinstance(metrics, Mapping | type)
+        and (hasattr(metrics, "keys") and hasattr(metrics, "values"))
+    )
+
+
+def by_name(metrics: Mapping[str, Metric] | Accumulating | None) -> Mapping[str, Metric]:
+    """Return metrics by their names; a collection, which has names of its own, under none."""
+    if isinstance(metrics, Accumulating) and not isinstance(metrics, Mapping):
+        return {"": metrics}
+    return metrics or {}
+
+
 def _syncs_itself(metric: object) -> bool:
     """Return whether a metric is one of torchmetrics, which combine themselves over ranks."""
+    if is_collection(metric):
+        return all(map(_syncs_itself, cast("Any", metric).values()))
     return hasattr(metric, "dist_sync_on_step") or hasattr(metric, "sync_context")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from pathlib import Path
 
 from hookloop.runs.layout import RunDir
 from hookloop.runs.reading import read_bytes
@@ -29,18 +30,33 @@ _COUNT = re.compile(r"([A-Za-z_]\w*): (-?[1-9][0-9]{0,15}|0)\n")
 def read_config(run: RunDir) -> dict[str, object]:
     """Return the values of a run's config by their keys, such as ``optimizer.lr``; {} without one.
 
+    For a run that a script made, they are what it was trained with, as its objects were found, and
+    above that the config that the script gave.
     A list of plain values is one value; others have their number in the key: ``hooks.0.type``.
 
     Raises:
         OSError: If it cannot be read.
         ValueError: If it is not a config.
     """
+    config = _read(run.config_file)
+    return config if is_whole(config) else _read(run.described_file) | config
+
+
+def is_whole(config: Mapping[str, object]) -> bool:
+    """Return whether a config describes all of a training, as one that was read from a file does.
+
+    The config that a script gives to a `Trainer` may be any part of it.
+    """
+    return "import_path" in config
+
+
+def _read(path: Path) -> dict[str, object]:
     try:
-        data = read_bytes(run.config_file, LARGEST + 1)
+        data = read_bytes(path, LARGEST + 1)
     except FileNotFoundError:
         return {}
     if len(data) > LARGEST:
-        raise ValueError(f"'{run.config_file.name}' is larger than {LARGEST} bytes")
+        raise ValueError(f"'{path.name}' is larger than {LARGEST} bytes")
     return parse_config(data.decode("utf-8", "replace"))
 
 

@@ -4,6 +4,7 @@ Laid out like this::
 
     runs/2026-01-31_09-30-00/
       config.yaml        the effective config; can be run again as it is
+      trained_with.yaml  instead of it, what a script has trained with; for comparisons only
       metrics.jsonl      one JSON object per line
       run.log            warnings, failures and how it ended, with times
       summary.json       how the run ended (see ``write_summary``)
@@ -99,6 +100,11 @@ class RunDir:
         return self.path / "config.yaml"
 
     @property
+    def described_file(self) -> Path:
+        """What a script has trained with, under the keys of a config."""
+        return self.path / "trained_with.yaml"
+
+    @property
     def metrics_file(self) -> Path:
         """The records of all metrics, one JSON object per line."""
         return self.path / "metrics.jsonl"
@@ -175,6 +181,12 @@ class RunDir:
         from hookloop.runs import plain_yaml
 
         write_text(self.config_file, plain_yaml.dump(config))
+
+    def write_described(self, described: Mapping[str, object]) -> None:
+        """Write what a script trains with, as plain YAML."""
+        from hookloop.runs import plain_yaml
+
+        write_text(self.described_file, plain_yaml.dump(described))
 
     def write_summary(self, summary: Mapping[str, object], *, durable: bool = True) -> None:
         """Write how the run ended; ``hookloop.runs.reader`` reads the keys.

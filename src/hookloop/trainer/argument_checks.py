@@ -22,7 +22,7 @@ from hookloop.errors import (
     nearest,
 )
 from hookloop.lr_schedule import Schedule
-from hookloop.metrics.meters import Accumulating
+from hookloop.metrics.meters import Accumulating, is_collection
 from hookloop.trainer.data_limits import check_batches, check_limit
 from hookloop.update.update import Update
 
@@ -102,13 +102,18 @@ def _check_loss(name: str, value: object) -> None:
     if isinstance(value, type):
         raise ModelError(f"{name}= is the class {value.__name__}: write {value.__name__}().")
     if isinstance(value, str):
-        functional = [one for one in dir(torch.nn.functional) if one.endswith(("loss", "entropy"))]
-        known = f" Write torch.nn.functional.{value}." if value in functional else ""
-        hint = known or nearest(value, functional)
         raise ModelError(
-            f"{name}= is {value!r}: it must be a function of output and targets.{hint}"
+            f"{name}= is {value!r}: it must be a function of output and targets."
+            f"{_functional(value)}"
         )
     _check_call(name, value, ("output", "targets"), ModelError)
+
+
+def _functional(name: str) -> str:
+    """Return a sentence that suggests the loss function that a name stands for, if there is one."""
+    functional = [one for one in dir(torch.nn.functional) if one.endswith(("loss", "entropy"))]
+    known = f" Write torch.nn.functional.{name}." if name in functional else ""
+    return known or nearest(name, functional)
 
 
 def _check_step(name: str, value: object) -> None:
@@ -121,12 +126,18 @@ def _check_step(name: str, value: object) -> None:
 
 
 def _check_metrics(name: str, value: object) -> None:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) and not is_collection(value):
         what = "a list" if isinstance(value, list | tuple) else f"{_show(value)}"
         raise MetricError(
             f"metrics= is {what}: it must map names to metrics, metrics={{'accuracy': accuracy}}."
+            f"{_functional(value) if isinstance(value, str) else ''}"
         )
-    for called, metric in value.items():
+    for called, metric in value.items() if isinstance(value, Mapping) else ():
+        if isinstance(metric, str):
+            raise MetricError(
+                f"metrics['{called}'] is {metric!r}: it must be a function of output and targets, "
+                f"or an object of torchmetrics.{_functional(metric)}"
+            )
         if not isinstance(called, str):
             raise MetricError(f"metrics= has the name {called!r}: a name is text.")
         if isinstance(metric, type):

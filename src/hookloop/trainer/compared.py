@@ -74,6 +74,17 @@ def kinds_of(run: Run) -> dict[str, object]:
     }
 
 
+def settings_of(run: Run) -> dict[str, object]:
+    """Return what optimizers and schedules are set to, under the names that a user knows."""
+    kinds = _spoken({name: one for name, one in kinds_of(run).items() if name == "optimizers"})
+    # Without optimizers there is no name to speak of.
+    named = {"optimizers": {}, "schedules": kinds_of(run)["schedules"]}
+    types = cast("dict[str, str]", named["schedules"])
+    shapes = cast("dict[str, dict[str, object]]", _shapes(_schedules_of(run))["schedules"])
+    schedules = {name: {"type": kind, **shapes[name]} for name, kind in types.items()}
+    return {**kinds, **_spoken({"schedules": schedules})} if schedules else kinds
+
+
 def compare(
     run: Run, checkpoint: Mapping[str, object], label: str, change: Sequence[str] = ()
 ) -> list[Difference]:

@@ -89,6 +89,7 @@ def named_optimizers(
                 f"optimizer '{name}' is {held_by!r}: it must be a torch optimizer.",
                 argument="optimizer",
             )
+        _check_rates(name, held_by)
         held = {id(parameter) for group in held_by.param_groups for parameter in group["params"]}
         # One in common is enough: an optimizer may train a part of the model.
         if not held & trainable:
@@ -97,6 +98,18 @@ def named_optimizers(
                 "model.parameters() of the model that is trained."
             )
     return by_name
+
+
+def _check_rates(name: str, optimizer: Optimizer) -> None:
+    """Reject a rate with which the loss would rise; torch checks only what a class is given."""
+    for group in optimizer.param_groups:
+        rate = group.get("lr", 0.0)
+        if not rate >= 0:  # Written with `not`, so that NaN is rejected too.
+            raise ModelError(
+                f"The optimizer '{name}' has the learning rate {float(rate):g}: it must be 0 or "
+                "more. To make a loss larger, use maximize=True.",
+                argument="optimizer",
+            )
 
 
 def named_schedules(
@@ -236,6 +249,22 @@ def check_ends(run: Run) -> None:
         )
 
 
+def check_validations(run: Run, *, begin: int = 0) -> None:
+    """Reject validation data that the first of several validations would use up."""
+    every, progress = run.val_every, run.progress
+    limits = {"epochs": progress.max_epochs, "iters": progress.max_iters}
+    limit = None if every is None else limits.get(every.unit)
+    if every is None or limit is None or begin or limit <= every.count:
+        return
+    for source in run.val_data.values():
+        if source.is_one_pass and source.limit is None:
+            raise DataError(
+                f"{source.name} is a {type(source.data).__name__} that can be read only once, and "
+                f"it is validated on every {every}: give a DataLoader or a list.",
+                argument="val_data",
+            )
+
+
 def check_updates(run: Run) -> None:
     """Reject an optimizer that the engine's update cannot step."""
     if any(isinstance(optimizer, LBFGS) for optimizer in run.optimizers.values()):
@@ -275,9 +304,11 @@ def produced_names(
     for update in updates:
         if update.clip_norm is not None:
             produced.add("train/grad_norm")
-        names = {update.loss_name, *metrics}
+        names = {update.loss_name, *filter(None, metrics)}
         names |= {
-            f"{name}/*" for name, metric in metrics.items() if isinstance(metric, Accumulating)
+            f"{name}/*" if name else "*"  # Without a name, it uses names of its own.
+            for name, metric in metrics.items()
+            if isinstance(metric, Accumulating)
         }
         if update.returns_loss:  # It may return other numbers besides.
             names.add("*")

@@ -19,6 +19,7 @@ from hookloop.checkpoint.gradients import marking_used_gradients
 from hookloop.core.loop import Loop
 from hookloop.core.plan import fire
 from hookloop.core.run import Run
+from hookloop.data.none_samples import note_none_in_traceback
 from hookloop.data.randomness import seed_all
 from hookloop.data.workers import check_main_is_guarded
 from hookloop.hooks.stop_on_signal import restore_signal_handlers
@@ -27,6 +28,7 @@ from hookloop.outcome import Interrupted, Outcome, Status
 from hookloop.parallel.failure import PeerFailed
 from hookloop.parallel.settings import Parallel
 from hookloop.requests import Requests
+from hookloop.runs.config_values import is_whole
 from hookloop.runs.layout import RunDir
 from hookloop.runs.run_log import RunLog
 from hookloop.secret import redact
@@ -39,6 +41,7 @@ from hookloop.trainer.peer_failures import break_off, breaking_off, explaining, 
 from hookloop.trainer.rewinding import Rewinder
 from hookloop.trainer.several_ranks import agree_on_order, align_ranks
 from hookloop.trainer.start import Start
+from hookloop.trainer.trained_with import describe_training
 
 if TYPE_CHECKING:
     from hookloop.data.source import Source
@@ -91,7 +94,8 @@ class Session:
             self._replaced = None
         watching = marking_used_gradients(run.optimizers) if own_updates else nullcontext()
         with watching, self.running(trains=True):
-            self.start.keep_config(run.config)
+            is_described = run.hooks and run.world.is_main and not is_whole(run.config)
+            self.start.keep_config(run.config, describe_training(run) if is_described else None)
             # A training that is continued gets its random numbers from the checkpoint or from the
             # last call.
             if run.seed is not None and run.progress.iter == 0:
@@ -183,6 +187,7 @@ class Session:
     def _fail(self, error: BaseException, log: RunLog) -> None:
         """Do what a failure asks for: tell the other ranks, note it, let hooks act, save."""
         run = self.run
+        note_none_in_traceback(error)
         if run.phase != "train" and isinstance(error, Exception):
             stream = "" if run.stream == run.phase else f"['{run.stream}']"
             number = self._loop.evaluation.batch_number

@@ -52,6 +52,7 @@ class Start:
         self._continues = False
         self._lock: RunLock | None = None
         self._config: Mapping[str, object] = {}  # Written again if the directory is deleted.
+        self._described: Mapping[str, object] | None = None  # So is this.
         if resume:
             self._resume = _run_to_continue(self._dir, resume)
         if self._resume is not None and not is_url(self._resume):
@@ -155,7 +156,7 @@ class Start:
         try:
             RunDir.open(self._dir)
             self._lock.take()
-            self.keep_config(self._config)
+            self.keep_config(self._config, self._described)
         except (OSError, HookloopError) as error:
             _log.warning("'%s' cannot be restored: %s", self._dir, error)
         _log.warning(  # Only now: the log is in that directory, too.
@@ -172,11 +173,22 @@ class Start:
             # lock.
             self._lock.give_back()
 
-    def keep_config(self, config: Mapping[str, object]) -> None:
-        """Write the config that the run continues with, which the next resume needs."""
-        self._config = config
-        if config and self._dir is not None and self._lock is not None:
+    def keep_config(
+        self, config: Mapping[str, object], described: Mapping[str, object] | None = None
+    ) -> None:
+        """Write the config that the run continues with, which the next resume needs.
+
+        Args:
+            config: The config.
+            described: What the run is trained with, where the config does not say all of it.
+        """
+        self._config, self._described = config, described
+        if self._dir is None or self._lock is None:
+            return
+        if config:
             RunDir(self._dir).write_config(config)
+        if described:
+            RunDir(self._dir).write_described(described)
 
     def take_checkpoint(
         self, stores: Sequence[str] = (), *, whole: bool = True

@@ -27,7 +27,7 @@ from hookloop.data.source import Batches
 from hookloop.errors import caused_by
 from hookloop.every import Every
 from hookloop.lr_schedule import Schedule
-from hookloop.metrics.meters import Metric
+from hookloop.metrics.meters import Accumulating, Metric, by_name
 from hookloop.metrics.results import Results
 from hookloop.metrics.store import MetricStore
 from hookloop.outcome import Outcome
@@ -44,6 +44,7 @@ from hookloop.trainer.counting import CountTokens, start_counting
 from hookloop.trainer.data_limits import DataLimits, Limit
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
 from hookloop.trainer.default_hooks import own_hooks
+from hookloop.trainer.first_loss import watching_first_losses
 from hookloop.trainer.guard import Guarded
 from hookloop.trainer.inputs import (
     check_ends,
@@ -51,6 +52,7 @@ from hookloop.trainer.inputs import (
     check_own_updates,
     check_trainable,
     check_updates,
+    check_validations,
     make_progress,
     named_optimizers,
     named_schedules,
@@ -72,6 +74,7 @@ from hookloop.trainer.val_intervals import make_validation
 from hookloop.update.application import make_scaler
 from hookloop.update.assemble import Loss, assemble, check_assembly, make_updates
 from hookloop.update.by_hook import maker_of
+from hookloop.update.loss_weights import warn_if_uncounted
 from hookloop.update.objective import Precision, autocast
 from hookloop.update.update import Make, Step, Update
 
@@ -104,7 +107,7 @@ class Trainer(Guarded):
         schedule: One of torch's schedulers (stepped every iteration), a `Schedule`, or a mapping
             from optimizers' names to these.
         metrics: What evaluations compute: a mapping from names to functions ``metric(output,
-            targets)`` or torchmetrics objects.
+            targets)`` or torchmetrics objects; or a ``MetricCollection`` of torchmetrics.
         max_epochs: Epochs to train.
         max_iters: Iterations to train. With both limits, the one that is reached first ends the
             training.
@@ -177,7 +180,7 @@ class Trainer(Guarded):
         step: Step | Update | Mapping[str, Step] | None = None,
         optimizer: torch.optim.Optimizer | Mapping[str, torch.optim.Optimizer] | None = None,
         schedule: Schedule | LRScheduler | Mapping[str, Schedule | LRScheduler] | None = None,
-        metrics: Mapping[str, Metric] | None = None,
+        metrics: Mapping[str, Metric] | Accumulating | None = None,
         max_epochs: int | None = None,
         max_iters: int | None = None,
         epoch_iters: int | None = None,
@@ -234,10 +237,11 @@ class Trainer(Guarded):
             seed=None if seed is None else whole("seed", seed),
             progress=make_progress(source, max_epochs, max_iters, epoch_iters, accumulate),
             loss_function=loss,
+            step_function=step,
             arguments=plain_arguments(locals(), self._prepared),
         )
         join_ranks(self.run, together)
-        self.run.scaler, self.run.meters = make_scaler(precision, where), metrics or {}
+        self.run.scaler, self.run.meters = make_scaler(precision, where), by_name(metrics)
         saver = CheckpointSaver(self.run.scaler, start.restore)
         self._context = autocast(precision, where)
         self._updates = make_updates(
@@ -286,6 +290,7 @@ class Trainer(Guarded):
         set_limits(self.run.progress, max_epochs, max_iters)
         # After set_limits: the only limit may be the one that is given to this call.
         check_ends(self.run)
+        check_validations(self.run, begin=self._loop.validation.begin)
         if self._session.is_over():
             return self.run.outcome
         self._planner.use()
@@ -294,7 +299,10 @@ class Trainer(Guarded):
         own_updates = maker_of(self.run) or any(one.keeps_gradients for one in self._updates)
         with self._session.training(own_updates=bool(own_updates)) as go_back:
             self._limits.warn()
-            self._loop.train(Assembly(self._assemble(), count, go_back))
+            if self.run.world.is_main and not (self.run.world.is_alone and self._loop.sizes.is_one):
+                warn_if_uncounted(self.run.loss_function)
+            with watching_first_losses(self.run, self._updates):
+                self._loop.train(Assembly(self._assemble(), count, go_back))
             self._prepared.report()
         return self.run.outcome
 

@@ -253,3 +253,31 @@ def test_schedules_are_given_alone_or_by_name_with_or_without_an_interval():
     assert list(alone) == ["default"] and alone["default"].scheduler is scheduler
     both = named_schedules({"generator": schedule, "critic": scheduler})
     assert both["generator"] is schedule and both["critic"].every.unit == "iters"
+
+
+@pytest.mark.parametrize("rate", [-0.1, float("nan")])
+def test_a_learning_rate_below_0_is_rejected(rate):
+    model = make_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer.param_groups[0]["lr"] = rate  # torch checks only what the class is given.
+    with pytest.raises(ModelError, match="learning rate"):
+        named_optimizers(optimizer, model)
+
+
+def test_validation_data_that_the_first_validation_uses_up_is_rejected_before_training():
+    trainer = make_trainer(val_data=iter(make_data()), max_epochs=2)
+    with pytest.raises(DataError, match="read only once"):
+        trainer.train()
+    assert trainer.run.progress.iter == 0
+    assert make_trainer(val_data=iter(make_data()), max_epochs=1).train().status == "completed"
+
+
+def test_data_that_was_used_up_is_not_called_empty():
+    used = iter(make_data())
+    list(used)
+    with pytest.raises(DataError, match="was used up before this run"):
+        make_trainer(val_data=used, max_epochs=1).train()
+    again = make_trainer(val_data=iter(make_data()), max_epochs=1)
+    again.train()
+    with pytest.raises(DataError, match="used up by the pass before"):
+        again.validate()

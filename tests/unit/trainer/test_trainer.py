@@ -31,6 +31,7 @@ def test_a_run_without_a_directory_of_its_own_gets_one(tmp_path, monkeypatch):
         "metrics.jsonl",
         "run.log",
         "summary.json",
+        "trained_with.yaml",
     }
 
 

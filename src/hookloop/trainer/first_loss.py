@@ -1,0 +1,345 @@
+"""What is looked at while the first loss of a training is computed, and never again.
+
+A loss that is computed in the wrong way is a number like any other, and the training goes on with
+it. What torch is asked to do tells more: the calls of the first iteration are watched for those
+that are mistakes almost always. Later iterations do without any of this.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from hookloop.errors import LossWarning, ModelError
+from hookloop.update.loss_weights import IGNORED, why_uncounted
+from hookloop.update.update import Update
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+_TORCH = f"{Path(torch.__file__).parent}/"
+_OURS = f"{Path(__file__).parent.parent}/"
+
+_ELEMENTWISE = (
+    functional.mse_loss,
+    functional.l1_loss,
+    functional.smooth_l1_loss,
+    functional.huber_loss,
+    functional.poisson_nll_loss,
+    functional.soft_margin_loss,
+    functional.kl_div,
+)
+"""Losses that compare each output with its own target, and broadcast the two if they can."""
+
+_DIFFERENCES = (torch.sub, torch.subtract, Tensor.sub, Tensor.__sub__, Tensor.__rsub__)
+
+_VIEWS = ("Squeeze", "Unsqueeze", "View", "UnsafeView", "Reshape", "Select", "Slice", "Alias")
+"""How the names of gradients begin that only look at numbers in another shape."""
+
+_TO_FAIL = "To fail instead: warnings.simplefilter('error', hookloop.LossWarning)."
+
+_OF_COMMANDS = ("/contextlib.py", "/click/core.py")
+"""Files between the line that starts a training and ours."""
+
+_OF_TORCH = "Using a target size"
+"""How torch's own warning about the same mistake begins."""
+
+
+class Place(NamedTuple):
+    """A line of the user's."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{Path(self.file).name}:{self.line}"
+
+
+@contextmanager
+def watching_first_losses(run: Run, updates: Iterable[Update]) -> Iterator[None]:
+    """Watch how each update of a training computes its first loss.
+
+    A model that is compiled is not watched: it would be compiled again for the second iteration.
+    """
+    with ExitStack() as until_end:
+        if not _is_compiled(run.model):
+            for update in updates:
+                if type(update).make is Update.make and update.is_new:
+                    _watch(update, until_end)
+        yield
+
+
+def _is_compiled(model: nn.Module) -> bool:
+    return any(
+        one._compiled_call_impl is not None or type(one).__name__ == "OptimizedModule"
+        for one in model.modules()
+    )
+
+
+def _watch(update: Update, until_end: ExitStack) -> None:
+    """Replace what computes the loss until it was called once in training."""
+
+    def compute_watched(run: Run) -> object:
+        if run.phase != "train":
+            return compute(run)
+        update.exchange_objective(compute)
+        is_split = run.accumulate > 1 or not run.world.is_alone
+        with LossCalls(
+            is_main=run.world.is_main,
+            by_samples=update.counts is not None and not run.world.is_alone,
+            is_uncounted=is_split and _is_uncounted(update, run),
+        ) as calls:
+            found = compute(run)
+        if calls.has_broadcast:  # torch would say it again in the next iteration.
+            until_end.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", message=_OF_TORCH)
+        _reject_own_backward(calls, found)
+        return found
+
+    compute = update.exchange_objective(compute_watched)
+    until_end.callback(update.exchange_objective, compute)
+
+
+def _is_uncounted(update: Update, run: Run) -> bool:
+    """Return whether nothing is known of what a loss is a mean of, and nothing was said of that."""
+    is_known = update.returns_loss or update.sums or update.counts is not None
+    return not is_known and why_uncounted(run.loss_function) is None
+
+
+class LossCalls(TorchFunctionMode):
+    """Looks at the calls to torch while a loss is computed, and warns of those that are mistakes.
+
+    Args:
+        is_main: Whether this rank is the one that warns.
+        by_samples: Whether a label that is ignored counts as a sample all the same.
+        is_uncounted: Whether it matters what the loss is a mean of, and that is not known.
+    """
+
+    def __init__(
+        self, *, is_main: bool = True, by_samples: bool = False, is_uncounted: bool = False
+    ) -> None:
+        super().__init__()
+        self._by_samples, self._is_uncounted = by_samples, is_uncounted
+        self.backwards: list[tuple[object, Place | None]] = []
+        self.has_broadcast = False
+        self._is_main = is_main
+        self._warned: set[str] = set()
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> object:
+        given = dict(kwargs or {})
+        if func is Tensor.backward:
+            self.backwards.append((args[0], _users_line()))
+        elif func in _ELEMENTWISE:
+            self._check_shapes(func.__name__, args, given)
+        elif func in _DIFFERENCES:
+            self._check_difference(args)
+        elif func is functional.cross_entropy:
+            self._check_cross_entropy(args, given)
+        elif func is functional.nll_loss:
+            self._check_nll(args, given)
+        elif func is functional.binary_cross_entropy_with_logits:
+            self._check_logits(args, given)
+        if func not in _ELEMENTWISE:
+            return func(*args, **given)
+        with warnings.catch_warnings():  # torch's own would point here, and not to the user's line.
+            warnings.filterwarnings("ignore", message=_OF_TORCH)
+            return func(*args, **given)
+
+    def _check_shapes(self, name: str, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
+        output, target = _pair(args, given)
+        if output is None or target is None or output.shape == target.shape:
+            return
+        try:
+            shape = torch.broadcast_shapes(output.shape, target.shape)  # type: ignore[no-untyped-call]
+        except RuntimeError:  # torch rejects it, with the shapes.
+            return
+        if output.numel() != 1 and target.numel() != 1 and shape.numel() > 1:
+            self.has_broadcast = True
+            text = _describe_broadcast(name, output, target, shape)
+            if _users_line() is None and "outputs.squeeze" in text:  # It is given as loss=.
+                text += f" For example, loss=lambda outputs, targets: {name}(outputs.squeeze(-1), "
+                text += "targets)."
+            self._warn("broadcast", text)
+
+    def _check_difference(self, args: tuple[Any, ...]) -> None:
+        """Find ``output - targets`` of the shapes (8, 1) and (8,), in a loss that is hand-written.
+
+        Other differences of unequal shapes are common: only one of these needs a gradient.
+        """
+        if len(args) < 2 or not all(isinstance(one, Tensor) for one in args[:2]):
+            return
+        output, target = args[:2] if args[0].requires_grad else (args[1], args[0])
+        is_column = {output.ndim, target.ndim} == {1, 2} and output.numel() == target.numel() > 1
+        column = output if output.ndim == 2 else target
+        if is_column and column.shape[1] == 1 and output.requires_grad > target.requires_grad:
+            shape = torch.broadcast_shapes(output.shape, target.shape)  # type: ignore[no-untyped-call]
+            self._warn("broadcast", _describe_broadcast("a difference", output, target, shape))
+
+    def _check_cross_entropy(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
+        output, target = _pair(args, given)
+        if output is None or target is None or not output.is_floating_point() or not output.ndim:
+            return
+        classes = 1 if output.ndim > 1 else 0
+        if output.shape[classes] == 1 and output.numel() > 1:
+            self._warn(
+                "softmax",
+                f"cross_entropy gets an output of shape {list(output.shape)}, which is a single "
+                "class: the loss is always 0. Let the model return a number for each class, or "
+                "use BCEWithLogitsLoss, which takes one number for two classes.",
+            )
+        elif output.numel() and _sums_to_one(output.detach(), classes):
+            self._warn(
+                "softmax",
+                "cross_entropy gets outputs that are probabilities already: they are not negative "
+                "and sum to 1. It applies softmax itself, and a second one makes the training slow "
+                "and the loss never small. Remove the softmax at the end of the model.",
+            )
+
+        ignored = given.get("ignore_index", IGNORED)
+        if self._is_uncounted and (ignored != IGNORED or given.get("weight") is not None):
+            self._warn(
+                "counted",
+                "cross_entropy leaves out or weights targets within loss=, where that cannot be "
+                "seen before it is called: batches are weighted by their samples, so that the mean "
+                "over several of them is not exact. Give CrossEntropyLoss(...) with its arguments.",
+            )
+        is_left_out = self._by_samples and target.ndim <= 1 and ignored == IGNORED
+        if is_left_out and bool((target == IGNORED).any()):
+            self._warn(
+                "counted",
+                f"some labels are {IGNORED}, which cross_entropy leaves out, and the ranks are "
+                "weighted by their samples all the same. Use another number for them, and give "
+                "CrossEntropyLoss(ignore_index=...), which is then counted.",
+            )
+
+    def _check_nll(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
+        output, target = _pair(args, given)
+        if output is not None and target is not None and bool((output.detach() > 0).any()):
+            self._warn(
+                "softmax",
+                "nll_loss gets outputs above 0, which are no logarithms of probabilities: the loss "
+                "falls without a limit. Use CrossEntropyLoss, or end the model with LogSoftmax.",
+            )
+
+    def _check_logits(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
+        output, _ = _pair(args, given)
+        # By what computed it, since the outputs of a new model may well be between 0 and 1.
+        if output is not None and _made_by(output).startswith("Sigmoid"):
+            self._warn(
+                "softmax",
+                "binary_cross_entropy_with_logits gets the output of a sigmoid, and applies "
+                "another one itself. Remove the sigmoid at the end of the model, or use BCELoss.",
+            )
+
+    def _warn(self, kind: str, text: str) -> None:
+        if kind in self._warned or not self._is_main:
+            return
+        self._warned.add(kind)
+        place = _users_line() or _line_of_start()
+        warnings.warn_explicit(f"{text} {_TO_FAIL}", LossWarning, place.file, place.line)
+
+
+def _pair(args: tuple[Any, ...], given: Mapping[str, Any]) -> tuple[Tensor | None, Tensor | None]:
+    output = args[0] if args else given.get("input")
+    target = args[1] if len(args) > 1 else given.get("target")
+    return (
+        output if isinstance(output, Tensor) else None,
+        target if isinstance(target, Tensor) else None,
+    )
+
+
+def _describe_broadcast(name: str, output: Tensor, target: Tensor, shape: torch.Size) -> str:
+    ours, theirs = list(output.shape), list(target.shape)
+    fix = "Give both the same shape."
+    if output.numel() == target.numel():
+        longer, what = (output, "outputs") if output.ndim > target.ndim else (target, "targets")
+        if longer.shape[-1] == 1:
+            fix = f"Write {what}.squeeze(-1), or give both the same shape in another way."
+    return (
+        f"{name} of outputs {ours} and targets {theirs} compares each output with the targets of "
+        f"other samples: the two are broadcast to {list(shape)}, {shape.numel()} pairs in all. "
+        f"{fix}"
+    )
+
+
+def _made_by(output: Tensor) -> str:
+    """Return the name of the gradient of what computed a tensor, whatever its shape was then."""
+    node = output.grad_fn
+    while node is not None and node.name().startswith(_VIEWS):
+        node = node.next_functions[0][0]
+    return "" if node is None else node.name()
+
+
+def _sums_to_one(output: Tensor, dim: int) -> bool:
+    """Return whether outputs are probabilities; this waits for the device."""
+    apart = (output.float().sum(dim) - 1).abs().amax()
+    return bool((apart < 0.01) & (output.amin() >= 0))
+
+
+def _reject_own_backward(calls: LossCalls, found: object) -> None:
+    """Reject a step that calls backward itself on what it returns, or on what that is a copy of."""
+    if not calls.backwards:
+        return
+    loss = found.get("loss") if isinstance(found, Mapping) else found
+    returned, place = next(
+        ((one, place) for one, place in calls.backwards if one is loss), calls.backwards[-1]
+    )
+    needs_gradient = isinstance(loss, Tensor) and loss.requires_grad
+    # A step may call backward for another purpose, and return a loss that it was not called on.
+    if returned is loss or (loss is not None and not needs_gradient):
+        where = f" ({place})" if place is not None else ""
+        raise ModelError(
+            f"The step calls backward() itself{where}: return the loss, and leave zero_grad(), "
+            "backward() and the optimizer's step() to the Trainer, which calls them. To make the "
+            "updates yourself, use trainer.loop().",
+            argument="step",
+        )
+
+
+# --- where in the user's code ---------------------------------------------------------------------
+
+
+def _users_line() -> Place | None:
+    """Return the line that called torch, if it is neither torch's nor ours."""
+    frame = _skip(sys._getframe(1), (__file__, _TORCH))
+    return None if frame is None or _is_in(frame, _OURS) else _place(frame)
+
+
+def _line_of_start() -> Place:
+    """Return the line that started the training."""
+    frame = _skip(sys._getframe(1), (_TORCH, _OURS))
+    return Place("<unknown>", 0) if frame is None else _place(frame)
+
+
+def _skip(frame: FrameType | None, folders: tuple[str, ...]) -> FrameType | None:
+    while frame is not None and (
+        any(_is_in(frame, folder) for folder in folders)
+        or frame.f_code.co_filename.startswith("<frozen")
+        or frame.f_code.co_filename.endswith(_OF_COMMANDS)
+    ):
+        frame = frame.f_back
+    return frame
+
+
+def _is_in(frame: FrameType, folder: str) -> bool:
+    return frame.f_code.co_filename.startswith(folder)
+
+
+def _place(frame: FrameType) -> Place:
+    return Place(frame.f_code.co_filename, frame.f_lineno)

@@ -1,0 +1,136 @@
+import warnings
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from hookloop import LossWarning, Trainer
+from hookloop.errors import ModelError
+
+INPUTS = torch.randn(16, 4, generator=torch.Generator().manual_seed(0))
+NUMBERS = INPUTS.sum(1)
+LABELS = (NUMBERS > 0).long()
+
+
+def train(model, targets, *, iters=2, **how):
+    return Trainer(
+        model,
+        train_data=[(INPUTS[:8], targets[:8]), (INPUTS[8:], targets[8:])],
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.01),
+        max_iters=iters,
+        default_hooks=False,
+        **how,
+    ).train()
+
+
+def warned(model, targets, **how):
+    """Return the warnings of a training."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        train(model, targets, **how)
+    return caught
+
+
+def by_step(run, batch):
+    return functional.mse_loss(run.model(batch[0]), batch[1])
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"loss": nn.MSELoss()},
+        {"loss": functional.l1_loss},
+        {"loss": nn.SmoothL1Loss()},
+        {"loss": functional.huber_loss},
+        {"loss": nn.PoissonNLLLoss()},
+        {"loss": lambda outputs, targets: ((outputs - targets) ** 2).mean()},
+        {"step": by_step},
+    ],
+)
+def test_outputs_that_are_broadcast_against_targets_are_reported_once(how):
+    (warning,) = warned(nn.Linear(4, 1), NUMBERS, iters=4, **how)
+    assert warning.category is LossWarning
+    assert "[8, 1]" in str(warning.message)
+    assert warning.filename == __file__
+
+
+def test_the_line_of_the_step_is_named():
+    (warning,) = warned(nn.Linear(4, 1), NUMBERS, step=by_step)
+    assert warning.lineno == by_step.__code__.co_firstlineno + 1
+
+
+def test_it_can_be_made_an_error():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LossWarning)
+        with pytest.raises(LossWarning):
+            train(nn.Linear(4, 1), NUMBERS, loss=nn.MSELoss())
+
+
+@pytest.mark.parametrize(
+    ("model", "targets", "loss"),
+    [
+        (nn.Sequential(nn.Linear(4, 2), nn.Softmax(1)), LABELS, nn.CrossEntropyLoss()),
+        (nn.Linear(4, 1), LABELS * 0, nn.CrossEntropyLoss()),
+        (nn.Linear(4, 2), LABELS, nn.NLLLoss()),
+        (
+            nn.Sequential(nn.Linear(4, 1), nn.Sigmoid(), nn.Flatten(0)),
+            LABELS.float(),
+            nn.BCEWithLogitsLoss(),
+        ),
+    ],
+)
+def test_outputs_of_the_wrong_kind_are_reported_once(model, targets, loss):
+    (warning,) = warned(model, targets, loss=loss, iters=4)
+    assert warning.category is LossWarning
+
+
+@pytest.mark.parametrize(
+    ("model", "targets", "loss"),
+    [
+        (nn.Linear(4, 1), NUMBERS[:, None], nn.MSELoss()),
+        (nn.Linear(4, 2), LABELS, nn.CrossEntropyLoss()),
+        (nn.Sequential(nn.Linear(4, 2), nn.LogSoftmax(1)), LABELS, nn.CrossEntropyLoss()),
+        (nn.Sequential(nn.Linear(4, 2), nn.LogSoftmax(1)), LABELS, nn.NLLLoss()),
+        (nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)), LABELS.float(), nn.BCEWithLogitsLoss()),
+    ],
+)
+def test_what_is_right_is_not_reported(model, targets, loss):
+    assert not warned(model, targets, loss=loss)
+
+
+def test_later_iterations_call_what_was_given():
+    seen = []
+
+    def loss(outputs, targets):
+        seen.append(len(torch.overrides._get_current_function_mode_stack()))
+        return functional.cross_entropy(outputs, targets)
+
+    train(nn.Linear(4, 2), LABELS, loss=loss, iters=4)
+    assert seen == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("returned", ["loss", "detached", "number", "mapping"])
+def test_a_step_that_calls_backward_is_rejected(returned):
+    def step(run, batch):
+        loss = functional.cross_entropy(run.model(batch[0]), batch[1])
+        loss.backward(retain_graph=True)  # Without an error of torch, the gradient would be double.
+        return {
+            "loss": loss,
+            "detached": loss.detach(),
+            "number": loss.item(),
+            "mapping": {"loss": loss},
+        }[returned]
+
+    with pytest.raises(ModelError, match=r"calls backward\(\) itself \(test_first_loss.py:"):
+        train(nn.Linear(4, 2), LABELS, step=step)
+
+
+def test_a_step_may_call_backward_for_something_else():
+    def step(run, batch):
+        inputs = batch[0].clone().requires_grad_()
+        functional.cross_entropy(run.model(inputs), batch[1]).backward()
+        run.model.zero_grad()
+        return functional.cross_entropy(run.model(inputs + 0.1 * inputs.grad.sign()), batch[1])
+
+    assert train(nn.Linear(4, 2), LABELS, step=step).status == "completed"
