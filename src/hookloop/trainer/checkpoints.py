@@ -6,6 +6,8 @@ checkpoints have become durable.
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,6 +24,8 @@ from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import LAST, CheckpointStore
 from hookloop.core.plan import fire
+from hookloop.errors import CheckpointError
+from hookloop.runs.identity import Owner
 from hookloop.runs.layout import write_text
 from hookloop.secret import without_credentials
 from hookloop.trainer.state import State, current_metrics, gather
@@ -31,6 +35,11 @@ if TYPE_CHECKING:
 
     from hookloop.core.run import Run
     from hookloop.requests import Requests
+
+LONGEST_QUESTION = 10.0
+"""Seconds that the start of a training waits for a remote store to say whose it is."""
+
+_log = logging.getLogger("hookloop")
 
 
 class CheckpointSaver:
@@ -50,6 +59,7 @@ class CheckpointSaver:
         self._restore = restore
         self._snapshot = Snapshot()
         self._stores: dict[str, CheckpointStore] = {}
+        self._claimed: dict[str, Owner] = {}
         self._requests: Requests | None = None
         self._is_alone = True
         self._current = Current()
@@ -61,6 +71,21 @@ class CheckpointSaver:
     def problem(self) -> str | None:
         """Why the newest checkpoint could not be saved, or None."""
         return self._background.problem
+
+    def claim(self, run: Run) -> None:
+        """Note in the stores outside of the run's directory that they are this run's.
+
+        Raises:
+            CheckpointError: If one belongs to another run.
+        """
+        if not run.world.is_main or run.id is None:
+            return
+        for place in dict.fromkeys(place for hook in run.hooks for place in hook.stores(run.dir)):
+            store = self._store(place, run)
+            if _key(place) == _key(str(run.dir)):
+                continue
+            self._claimed[_key(place)] = owner = Owner(run.id, str(Path(run.dir).absolute()))
+            _ask(partial(store.claim, owner), place)
 
     def save(self, run: Run, saves: Sequence[Save]) -> None:
         """Copy the current state, once, and start writing it; or keep a file that has it."""
@@ -84,7 +109,7 @@ class CheckpointSaver:
             taken = self._take(run)  # At once, because the other ranks take part in it.
         asked: set[tuple[object, ...]] = set()
         for save in saves:
-            store = self._store(save.location or str(run.dir))
+            store = self._store(save.location or str(run.dir), run)
             file = (store.location, save.name, save.leave_out)
             # Two hooks may request the same file; it is written once and belongs to both.
             of = save.name if file in asked else self._source(run, store, save)
@@ -104,7 +129,7 @@ class CheckpointSaver:
         """Copy the parts of this rank, and start writing them; all ranks do it together."""
         self._requests, self._is_alone = run.requests, False
         saves = [in_directory(save) for save in saves]
-        stores = [self._store(save.location or str(run.dir)) for save in saves]
+        stores = [self._store(save.location or str(run.dir), run) for save in saves]
         # Only the first rank knows which checkpoints are there, to be kept under another name.
         sources = [self._source(run, *pair) for pair in zip(stores, saves, strict=True)]
         sources = run.ranks.share(sources)
@@ -159,7 +184,7 @@ class CheckpointSaver:
         # A checkpoint of another run is only read: its index is not ours to change.
         is_own = any(is_same_location(own, place) for own in (str(run.dir), *stores))
         if run.world.is_main and is_own:
-            store = self._store(place)
+            store = self._store(place, run)
             store.index.load()  # Now: later the training would wait for a remote store.
             self._current.at(run.progress.iter).files.append((store, name))
 
@@ -185,14 +210,17 @@ class CheckpointSaver:
             known = saved if validation is None else saved.with_validation(validation)
             fire(run.plan.after_save_checkpoint, run, known)
 
-    def _store(self, place: str) -> CheckpointStore:
+    def _store(self, place: str, run: Run) -> CheckpointStore:
         """Return the store of a directory or URL, the same for every spelling of its path."""
         # One store per location, because the index is kept in memory: a second one would not see
         # the first one's entries and would overwrite them.
         key = _key(place)
         if key not in self._stores:
             self._stores[key] = CheckpointStore(place)
-        return self._stores[key]
+        store = self._stores[key]
+        if key == _key(str(run.dir)) and run.id is not None:
+            store.index.owner = Owner(run.id)
+        return store
 
     def _describe(self, run: Run, save: Save, place: str) -> Saved:
         current = self._current.at(run.progress.iter)
@@ -242,12 +270,15 @@ class CheckpointSaver:
         work: Callable[[], Saved | None],
         of: str | None = None,
     ) -> None:
-        store, directory = self._store(saved.location), Path(run.dir)
+        store, directory = self._store(saved.location, run), Path(run.dir)
+        is_claimed = _key(saved.location) in self._claimed
         is_main = run.world.is_main
         done: list[Saved | None] = []
 
         def durable() -> Saved | None:
             if not done:  # Otherwise an earlier attempt got that far.
+                if is_claimed and is_main:
+                    store.confirm()
                 done.append(work())
             if not is_main:  # It has written its part; the first rank does the rest.
                 return None
@@ -327,6 +358,27 @@ def _writing(
 
 def _promoting(store: CheckpointStore, of: str, saved: Saved) -> Callable[[], Saved]:
     return lambda: store.promote(of, saved)
+
+
+def _ask(claim: Callable[[], None], place: str) -> None:
+    """Claim a store; one that is away, or takes long, is asked again by each save."""
+    problems: list[Exception] = []
+
+    def work() -> None:
+        try:
+            claim()
+        except Exception as error:  # noqa: BLE001 - no error of a store may end the thread
+            problems.append(error)
+
+    # In a daemon, because a call that hangs in a store must not keep the process alive.
+    thread = threading.Thread(target=work, name="hookloop-claim", daemon=True)
+    thread.start()
+    thread.join(LONGEST_QUESTION)
+    if problems and isinstance(problems[0], CheckpointError):
+        raise problems[0]
+    if problems or thread.is_alive():
+        why = problems[0] if problems else "no answer"
+        _log.info("Whether '%s' belongs to another run is not known yet: %s.", place, why)
 
 
 def _key(place: str) -> str:
