@@ -44,4 +44,15 @@ EXPECTED: tuple[Expected, ...] = (
         what="files/*/summary.json",
         where=".machine*",
     ),
+    Expected(
+        "a script's run keeps what it was trained with (971f12f)",
+        what="files/names",
+        where="run/trained_with.yaml",
+    ),
+    Expected(
+        "the first loss of a training is watched (971f12f)",
+        part="counted",
+        what="*calls",
+        where="iteration 1 of those within epochs",
+    ),
 )
