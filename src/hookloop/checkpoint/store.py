@@ -89,9 +89,12 @@ class CheckpointStore:
 
     def confirm(self) -> None:
         """Reject to write if another process has made the store another run's meanwhile."""
-        owner, noted = self.index.owner, self.index.read_owner()
-        if owner is not None and noted is not None:
-            self._reject_other(noted, owner.run_id, owner.run_dir or self.location)
+        owner = self.index.owner
+        if owner is None or owner.run_dir is None:  # In a run's own directory nobody else saves.
+            return
+        noted = self.index.read_owner()
+        if noted is not None:
+            self._reject_other(noted, owner.run_id, owner.run_dir)
 
     def check_owner(self, run_dir: str | Path, run_id: str | None) -> None:
         """Reject a store that belongs to another run than the one in a directory."""

@@ -59,7 +59,6 @@ class CheckpointSaver:
         self._restore = restore
         self._snapshot = Snapshot()
         self._stores: dict[str, CheckpointStore] = {}
-        self._claimed: dict[str, Owner] = {}
         self._requests: Requests | None = None
         self._is_alone = True
         self._current = Current()
@@ -80,12 +79,13 @@ class CheckpointSaver:
         """
         if not run.world.is_main or run.id is None:
             return
+        own = self._store(str(run.dir))
+        own.index.owner = Owner(run.id)
         for place in dict.fromkeys(place for hook in run.hooks for place in hook.stores(run.dir)):
-            store = self._store(place, run)
-            if _key(place) == _key(str(run.dir)):
-                continue
-            self._claimed[_key(place)] = owner = Owner(run.id, str(Path(run.dir).absolute()))
-            _ask(partial(store.claim, owner), place)
+            store = self._store(place)
+            if store is not own:
+                owner = Owner(run.id, str(Path(run.dir).absolute()))
+                _ask(partial(store.claim, owner), place)
 
     def save(self, run: Run, saves: Sequence[Save]) -> None:
         """Copy the current state, once, and start writing it; or keep a file that has it."""
@@ -109,7 +109,7 @@ class CheckpointSaver:
             taken = self._take(run)  # At once, because the other ranks take part in it.
         asked: set[tuple[object, ...]] = set()
         for save in saves:
-            store = self._store(save.location or str(run.dir), run)
+            store = self._store(save.location or str(run.dir))
             file = (store.location, save.name, save.leave_out)
             # Two hooks may request the same file; it is written once and belongs to both.
             of = save.name if file in asked else self._source(run, store, save)
@@ -129,7 +129,7 @@ class CheckpointSaver:
         """Copy the parts of this rank, and start writing them; all ranks do it together."""
         self._requests, self._is_alone = run.requests, False
         saves = [in_directory(save) for save in saves]
-        stores = [self._store(save.location or str(run.dir), run) for save in saves]
+        stores = [self._store(save.location or str(run.dir)) for save in saves]
         # Only the first rank knows which checkpoints are there, to be kept under another name.
         sources = [self._source(run, *pair) for pair in zip(stores, saves, strict=True)]
         sources = run.ranks.share(sources)
@@ -184,7 +184,7 @@ class CheckpointSaver:
         # A checkpoint of another run is only read: its index is not ours to change.
         is_own = any(is_same_location(own, place) for own in (str(run.dir), *stores))
         if run.world.is_main and is_own:
-            store = self._store(place, run)
+            store = self._store(place)
             store.index.load()  # Now: later the training would wait for a remote store.
             self._current.at(run.progress.iter).files.append((store, name))
 
@@ -210,17 +210,14 @@ class CheckpointSaver:
             known = saved if validation is None else saved.with_validation(validation)
             fire(run.plan.after_save_checkpoint, run, known)
 
-    def _store(self, place: str, run: Run) -> CheckpointStore:
+    def _store(self, place: str) -> CheckpointStore:
         """Return the store of a directory or URL, the same for every spelling of its path."""
         # One store per location, because the index is kept in memory: a second one would not see
         # the first one's entries and would overwrite them.
         key = _key(place)
         if key not in self._stores:
             self._stores[key] = CheckpointStore(place)
-        store = self._stores[key]
-        if key == _key(str(run.dir)) and run.id is not None:
-            store.index.owner = Owner(run.id)
-        return store
+        return self._stores[key]
 
     def _describe(self, run: Run, save: Save, place: str) -> Saved:
         current = self._current.at(run.progress.iter)
@@ -270,14 +267,13 @@ class CheckpointSaver:
         work: Callable[[], Saved | None],
         of: str | None = None,
     ) -> None:
-        store, directory = self._store(saved.location, run), Path(run.dir)
-        is_claimed = _key(saved.location) in self._claimed
+        store, directory = self._store(saved.location), Path(run.dir)
         is_main = run.world.is_main
         done: list[Saved | None] = []
 
         def durable() -> Saved | None:
             if not done:  # Otherwise an earlier attempt got that far.
-                if is_claimed and is_main:
+                if is_main:
                     store.confirm()
                 done.append(work())
             if not is_main:  # It has written its part; the first rank does the rest.
