@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
@@ -139,6 +140,30 @@ class LocalStorage:
         # The rename itself is durable only once the directory is flushed.
         sync_to_disk(self.directory)
 
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a small file unless there is one; of two processes that do so, one succeeds."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        staged = self.directory / f".{name}.{uuid.uuid4().hex}.staged"
+        try:
+            staged.write_bytes(data)
+            sync_to_disk(staged)
+            # Unlike a rename, a link does not replace a file.
+            os.link(staged, self.directory / name)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            try:
+                with (self.directory / name).open("xb") as file:
+                    file.write(data)
+            except FileExistsError:
+                return False
+        finally:
+            staged.unlink(missing_ok=True)
+        sync_to_disk(self.directory)
+        return True
+
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
         return (self.directory / name).open("rb")
@@ -260,6 +285,9 @@ def put_in_place(staged: Path, path: Path) -> None:
     sync_to_disk(path.parent)
     shutil.rmtree(aside, ignore_errors=True)
 
+
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EACCES, errno.EMLINK, errno.ENOSYS)
+"""Errors of file systems that have no hard links."""
 
 NOT_FOR_DIRECTORIES = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EACCES)
 """Errors of systems and network drives that cannot flush a directory."""

@@ -32,9 +32,16 @@ from hookloop.checkpoint.storage import (
 )
 from hookloop.checkpoint.writing import WrittenFile, write_checkpoint
 from hookloop.errors import CheckpointError
+from hookloop.runs.identity import Owner, is_alive, is_copied, is_foreign
 from hookloop.runs.layout import LONGEST_POINTER
 
 LAST = "last_checkpoint"
+
+OTHER_PLACE = (
+    "Give SaveCheckpoint another directory=, or the run's directory another name; a store is named "
+    "after it."
+)
+"""What to do where two runs would share a store."""
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a disk that has no room left."""
@@ -56,6 +63,57 @@ class CheckpointStore:
         self.storage: Storage = open_storage(location)
         self.location = self.storage.url
         self.index = Index(self.storage, self.location)
+
+    def claim(self, owner: Owner) -> None:
+        """Note that the store belongs to a run; reject one that belongs to another run.
+
+        Raises:
+            CheckpointError: If the two would delete each other's checkpoints.
+        """
+        home = owner.run_dir or ""
+        self.index.owner = owner
+        if self.index.begin():
+            return
+        noted = self.index.read_owner()
+        if noted == owner:
+            return
+        if noted is not None:
+            self._reject_other(noted, owner.run_id, home)
+            if is_copied(noted, home):
+                raise CheckpointError(
+                    f"'{home}' is a copy of '{noted.run_dir}', whose checkpoints are in "
+                    f"'{self.location}': the two would delete each other's. {OTHER_PLACE}"
+                )
+        if not is_url(self.location):  # There, the next save notes it.
+            self.index.update(lambda entry: entry)
+
+    def confirm(self) -> None:
+        """Reject to write if another process has made the store another run's meanwhile."""
+        owner = self.index.owner
+        if owner is None or owner.run_dir is None:  # In a run's own directory nobody else saves.
+            return
+        noted = self.index.read_owner()
+        if noted is not None:
+            self._reject_other(noted, owner.run_id, owner.run_dir)
+
+    def check_owner(self, run_dir: str | Path, run_id: str | None) -> None:
+        """Reject a store that belongs to another run than the one in a directory."""
+        noted = self.index.read_owner()
+        if noted is not None:
+            self._reject_other(noted, run_id, run_dir)
+
+    def _reject_other(self, noted: Owner, run_id: str | None, run_dir: str | Path) -> None:
+        if is_foreign(noted, run_dir, run_id):
+            lost = ""
+            if noted.run_dir is not None and not is_alive(noted):
+                lost = (
+                    " That run is not there any more: to continue it, name the checkpoints, with "
+                    f"resume='{self.location}' and a new run directory; else delete them."
+                )
+            raise CheckpointError(
+                f"The checkpoints in '{self.location}' belong to {noted}, not to the run in "
+                f"'{run_dir}'.{lost} {OTHER_PLACE}"
+            )
 
     def write(self, checkpoint: Mapping[str, object], saved: Saved, nbytes: int) -> Saved:
         """Make a checkpoint durable and list it.

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hookloop.metrics.store import MetricStore
     from hookloop.parallel.ranks import Reduction
     from hookloop.parallel.sharded import Shards
+    from hookloop.runs.identity import Parent
     from hookloop.writers.records import Record
 
 Value = TypeVar("Value")
@@ -93,6 +94,9 @@ class Run:
         step_function: The ``step=`` of the Trainer, if one was given.
         arguments: The Trainer's plain arguments that a resume compares, by name.
         changes: What was changed on purpose at a resume, each with its iteration.
+        id: Which run this is, in all processes that train it; None before it is trained.
+        parent: The checkpoint of another run that it began with.
+        is_from_other: Whether what was loaded now is the checkpoint of another run.
     """
 
     model: torch.nn.Module
@@ -135,6 +139,9 @@ class Run:
     step_function: object = None
     arguments: dict[str, object] = field(default_factory=dict)
     changes: list[dict[str, object]] = field(default_factory=list)
+    id: str | None = None
+    parent: Parent | None = None
+    is_from_other: bool = False
 
     if not TYPE_CHECKING:  # Type checkers must still report an unknown attribute.
 

@@ -161,6 +161,10 @@ class RunDir:
             return True
         return self.path.is_dir() and any(self.path.glob("*.pth"))
 
+    def has_checkpoints(self) -> bool:
+        """Return whether there are checkpoints here, or a pointer to some elsewhere."""
+        return self.last_checkpoint_file.is_file() or any(self.path.glob("*.pth"))
+
     def can_be_continued(self) -> bool:
         """Return whether a run was started here; one that was killed early has only its config."""
         return self.holds_run() or self.last_checkpoint_file.is_file() or self.config_file.is_file()

@@ -101,6 +101,7 @@ class Session:
             if run.seed is not None and run.progress.iter == 0:
                 seed_all(run.seed)
             agree_on_order(run, is_new=run.progress.iter == 0 and self._loop.moments.kept is None)
+            self._saver.claim(run)
             yield Rewinder(self._loop, self._saver, self._loading.restore)
 
     def is_over(self) -> bool:
@@ -226,7 +227,8 @@ class Session:
         run, ranks = self.run, self.run.ranks
         if run.world.is_main:
             run.dir = self.start.open(run.config, trains=trains)
-        run.dir = ranks.share(run.dir)
+        run.dir, identity = ranks.share((run.dir, self.start.identity))
+        run.id, run.parent = identity.run_id, identity.parent
         if not run.world.is_main:
             self.start.join(run.dir)
         try:

@@ -19,6 +19,7 @@ world        on how many ranks it was made
 kinds        what the parts are, to notice when a resume is given others
 arguments    the plain arguments of the Trainer, to notice the same
 changes      what was changed on purpose at resumes, each with its iteration
+run_id       of the run that saved it, whatever its directory is called
 config       the effective config, with references to the environment
 environment  checksums of the numbers among these, to notice when they have changed
 versions     of hookloop and torch
@@ -84,6 +85,7 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "kinds": kinds_of(run),
         "arguments": run.arguments,
         "changes": run.changes,
+        "run_id": run.id,
         "config": plain(run.config),  # A file that is read back holds plain types only.
         "environment": fingerprints(run.config),
         "versions": {"hookloop": VERSION, "torch": str(torch.__version__)},
