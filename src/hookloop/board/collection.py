@@ -35,7 +35,7 @@ MOST_OPEN = 200
 MOST_VALUES = 60_000_000
 """How many runs, and how many numbers of them, are kept in memory."""
 
-WATCHED = ("summary.json", "metrics.jsonl", LOCK, "config.yaml", TAGS)
+WATCHED = ("summary.json", "metrics.jsonl", LOCK, "config.yaml", "trained_with.yaml", TAGS)
 """The files of a run that are looked at again."""
 
 LIVE = ("running", "unknown", "dead")

@@ -25,6 +25,7 @@ NOT_CHECKPOINTS = {
     "metrics.jsonl",
     "run.log",
     "summary.json",
+    "trained_with.yaml",
 }
 
 
