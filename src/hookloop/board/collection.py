@@ -188,7 +188,7 @@ class Collection:
         written = _written(RunDir(path))
         summary = summarize_safely(path, problem, self.roots[root], written)
         # The config is the slowest to read, and never changes while a run is trained.
-        config = old.row.config if old is not None and old.stamps[3] == stamps[3] else None
+        config = old.row.config if old is not None and old.stamps[3:5] == stamps[3:5] else None
         row = row_of(summary, config)
         name = old.name if old is not None else summary.name
         return Entry(identity, root, path, name, row, written or {}, stamps)
