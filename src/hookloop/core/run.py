@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
 from hookloop import peers
 from hookloop.arguments import missing_attribute
@@ -20,7 +20,7 @@ from hookloop.core.progress import Progress
 from hookloop.data.batch import size_of
 from hookloop.data.share import Place
 from hookloop.data.side_randomness import SideRandomness
-from hookloop.errors import DataError, ModelError, nearest
+from hookloop.errors import DataError, ModelError, SkippedUpdateError, nearest
 from hookloop.outcome import Outcome
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.world import World
@@ -217,6 +217,20 @@ class Run:
         if save not in requests.saves:  # Two hooks may want the same file.
             requests.saves.append(save)
             requests.any = True
+
+    def skip_update(self) -> NoReturn:
+        """End the step of the current batch without a loss, on purpose.
+
+        Only a ``step=`` of the Trainer can call it. The microbatches of an iteration that have a
+        loss are updated with; if none has, no update is made.
+
+        Raises:
+            SkippedUpdateError: To leave the step.
+        """
+        raise SkippedUpdateError(
+            "run.skip_update() was called outside of step=: only a step can skip its update. In a "
+            "loop of your own, use continue; in a hook, drop the gradients at before_update."
+        )
 
     def _requests(self, everywhere: bool) -> Requests:
         return self.requests if everywhere or self.world.is_alone else self.wishes
