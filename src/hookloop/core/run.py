@@ -195,8 +195,12 @@ class Run:
             requests.rewind = Rewind(to, tuple(skip), reason)
             requests.any = True
 
-    def validate(self, *streams: str, everywhere: bool = False) -> None:
+    def validate(self, *streams: str, everywhere: bool = False, planned: bool = False) -> None:
         """Request a validation after this iteration, on all streams or on those that are named.
+
+        It leaves the random numbers, the data and the buffers as they are, so that asking for one
+        does not change the training. One that is ``planned``, because it belongs to the training
+        after every so many iterations or epochs, draws from the random numbers of the training.
 
         For ``everywhere`` see `stop`.
         """
@@ -204,7 +208,10 @@ class Run:
             if name not in self.val_data:
                 raise DataError(f"val_data has no stream '{name}'.{nearest(name, self.val_data)}")
         requests = self._requests(everywhere)
-        requests.validate = both(requests.validate, frozenset(streams) or True)
+        wanted = frozenset(streams) or True
+        requests.validate = both(requests.validate, wanted)
+        if planned:
+            requests.planned = both(requests.planned, wanted)
         requests.any = True
 
     def save(self, what: Save | str | None = None, *, everywhere: bool = False) -> None:

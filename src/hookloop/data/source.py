@@ -8,8 +8,10 @@ from dataclasses import replace
 from itertools import islice, takewhile
 from typing import cast
 
+from hookloop.data.attribute_state import restore_state, to_state
 from hookloop.data.cut import Cut
 from hookloop.data.exactness import SeedSamples
+from hookloop.data.find_generators import DEPTH, find_generators
 from hookloop.data.first_batches import first_batches
 from hookloop.data.indices import PassStart
 from hookloop.data.measures import (
@@ -279,6 +281,27 @@ class Source(ReplacedData):
         for batch in batches:
             self._shares = [cut.shares.popleft()]
             yield batch
+
+    def bookmark(self) -> Callable[[], None]:
+        """Return what undoes the whole passes that are read from now on, by `read`.
+
+        What it cannot undo is that an iterator was read, which can be read only once.
+        """
+        if self.is_one_pass:
+            return lambda: None
+        state, samplers, passes = self.reading_state(), self._reader.sampler_states(), self.passes
+        generators = {id(one): one for _, one in find_generators(self.data, DEPTH + 1)}
+        drawn = [(one, to_state(one)) for one in generators.values()]
+
+        def put_back() -> None:
+            if not passes:  # Persistent workers draw their seed when they are started.
+                self.close()
+            self.load_reading_state(state)
+            self._reader.load_sampler_states(samplers)
+            for generator, before in drawn:
+                restore_state(generator, before)
+
+        return put_back
 
     def __iter__(self) -> Iterator[object]:
         """Read a pass for a hook: it is not counted and does not disturb the current pass."""
