@@ -106,10 +106,9 @@ class Case:
 
 def join(source):
     """Let all parts draw from one sequence, as a run does."""
-    orders = [part.shared_order for part in source.parts() if part.shared_order]
-    for part in source.parts():
-        if part.shared_order:
-            part.shared_order = orders[0]
+    orders = [part.order for part in source.parts() if part.order.shared is not None]
+    for order in orders:
+        order.shared = orders[0].shared
 
 
 def ids(batch):
