@@ -211,7 +211,7 @@ def _restore_data(run: Run, checkpoint: Mapping[str, object], label: str) -> Non
         if "order" not in data and not run.world.is_alone:
             # Of a run in one process: its orders continue from the numbers of that process.
             rng = cast("list[dict[str, object]]", checkpoint["rng"])
-            run.train_data.order = Randomness(rng[0])
+            run.train_data.order.now = Randomness(rng[0])
     # Streams may come and go between the runs: a new one starts from its beginning.
     for name, state in _part(checkpoint, "val_data", label).items():
         if name in run.val_data:

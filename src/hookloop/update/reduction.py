@@ -297,7 +297,7 @@ class RankParts:
 
 def parts_of(run: Run, batches: Sequence[object]) -> list[Part]:
     """Return the microbatches that this rank has read in an iteration, with their shares."""
-    shares, last = shares_of(run), cast("Source", run.train_data).position
+    shares, last = shares_of(run), cast("Source", run.train_data).at.batches
     numbers = range(last + 1 - len(batches), last + 1)
     return [Part(*one) for one in zip(batches, shares, numbers, strict=True)]
 
