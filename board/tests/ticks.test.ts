@@ -5,6 +5,7 @@ test("texts of ticks are short, however large or small the values", () => {
   expect(tickTexts([0, 2_000_000, 4_000_000])).toEqual(["0", "2M", "4M"]);
   expect(tickTexts([0, 5e-7, 1e-6])).toEqual(["0", "5e-7", "1e-6"]);
   expect(tickTexts([-1e30, 0, 1e30])).toEqual(["-1e30", "0", "1e30"]);
+  expect(tickTexts([1e9, 2.5e12])).toEqual(["1e9", "2.5e12"]);
   expect(tickTexts([50_000, 100_000])).toEqual(["50K", "100K"]);
 });
 

@@ -5,10 +5,11 @@ import type { Curve, Mark } from "../answers";
 import { fill, h } from "../dom";
 import { number, plural, whole } from "../format";
 import { swatch } from "../runs/parts";
-import { oneLine } from "../text";
+import { middle, oneLine } from "../text";
 import { placeText } from "./axes";
 import { markAt } from "./marks";
 import { type Outside, outside, wantsLog } from "./limits";
+import { tickTexts } from "./ticks";
 import { type Judgement, type PlotEvents, plotOptions, prepare, type Prepared, type Settings, viewOf } from "./plot";
 import { nearestPoint } from "./series";
 
@@ -24,8 +25,8 @@ export interface ChartEvents extends Omit<PlotEvents, "cursor" | "drawn"> {
 }
 
 const HEIGHT = 220;
-/** How many runs are named of those that have points beyond the limits. */
-const MOST_TOLD = 3;
+/** Up to so many runs are named of those that have points beyond the limits. */
+const MOST_TOLD = 2;
 
 /** A chart with its legend; the cursor of all charts moves together. */
 export class Chart {
@@ -194,8 +195,9 @@ export class Chart {
       h("button", { type: "button", class: "small", onclick: () => this.events.set(change) }, label);
     fill(
       this.beyond,
-      left.slice(0, MOST_TOLD).map((one) => h("span", {}, swatch(one.run), `${this.events.nameOf(one.run)}: ${beyondText(one)} `)),
-      left.length > MOST_TOLD && h("span", {}, `and points of ${plural(left.length - MOST_TOLD, "other run")} `),
+      left.length > MOST_TOLD
+        ? h("span", {}, `${plural(left.length, "run")}: ${beyondText(together(left))} `)
+        : left.map((one) => h("span", {}, swatch(one.run), `${middle(this.events.nameOf(one.run), 32)}: ${beyondText(one)} `)),
       isWide && h("span", {}, "The values lie over many powers of ten. "),
       !settings.log && button("Log scale", { log: true }),
       left.length > 0 && button("Show all", { all: true }),
@@ -230,10 +232,17 @@ export class Chart {
   }
 }
 
+function together(all: Outside[]): Outside {
+  const sum = (part: "above" | "below"): number => all.reduce((total, one) => total + one[part], 0);
+  const above = sum("above");
+  const values = all.filter((one) => above === 0 || one.above > 0).map((one) => one.farthest);
+  return { run: "", above, below: sum("below"), farthest: above > 0 ? Math.max(...values) : Math.min(...values) };
+}
+
 /** Return how many points lie beyond the limits: 3 points above, up to 1.2e9. */
 export function beyondText({ above, below, farthest }: Outside): string {
   const parts = [above > 0 && `${plural(above, "point")} above`, below > 0 && `${above > 0 ? whole(below) : plural(below, "point")} below`];
-  return `${parts.filter(Boolean).join(", ")}, ${above > 0 ? "up" : "down"} to ${number(farthest)}`;
+  return `${parts.filter(Boolean).join(", ")}, ${above > 0 ? "up" : "down"} to ${tickTexts([farthest])[0]}`;
 }
 
 function lastPoint(curve: Curve): number {

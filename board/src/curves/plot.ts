@@ -116,7 +116,7 @@ export function plotOptions(
     ...size,
     ms: 1,
     legend: { show: false },
-    padding: [10, 12, 0, 0],
+    padding: [10, 26, 0, 0], // Half of the last text below the x axis is beyond its end.
     series: prepared.series,
     bands: prepared.bands,
     scales: {

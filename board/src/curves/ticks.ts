@@ -19,7 +19,7 @@ export function tickTexts(ticks: (number | null)[]): string[] {
 
 function tickText(tick: number, digits: number): string {
   const size = Math.abs(tick);
-  if (size >= 1e15) return tick.toExponential(digits - 1).replace(/\.?0+e\+?/, "e");
+  if (size >= 1e9) return tick.toExponential(digits - 1).replace(/\.?0*e\+?/, "e");
   if (size < 10_000) return number(tick, digits);
   // In a locale of its own: a page in German would show the points of thousands.
   return new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: digits }).format(tick);

@@ -6,7 +6,7 @@ import { fill, h, later } from "../dom";
 import { ago, moment, plural, whole } from "../format";
 import { curvesHash, keepInAddress, runHash } from "../routes";
 import { keepSetting, readSetting } from "../settings";
-import { oneLine } from "../text";
+import { middle, oneLine } from "../text";
 import { type Board, empty, failure, type View, waiting } from "../view";
 import { columnChooser } from "./chooser";
 import { allColumns, type Column, firstColumns, isEmptyColumn, sortRuns, type Sorting, type Standing, standings } from "./columns";
@@ -17,7 +17,8 @@ import { progressBar, statusPill, swatch } from "./parts";
 import { isSelected, select, selection, selectionChanged } from "./selection";
 import { Sparks } from "./sparks";
 
-const LONGEST_NAME = 14;
+/** Characters of a name in the table. */
+const [LONGEST_NAME, NAME_ON_PHONE] = [34, 12];
 
 /** Columns that are for writing, so that whoever chose them sees them empty, too. */
 const WRITTEN = ["tags", "note"];
@@ -148,7 +149,7 @@ export function openRuns(board: Board, query: URLSearchParams): View {
           { href: runHash(run.id), tabindex: "-1", title: run.name },
           phone.matches && h("span", { class: "pill", "data-status": run.status, title: run.status }, h("span", { class: "unseen" }, `${run.status}: `)),
           isSelected(run.id) && swatch(run.id),
-          (phone.matches ? ending(oneLine(run.name)) : oneLine(run.name)) || "(no name)",
+          middle(run.name, phone.matches ? NAME_ON_PHONE : LONGEST_NAME) || "(no name)",
         );
       case "status":
         return h("span", {}, statusPill(run.status, run.reason), run.disabled.length > 0 && h("span", { class: "flag", title: `switched off: ${run.disabled.join(", ")}` }, " !"));
@@ -166,11 +167,6 @@ export function openRuns(board: Board, query: URLSearchParams): View {
         return h("span", { title: column.text(run), class: isBroken(run, column) ? "wrong" : null }, column.text(run));
     }
   }
-}
-
-// On a phone there is room for the end of a name, by which trials and seeds differ.
-function ending(name: string): string {
-  return name.length > LONGEST_NAME ? `…${name.slice(1 - LONGEST_NAME)}` : name;
 }
 
 /** Return whether the best, the newest or the longest is at the bottom of a column that ascends. */
