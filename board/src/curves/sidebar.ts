@@ -3,9 +3,9 @@
 import type { Run } from "../answers";
 import { checkbox, fill, h, keepingFocus, later } from "../dom";
 import { readFilter } from "../runs/filter";
-import { statusPill, swatch } from "../runs/parts";
+import { runName, statusPill, swatch } from "../runs/parts";
 import type { Store } from "../store";
-import { middle, oneLine } from "../text";
+import { oneLine } from "../text";
 import { groupMetrics } from "./groups";
 
 const MOST = 60;
@@ -55,7 +55,7 @@ export function sidebar(store: Store, options: SidebarOptions): { element: HTMLE
       runList,
       first.slice(0, Math.max(MOST, chosen.size)).map((run) =>
         checkbox(
-          [chosen.has(run.id) && swatch(run.id), h("span", { class: "run-name", title: run.name }, middle(run.name, 24)), run.status === "running" && statusPill(run.status)],
+          [chosen.has(run.id) && swatch(run.id), runName(run.name), run.status === "running" && statusPill(run.status)],
           chosen.has(run.id),
           (on) => options.setRuns(on ? [...options.runs(), run.id] : options.runs().filter((id) => id !== run.id)),
           { "data-keep": `run:${run.id}` },

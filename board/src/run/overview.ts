@@ -75,10 +75,15 @@ function metricsBox(run: RunDetails): HTMLElement {
   const rows = names.map((name) => {
     const best = run.bests[name];
     const where = best && best.iter !== null ? number(best.iter) : "";
-    return [main.includes(name) ? h("strong", {}, name) : name, number(run.metrics[name]), best ? number(best.value) : "", where];
+    return [main.includes(name) ? h("strong", {}, name) : name, metricText(run.metrics[name]), best ? number(best.value) : "", where];
   });
   if (rows.length === 0) return box("Metrics", h("p", { class: "dim" }, "Nothing was recorded yet."));
   return box("Metrics", table("Last and best metrics", ["metric", "last", "best", "at iteration"], rows, [false, true, true, true]));
+}
+
+// A result that is not a number is what is wrong with the run.
+function metricText(value: Numeric): Child {
+  return Number.isFinite(numeric(value)) ? number(value) : h("span", { class: "wrong" }, number(value));
 }
 
 function speedBox(run: RunDetails): HTMLElement {

@@ -6,19 +6,16 @@ import { fill, h, later } from "../dom";
 import { ago, moment, plural, whole } from "../format";
 import { curvesHash, keepInAddress, runHash } from "../routes";
 import { keepSetting, readSetting } from "../settings";
-import { middle, oneLine } from "../text";
+import { oneLine } from "../text";
 import { type Board, empty, failure, type View, waiting } from "../view";
 import { columnChooser } from "./chooser";
 import { allColumns, type Column, firstColumns, isEmptyColumn, sortRuns, type Sorting, type Standing, standings } from "./columns";
 import { readFilter } from "./filter";
 import { Grid } from "./grid";
 import { labelField } from "./labels";
-import { progressBar, statusPill, swatch } from "./parts";
+import { progressBar, runName, statusPill, swatch } from "./parts";
 import { isSelected, select, selection, selectionChanged } from "./selection";
 import { Sparks } from "./sparks";
-
-/** Characters of a name in the table. */
-const [LONGEST_NAME, NAME_ON_PHONE] = [34, 12];
 
 /** Columns that are for writing, so that whoever chose them sees them empty, too. */
 const WRITTEN = ["tags", "note"];
@@ -149,7 +146,7 @@ export function openRuns(board: Board, query: URLSearchParams): View {
           { href: runHash(run.id), tabindex: "-1", title: run.name },
           phone.matches && h("span", { class: "pill", "data-status": run.status, title: run.status }, h("span", { class: "unseen" }, `${run.status}: `)),
           isSelected(run.id) && swatch(run.id),
-          middle(run.name, phone.matches ? NAME_ON_PHONE : LONGEST_NAME) || "(no name)",
+          run.name ? runName(run.name) : "(no name)",
         );
       case "status":
         return h("span", {}, statusPill(run.status, run.reason), run.disabled.length > 0 && h("span", { class: "flag", title: `switched off: ${run.disabled.join(", ")}` }, " !"));
