@@ -35,7 +35,7 @@ MOST_OPEN = 200
 MOST_VALUES = 60_000_000
 """How many runs, and how many numbers of them, are kept in memory."""
 
-WATCHED = ("summary.json", "metrics.jsonl", LOCK, "config.yaml", TAGS)
+WATCHED = ("summary.json", "metrics.jsonl", LOCK, "config.yaml", "trained_with.yaml", TAGS)
 """The files of a run that are looked at again."""
 
 LIVE = ("running", "unknown", "dead")
@@ -188,7 +188,7 @@ class Collection:
         written = _written(RunDir(path))
         summary = summarize_safely(path, problem, self.roots[root], written)
         # The config is the slowest to read, and never changes while a run is trained.
-        config = old.row.config if old is not None and old.stamps[3] == stamps[3] else None
+        config = old.row.config if old is not None and old.stamps[3:5] == stamps[3:5] else None
         row = row_of(summary, config)
         name = old.name if old is not None else summary.name
         return Entry(identity, root, path, name, row, written or {}, stamps)

@@ -26,7 +26,8 @@ def config_view(entry: Entry, other: Entry | None) -> dict[str, object]:
         text = read_inside(entry.home, "config.yaml", LARGEST).decode("utf-8", "replace")
     except FileNotFoundError:
         text = ""
-    ours = parse_config(text) if text else {}
+    # Of a script, what it was trained with stands beside the part that it gave as its config.
+    ours = {**entry.row.config, **(parse_config(text) if text else {})}
     theirs = dict(other.row.config) if other is not None else {}
     lines, given = _lines(text), _overrides(entry)
     values: list[dict[str, object]] = []

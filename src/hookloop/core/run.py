@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
 from hookloop import peers
 from hookloop.arguments import missing_attribute
@@ -20,7 +20,7 @@ from hookloop.core.progress import Progress
 from hookloop.data.batch import size_of
 from hookloop.data.share import Place
 from hookloop.data.side_randomness import SideRandomness
-from hookloop.errors import DataError, ModelError, nearest
+from hookloop.errors import DataError, ModelError, SkippedUpdateError, nearest
 from hookloop.outcome import Outcome
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.world import World
@@ -195,8 +195,12 @@ class Run:
             requests.rewind = Rewind(to, tuple(skip), reason)
             requests.any = True
 
-    def validate(self, *streams: str, everywhere: bool = False) -> None:
+    def validate(self, *streams: str, everywhere: bool = False, planned: bool = False) -> None:
         """Request a validation after this iteration, on all streams or on those that are named.
+
+        It leaves the random numbers, the data and the buffers as they are, so that asking for one
+        does not change the training. One that is ``planned``, because it belongs to the training
+        after every so many iterations or epochs, draws from the random numbers of the training.
 
         For ``everywhere`` see `stop`.
         """
@@ -204,7 +208,10 @@ class Run:
             if name not in self.val_data:
                 raise DataError(f"val_data has no stream '{name}'.{nearest(name, self.val_data)}")
         requests = self._requests(everywhere)
-        requests.validate = both(requests.validate, frozenset(streams) or True)
+        wanted = frozenset(streams) or True
+        requests.validate = both(requests.validate, wanted)
+        if planned:
+            requests.planned = both(requests.planned, wanted)
         requests.any = True
 
     def save(self, what: Save | str | None = None, *, everywhere: bool = False) -> None:
@@ -217,6 +224,20 @@ class Run:
         if save not in requests.saves:  # Two hooks may want the same file.
             requests.saves.append(save)
             requests.any = True
+
+    def skip_update(self) -> NoReturn:
+        """End the step of the current batch without a loss, on purpose.
+
+        Only a ``step=`` of the Trainer can call it. The microbatches of an iteration that have a
+        loss are updated with; if none has, no update is made.
+
+        Raises:
+            SkippedUpdateError: To leave the step.
+        """
+        raise SkippedUpdateError(
+            "run.skip_update() was called outside of step=: only a step can skip its update. In a "
+            "loop of your own, use continue; in a hook, drop the gradients at before_update."
+        )
 
     def _requests(self, everywhere: bool) -> Requests:
         return self.requests if everywhere or self.world.is_alone else self.wishes

@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING
 from hookloop.checkpoint.background import BackgroundSaver, Job
 from hookloop.checkpoint.gradients import pending_gradients
 from hookloop.checkpoint.index import Saved
+from hookloop.checkpoint.pointer import LastPointer
 from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.search import is_same_location
 from hookloop.checkpoint.shards import directory_name, stage
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.storage import is_url
-from hookloop.checkpoint.store import LAST, CheckpointStore
+from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.plan import fire
 from hookloop.errors import CheckpointError
 from hookloop.runs.identity import Owner
-from hookloop.runs.layout import write_text
-from hookloop.secret import without_credentials
 from hookloop.trainer.state import State, current_metrics, gather
 
 if TYPE_CHECKING:
@@ -48,6 +47,9 @@ class CheckpointSaver:
     Args:
         scaler: The loss scaler of half precision, if there is one.
         restore: Creates the run's directory again if it was deleted, and returns whether it was.
+
+    Attributes:
+        pointer: Names the newest checkpoint in the run's directory.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class CheckpointSaver:
     ) -> None:
         self.is_sharded = False  # Whether each rank writes its part of the model.
         self.keeps_gradients = False  # Between iterations, where the user makes the updates.
+        self.pointer = LastPointer()
         self._scaler = scaler
         self._restore = restore
         self._snapshot = Snapshot()
@@ -268,7 +271,11 @@ class CheckpointSaver:
         of: str | None = None,
     ) -> None:
         store, directory = self._store(saved.location), Path(run.dir)
-        is_main = run.world.is_main
+        is_main, order = run.world.is_main, self.pointer.next_order()
+        # A resume continues from the newest state, not from the best one.
+        marks_last = save.kind in ("periodic", "other") and saved.is_resumable
+        if save.marks_last is not None:
+            marks_last = save.marks_last
         done: list[Saved | None] = []
 
         def durable() -> Saved | None:
@@ -278,9 +285,8 @@ class CheckpointSaver:
                 done.append(work())
             if not is_main:  # It has written its part; the first rank does the rest.
                 return None
-            # A resume continues from the newest state, not from the best one.
-            if save.kind in ("periodic", "other") and saved.is_resumable:
-                _mark_last(store, save.name, directory)
+            if marks_last:
+                self.pointer.mark(order, store, save.name, directory)
             # After marking: the pointer must never name a file that has been deleted.
             store.prune(save.owner, save.kind, save.keep)
             return done[0]
@@ -379,15 +385,3 @@ def _ask(claim: Callable[[], None], place: str) -> None:
 
 def _key(place: str) -> str:
     return place if is_url(place) else str(Path(place).absolute())
-
-
-def _mark_last(store: CheckpointStore, name: str, run_dir: Path) -> None:
-    """Name the checkpoint to resume from, in its store and in the run's directory."""
-    store.mark_last(name)
-    if store.location != str(run_dir):
-        place = str(Path(store.location).absolute())
-        if is_url(store.location):
-            # The pointer is a plain file that is copied and shared with the run.
-            place = without_credentials(store.location)
-        run_dir.mkdir(parents=True, exist_ok=True)
-        write_text(run_dir / LAST, f"{place}/{name}\n")

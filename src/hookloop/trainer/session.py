@@ -143,8 +143,8 @@ class Session:
         run, process = self.run, os.getpid()
         # A validation that a signal cut short stays due in the next call. A request to stop does
         # not.
-        due = run.requests.validate
-        run.requests = Requests(validate=due, any=bool(due))
+        due, planned = run.requests.validate, run.requests.planned
+        run.requests = Requests(validate=due, planned=planned, any=bool(due))
         run.wishes = Requests()
         run.outcome = Outcome("running")
         with breaking_off(run):

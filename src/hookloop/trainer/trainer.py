@@ -8,7 +8,7 @@ core/loop                        the training itself
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import Path
@@ -44,7 +44,6 @@ from hookloop.trainer.counting import CountTokens, start_counting
 from hookloop.trainer.data_limits import DataLimits, Limit
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
 from hookloop.trainer.default_hooks import own_hooks
-from hookloop.trainer.first_loss import watching_first_losses
 from hookloop.trainer.guard import Guarded
 from hookloop.trainer.inputs import (
     check_ends,
@@ -72,11 +71,11 @@ from hookloop.trainer.start import Start
 from hookloop.trainer.timetable import Row, timetable_of
 from hookloop.trainer.val_intervals import make_validation
 from hookloop.update.application import make_scaler
-from hookloop.update.assemble import Loss, assemble, check_assembly, make_updates
+from hookloop.update.assemble import Loss, Makes, assemble, check_assembly, make_updates
 from hookloop.update.by_hook import maker_of
 from hookloop.update.loss_weights import warn_if_uncounted
 from hookloop.update.objective import Precision, autocast
-from hookloop.update.update import Make, Step, Update
+from hookloop.update.update import Step, Update
 
 if TYPE_CHECKING:
     import torch
@@ -259,7 +258,7 @@ class Trainer(Guarded):
             epoch_iters=epoch_iters,
             saver=saver,
         )
-        self._makes: Sequence[Make] | None = None
+        self._makes: Makes | None = None
         self._session = Session(self.run, self._loop, start, saver, together, arithmetic)
 
     @property
@@ -301,8 +300,8 @@ class Trainer(Guarded):
             self._limits.warn()
             if self.run.world.is_main and not (self.run.world.is_alone and self._loop.sizes.is_one):
                 warn_if_uncounted(self.run.loss_function)
-            with watching_first_losses(self.run, self._updates):
-                self._loop.train(Assembly(self._assemble(), count, go_back))
+            self._loop.train(Assembly(*self._assemble(), count, go_back))
+            self._updates[0].check_end(self.run)
             self._prepared.report()
         return self.run.outcome
 
@@ -332,7 +331,7 @@ class Trainer(Guarded):
         self._planner.use()
         with self._session.training(own_updates=True) as go_back:
             self._limits.warn()
-            groups = self._loop.iterations(Assembly((), count, go_back))
+            groups = self._loop.iterations(Assembly(count=count, go_back=go_back))
             # Each group has one batch: check_own_updates has rejected any other value of
             # accumulate=.
             yield (group[0] for group in logged(groups))
@@ -445,11 +444,12 @@ class Trainer(Guarded):
     def _check_assembly(self) -> None:
         check_assembly(self.run, self._updates, self._loop.sizes, self._session.parallel)
 
-    def _assemble(self) -> Sequence[Make]:
+    def _assemble(self) -> Makes:
         """Return what makes the updates; on ranks that is done once, as torch keeps its parts."""
-        if self._makes is None or self.run.world.is_alone:
-            parallel = self._session.parallel
-            self._makes = assemble(self.run, self._updates, self._loop.sizes, parallel)
+        if self._makes is not None and not self.run.world.is_alone:
+            return Makes(self._makes.later, self._makes.later)
+        parallel = self._session.parallel
+        self._makes = assemble(self.run, self._updates, self._loop.sizes, parallel)
         return self._makes
 
     def check_hooks(self) -> None:

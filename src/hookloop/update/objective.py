@@ -12,7 +12,7 @@ from torch import Tensor
 from hookloop.data.batch import pair_of
 from hookloop.data.description import describe
 from hookloop.data.share import add_losses
-from hookloop.errors import DataError, ModelError
+from hookloop.errors import DataError, ModelError, SkippedUpdateError
 from hookloop.update.microbatches import loss_or_zero
 
 if TYPE_CHECKING:
@@ -72,11 +72,16 @@ def forward_all(run: Run) -> object:
     return output
 
 
-def forward_step(step: Step) -> Forward:
-    """Let the user's step do everything."""
+def forward_step(step: Step, declare: Callable[[Run], None] | None = None) -> Forward:
+    """Let the user's step do everything; ``declare`` hears that it skips its update on purpose."""
 
     def forward(run: Run) -> object:
-        return step(run, run.batch)
+        try:
+            return step(run, run.batch)
+        except SkippedUpdateError:
+            if declare is not None:
+                declare(run)
+            return None
 
     return forward
 

@@ -235,7 +235,7 @@ def test_ranks_read_their_part_of_the_batch_of_each_stream(mix):
         for part in source.parts():
             part.share_among(rank, size, order)
         for part in source.parts():
-            part.shared_order = source.parts()[0].shared_order
+            part.order.shared = source.parts()[0].order.shared
         read = []
         for group in source.groups(2):
             for batch, share in zip(group, source.shares(), strict=True):
