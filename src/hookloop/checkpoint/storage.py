@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Callable
@@ -36,6 +37,10 @@ METADATA = ".metadata"
 
 REPLACED = ".replaced"
 """Ending of a directory's hidden name while a new one takes its place."""
+
+
+_LEFT = re.compile(r"\..+(\.staged|\.([0-9]+|[0-9a-f]{16})\.tmp(\.[^.]+)?)", re.DOTALL)
+"""Hidden names under which files are written until they are whole; see `drafted`."""
 
 
 class Storage(Protocol):
@@ -226,7 +231,7 @@ class LocalStorage:
         for path in hidden:
             if path.suffix == REPLACED:
                 _undo_replacement(path)
-        left = [path for path in hidden if {".staged", ".tmp"} & set(path.suffixes)]
+        left = [path for path in hidden if _LEFT.fullmatch(path.name)]
         for path in left:
             _remove(path)
         return [path.name for path in left]
@@ -265,10 +270,13 @@ def _remove(path: Path) -> None:
 def _undo_replacement(aside: Path) -> None:
     """Give a directory its name back, unless the new one got it."""
     name = aside.name.removeprefix(".").removesuffix(REPLACED)
-    if (aside.parent / name).exists():
+    new = aside.parent / name
+    if aside.is_symlink() or not aside.is_dir():  # Not made by `put_in_place`.
+        return
+    if is_checkpoint_directory(new):
         _remove(aside)
-    else:
-        os.rename(aside, aside.parent / name)
+    elif is_checkpoint_directory(aside) and not os.path.lexists(new):
+        os.rename(aside, new)
 
 
 def put_in_place(staged: Path, path: Path) -> None:
@@ -279,6 +287,11 @@ def put_in_place(staged: Path, path: Path) -> None:
     """
     aside = path.with_name(f".{path.name}{REPLACED}")
     if path.exists():
+        if not is_checkpoint_directory(path):
+            raise CheckpointError(
+                f"'{path}' is not a checkpoint, so none is written in its place: move it, or give "
+                "the checkpoints another directory."
+            )
         shutil.rmtree(aside, ignore_errors=True)
         os.rename(path, aside)
     os.rename(staged, path)

@@ -39,9 +39,7 @@ class Loading:
         stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
         found = find_checkpoint(run, start, stores)
         is_main = run.world.is_main
-        # A run without hooks leaves nothing in its directory.
-        keeps = trains and (bool(run.hooks) or found is not None)
-        identity = start.identify(found, stores, trains=keeps) if is_main else Identity()
+        identity = start.identify(found, stores, trains=trains) if is_main else Identity()
         identity, is_from_other = run.ranks.share((identity, start.is_from_other))
         run.id, run.parent, run.is_from_other = identity.run_id, identity.parent, is_from_other
         if found is not None:

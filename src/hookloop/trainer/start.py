@@ -64,6 +64,7 @@ class Start:
         self._dir = Path(run_dir) if run_dir is not None else None
         self._resume: str | None = None
         self._continues = False
+        self._is_noted = False  # Whether the identity was written by itself.
         self._lock: RunLock | None = None
         self._config: Mapping[str, object] = {}  # Written again if the directory is deleted.
         self._described: Mapping[str, object] | None = None  # So is this.
@@ -177,7 +178,7 @@ class Start:
         Args:
             found: The checkpoint that it continues, and where that is from.
             stores: Directories and URLs besides its own in which it keeps checkpoints.
-            trains: Whether it is trained, and leaves something; only then a run gets an id.
+            trains: Whether it is trained; only then a run gets an id.
         """
         if self._dir is None:
             return self.identity
@@ -196,7 +197,9 @@ class Start:
         if parent is not None and parent.iter is None:
             parent = None  # There was nothing to continue.
         self.identity = Identity(run_id or (new_id() if trains else None), parent)
-        if trains:
+        # Otherwise its own index and `WriteMetrics` note it with what they write.
+        self._is_noted = trains and (bool(stores) or parent is not None)
+        if self._is_noted:
             write_identity(RunDir(self._dir), self.identity)
         return self.identity
 
@@ -220,7 +223,8 @@ class Start:
             RunDir.open(self._dir)
             self._lock.take()
             self.keep_config(self._config, self._described)
-            write_identity(RunDir(self._dir), self.identity)
+            if self._is_noted:
+                write_identity(RunDir(self._dir), self.identity)
         except (OSError, HookloopError) as error:
             _log.warning("'%s' cannot be restored: %s", self._dir, error)
         _log.warning(  # Only now: the log is in that directory, too.

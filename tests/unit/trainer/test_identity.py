@@ -304,3 +304,30 @@ def test_a_failed_start_from_a_parent_is_recorded_as_failed(tmp_path):
     with pytest.raises(CheckpointError):
         train(tmp_path / "child", model=torch.nn.Linear(4, 1), resume=tmp_path / "parent")
     assert json.loads((tmp_path / "child/summary.json").read_text())["status"] == "failed"
+
+
+def test_a_folder_that_runs_share_gives_no_run_another_ones_checkpoint(tmp_path):
+    class Shared(SaveCheckpoint):
+        """As ClassyVision's hook does: the folder is not named after the run."""
+
+        def stores(self, run_dir):
+            return (str(tmp_path / "all"),)
+
+        def _location(self, run):
+            return str(tmp_path / "all")
+
+    def run(name, epochs, **options):
+        trainer = make_trainer(
+            hooks=[Shared(1, keep=None), WriteMetrics()],
+            run_dir=tmp_path / name,
+            max_epochs=epochs,
+            **options,
+        )
+        trainer.train()
+        return trainer
+
+    run("one", 1)
+    run("two", 2)
+    with pytest.raises(CheckpointError, match="was saved by run"):
+        run("one", 3, resume=True)
+    assert run("two", 3, resume=True).run.progress.iter == 9
