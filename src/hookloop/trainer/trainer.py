@@ -93,8 +93,10 @@ class Trainer(Guarded):
         train_data: Any iterable of batches, or a mapping from names to several of them.
         mix: How several streams are mixed: ``"zip"``, ``"cycle"``, ``"in order"``, or weights,
             ``{"a": 3, "b": 1}``, which may change along the run.
-        val_data: The same for validation.
+        val_data: The same as ``train_data``, for validation.
         test_data: The same for `test`.
+        val_mix: ``"zip"`` gives a step a batch of each stream of ``val_data`` and ``test_data`` at
+            once; by default each stream is evaluated by itself.
         predict_data: The same for `predict`; its targets, if there are any, are ignored.
         loss: ``loss(output, targets)`` for batches of (inputs, targets), or of mappings with
             ``input`` and ``target``.
@@ -172,6 +174,7 @@ class Trainer(Guarded):
         *,
         train_data: Batches | Mapping[str, Batches] | None = None,
         mix: Mix | None = None,
+        val_mix: Literal["zip"] | None = None,
         val_data: Batches | Mapping[str, Batches] | None = None,
         test_data: Batches | Mapping[str, Batches] | None = None,
         predict_data: Batches | Mapping[str, Batches] | None = None,
@@ -223,8 +226,8 @@ class Trainer(Guarded):
             optimizers=named_optimizers(optimizer, model),
             schedules=named_schedules(schedule),
             train_data=source,
-            val_data=limits.val(val_data),
-            test_data=limits.test(test_data),
+            val_data=limits.val(val_data, val_mix),
+            test_data=limits.test(test_data, val_mix),
             predict_data=limits.predict(predict_data),
             metrics=MetricStore(),
             plan=Plan([], self._planner.points),  # Made later: `on` may still add hooks.
