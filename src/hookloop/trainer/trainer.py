@@ -264,6 +264,18 @@ class Trainer(Guarded):
         self._makes: Makes | None = None
         self._session = Session(self.run, self._loop, start, saver, together, arithmetic)
 
+    def __repr__(self) -> str:
+        run = self.run
+        count = sum(parameter.numel() for parameter in run.model.parameters())
+        parts = [
+            f"{type(run.model).__name__} with {count} parameters",
+            *(type(optimizer).__name__ for optimizer in run.optimizers.values()),
+            f"{run.progress} done",
+            *([str(run.outcome)] if run.outcome.status != "running" else []),
+        ]
+        hooks = ", ".join(hook.name for hook in self.run.hooks)
+        return f"<Trainer: {'; '.join([*parts, *([f'hooks {hooks}'] if hooks else [])])}>"
+
     @property
     def resumed_from(self) -> str | None:
         """The checkpoint that ``resume=`` has loaded; None until then, and without one."""
