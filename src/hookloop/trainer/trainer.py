@@ -139,7 +139,7 @@ class Trainer(Guarded):
             False removes all of them.
         points: Mount points of your own.
         run_dir: The run's directory; by default a new one under ``runs/``.
-        seed: Seed for Python, NumPy and torch, set when training starts.
+        seed: Seed for Python, NumPy and torch, set when training starts: after all is built.
         resume: True continues the run in ``run_dir``; ``"auto"`` does so too, or begins it if it is
             not there; a path continues that run or checkpoint. A `Resume` also says what differs on
             purpose.
