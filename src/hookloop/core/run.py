@@ -46,7 +46,7 @@ Value = TypeVar("Value")
 Phase = Literal["train", "val", "test", "predict"]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Run:
     """The run in progress, as hooks see it.
 
@@ -160,6 +160,11 @@ class Run:
     def hooks(self) -> tuple[Hook, ...]:
         """The hooks in their order."""
         return self.plan.hooks
+
+    def __repr__(self) -> str:
+        where = f" in '{self.dir}'" if self.hooks else ""
+        ended = "" if self.outcome.status == "running" else f", {self.outcome}"
+        return f"<Run{where}: {self.progress} done, phase {self.phase}{ended}>"
 
     @property
     def batch_size(self) -> int:

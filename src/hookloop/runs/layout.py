@@ -175,8 +175,9 @@ class RunDir:
             raise RunExistsError(f"'{self.path}' is a file: a run needs a directory of its own.")
         if self.holds_run():
             raise RunExistsError(
-                f"'{self.path}' already holds a run: resume it (--resume, or resume=True; "
-                "resume='auto' begins or continues), or choose another run directory."
+                f"'{self.path}' already holds a run: resume it (--resume, or resume=True), or "
+                "choose another run directory. A script or a cell that is run again and again "
+                "takes resume='auto', which begins or continues."
             )
 
     def write_config(self, config: Mapping[str, object]) -> None:

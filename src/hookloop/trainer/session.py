@@ -35,6 +35,7 @@ from hookloop.secret import redact
 from hookloop.trainer.arithmetic import Arithmetic
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.ending import do_at_end, fire_after_run
+from hookloop.trainer.inputs import note_streams
 from hookloop.trainer.loading import Loading
 from hookloop.trainer.other_weights import OtherWeights, best_of, load_best
 from hookloop.trainer.peer_failures import break_off, breaking_off, explaining, linger
@@ -192,6 +193,7 @@ class Session:
         if run.phase != "train" and isinstance(error, Exception):
             stream = "" if run.stream == run.phase else f"['{run.stream}']"
             number = self._loop.evaluation.batch_number
+            note_streams(error, run)
             error.add_note(f"while evaluating {run.phase}_data{stream}, batch {number}")
         break_off(run, error)
         run.outcome = self._outcome(error)

@@ -93,8 +93,10 @@ class Trainer(Guarded):
         train_data: Any iterable of batches, or a mapping from names to several of them.
         mix: How several streams are mixed: ``"zip"``, ``"cycle"``, ``"in order"``, or weights,
             ``{"a": 3, "b": 1}``, which may change along the run.
-        val_data: The same for validation.
+        val_data: The same as ``train_data``, for validation.
         test_data: The same for `test`.
+        val_mix: ``"zip"`` gives a step a batch of each stream of ``val_data`` and ``test_data`` at
+            once; by default each stream is evaluated by itself.
         predict_data: The same for `predict`; its targets, if there are any, are ignored.
         loss: ``loss(output, targets)`` for batches of (inputs, targets), or of mappings with
             ``input`` and ``target``.
@@ -137,7 +139,7 @@ class Trainer(Guarded):
             False removes all of them.
         points: Mount points of your own.
         run_dir: The run's directory; by default a new one under ``runs/``.
-        seed: Seed for Python, NumPy and torch, set when training starts.
+        seed: Seed for Python, NumPy and torch, set when training starts: after all is built.
         resume: True continues the run in ``run_dir``; ``"auto"`` does so too, or begins it if it is
             not there; a path continues that run or checkpoint. A `Resume` also says what differs on
             purpose.
@@ -172,6 +174,7 @@ class Trainer(Guarded):
         *,
         train_data: Batches | Mapping[str, Batches] | None = None,
         mix: Mix | None = None,
+        val_mix: Literal["zip"] | None = None,
         val_data: Batches | Mapping[str, Batches] | None = None,
         test_data: Batches | Mapping[str, Batches] | None = None,
         predict_data: Batches | Mapping[str, Batches] | None = None,
@@ -223,8 +226,8 @@ class Trainer(Guarded):
             optimizers=named_optimizers(optimizer, model),
             schedules=named_schedules(schedule),
             train_data=source,
-            val_data=limits.val(val_data),
-            test_data=limits.test(test_data),
+            val_data=limits.val(val_data, val_mix),
+            test_data=limits.test(test_data, val_mix),
             predict_data=limits.predict(predict_data),
             metrics=MetricStore(),
             plan=Plan([], self._planner.points),  # Made later: `on` may still add hooks.
@@ -260,6 +263,18 @@ class Trainer(Guarded):
         )
         self._makes: Makes | None = None
         self._session = Session(self.run, self._loop, start, saver, together, arithmetic)
+
+    def __repr__(self) -> str:
+        run = self.run
+        count = sum(parameter.numel() for parameter in run.model.parameters())
+        parts = [
+            f"{type(run.model).__name__} with {count} parameters",
+            *(type(optimizer).__name__ for optimizer in run.optimizers.values()),
+            f"{run.progress} done",
+            *([str(run.outcome)] if run.outcome.status != "running" else []),
+        ]
+        hooks = ", ".join(hook.name for hook in self.run.hooks)
+        return f"<Trainer: {'; '.join([*parts, *([f'hooks {hooks}'] if hooks else [])])}>"
 
     @property
     def resumed_from(self) -> str | None:
