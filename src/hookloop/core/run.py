@@ -25,6 +25,7 @@ from hookloop.outcome import Outcome
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.world import World
 from hookloop.requests import Requests, Rewind, Stop, both
+from hookloop.runs.interventions import Interventions
 from hookloop.writers.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class Run:
         step_function: The ``step=`` of the Trainer, if one was given.
         arguments: The Trainer's plain arguments that a resume compares, by name.
         changes: What was changed on purpose at a resume, each with its iteration.
+        interventions: The record of what happens to the run from outside.
     """
 
     model: torch.nn.Module
@@ -135,6 +137,7 @@ class Run:
     step_function: object = None
     arguments: dict[str, object] = field(default_factory=dict)
     changes: list[dict[str, object]] = field(default_factory=list)
+    interventions: Interventions = field(default_factory=Interventions)
 
     if not TYPE_CHECKING:  # Type checkers must still report an unknown attribute.
 

@@ -60,10 +60,17 @@ class Source(ReplacedData):
         self.sets_epoch_per_pass = False
         """Whether each pass calls a sampler's ``set_epoch``, for a training without epochs."""
         self._side_passes: list[Source] = []
+        self.on_pass: Callable[[], None] | None = None
+        """Called when a pass begins, before its order is drawn."""
 
     def parts(self) -> Sequence[Source]:
         """Return the data itself, or the streams that it is mixed from."""
         return [self]
+
+    @property
+    def began(self) -> Randomness | None:
+        """Where the generators stood when the current pass began; None without one."""
+        return self._began
 
     def label(self, groups: Groups, tell: Callable[[str], None]) -> Groups:
         """Return groups that tell of each microbatch from which stream it is, if it is of one."""
@@ -164,6 +171,8 @@ class Source(ReplacedData):
         if self.passes:
             self._monitor.warn_if_reordered()
         self.passes += 1
+        if self.on_pass is not None:
+            self.on_pass()
         key = began.key(self.passes)
         return self._read_from(PassStart(0, 0, key, self.passes, lambda: began.restore(generators)))
 
