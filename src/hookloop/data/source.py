@@ -61,6 +61,8 @@ class Source(ReplacedData):
         super().__init__(data, name, seed_samples=seed_samples, limit=limit)
         self._sets_epoch = False
         self._side_passes: list[Source] = []
+        self.on_pass: Callable[[], None] | None = None
+        """Called when a pass begins, before its order is drawn."""
 
     def set_epoch_per_pass(self) -> None:
         """Let each pass call ``set_epoch`` with its number: its passes are not the run's epochs."""
@@ -90,6 +92,11 @@ class Source(ReplacedData):
     def parts(self) -> Sequence[Source]:
         """Return the data itself, or the streams that it is mixed from."""
         return [self]
+
+    @property
+    def began(self) -> Randomness | None:
+        """Where the generators stood when the current pass began; None without one."""
+        return self.at.began
 
     def label(self, groups: Groups, tell: Callable[[str], None]) -> Groups:
         """Return groups that tell of each microbatch from which stream it is, if it is of one."""
@@ -190,6 +197,8 @@ class Source(ReplacedData):
         if at.passes:
             self._monitor.warn_if_reordered()
         at.passes += 1
+        if self.on_pass is not None:
+            self.on_pass()
         key = began.key(at.passes)
         return self._read_from(PassStart(0, 0, key, at.passes, partial(began.restore, generators)))
 
