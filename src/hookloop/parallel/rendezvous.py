@@ -137,10 +137,16 @@ class Rendezvous:
             port = self._open_store()
             return Place(attempt, 0, 0, self.layout.ranks, "127.0.0.1", port)
         self.news()  # Whoever gave up may have said so meanwhile.
-        if self._link is not None:
-            self._link.send("again")
-            self._cut()
-        self._news = None
+        # A connection that nothing was heard of for a while may be cut, so there is a new one.
+        before, self._link, self._news = self._link, None, None
+        try:
+            return self._wait(attempt)
+        finally:
+            # Only now: the register takes whoever closes it before for lost.
+            if before is not None:
+                before.close()
+
+    def _wait(self, attempt: int) -> Place:
         start = time.monotonic()
         next_word = start + SAY_EVERY
         while self._over is None and not self._has_left:
