@@ -124,6 +124,10 @@ def test_hosts_whose_network_is_cut_both_end(linked):
 
 def is_heard(place: str) -> bool:
     """Return whether somebody listens at an address."""
-    port = int(place.rpartition(":")[2])
-    entry = f":{port:04X} 00000000:0000 0A"
-    return any(entry in Path(f"/proc/net/{kind}").read_text() for kind in ("tcp", "tcp6"))
+    port, listens = int(place.rpartition(":")[2]), "0A"
+    rows = [
+        line.split()
+        for kind in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{kind}").read_text().splitlines()
+    ]
+    return any(row[1].endswith(f":{port:04X}") and row[3] == listens for row in rows)

@@ -147,10 +147,7 @@ class Register:
         self._thread.join(patience + SEND_LIMIT)
 
     def _run(self) -> None:
-        while self._closes_at is None or (
-            any(one.id != self._own for one in self._launchers)
-            and time.monotonic() < self._closes_at
-        ):
+        while self._closes_at is None or (self._is_used() and time.monotonic() < self._closes_at):
             links = [*self._strangers, *(one.link for one in self._launchers)]
             numbers = [link.fileno() for link in links]
             ready = wait([self._listener, *numbers], LOOK_EVERY)
@@ -169,6 +166,10 @@ class Register:
         for link in self._strangers:
             link.close()
         self._listener.close()
+
+    def _is_used(self) -> bool:
+        """Return whether launchers of the last attempt are still here, besides the own one."""
+        return any(one.id in self._last and one.id != self._own for one in self._launchers)
 
     def _read(self, link: Link) -> None:
         try:
@@ -245,11 +246,15 @@ class Register:
             return
         if why:
             self._over = f"the launcher on {gone.label} has ended: {why}"
-            for one in self._launchers:
-                one.link.send("over", why=self._over)
         else:
             self._over = f"the launcher on {gone.label} has ended: its ranks are done"
-            self._tell()
+        for one in [one for one in self._launchers if one.id in self._last]:
+            if one.is_waiting:
+                one.link.send("over", why=self._over)
+                self._drop(one.link)
+            elif why:  # Where ranks are done, those of the others may take a moment longer.
+                one.link.send("over", why=self._over)
+        self._tell()
 
     def _lose(self, link: Link, how: str) -> None:
         gone = self._find(link)

@@ -114,14 +114,28 @@ def test_the_first_launcher_waits_until_the_others_are_done(make):
     assert not leaving.is_alive()
 
 
-def test_who_starts_again_when_the_others_are_done_is_told(make):
+@pytest.mark.parametrize("pause", [0.0, 1.0])  # Whether it is told, or finds it out.
+def test_who_starts_again_when_the_others_are_done_is_told(make, pause):
     one, other = make(), make()
     meet(one, other)
-    leaving = threading.Thread(target=one.leave)
-    leaving.start()
-    with pytest.raises(NotMet, match="its ranks are done"):
-        other.meet(1)
-    leaving.join(60)
+    with ThreadPoolExecutor(1) as pool:
+        again = pool.submit(other.meet, 1)
+        time.sleep(pause)
+        one.leave()
+        with pytest.raises(NotMet, match="its ranks are done"):
+            again.result(60)
+
+
+def test_who_comes_when_an_earlier_run_ends_waits_for_the_next_one(make):
+    one, other = make(), make()
+    meet(one, other)
+    with ThreadPoolExecutor(1) as pool:
+        comes = make()
+        early = pool.submit(comes.meet, 0)
+        until_connected(comes, early)
+        other.leave()
+        one.leave()
+        meet_later(make, early)
 
 
 def test_a_launcher_that_waits_says_for_whom_and_gives_up(make, monkeypatch, caplog):
