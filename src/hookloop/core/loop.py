@@ -42,11 +42,13 @@ class Assembly:
     """What a training is made of besides the loop; nothing else is given to the loop later.
 
     Attributes:
-        makes: They make the updates of an iteration, one after the other.
+        first: They make the updates of the first iteration, one after the other.
+        makes: They make those of all others.
         count: Counts samples or tokens; None if nobody asks for them.
         go_back: Restores the checkpoint of a `Rewind`.
     """
 
+    first: Sequence[Make] = ()
     makes: Sequence[Make] = ()
     count: Callable[[Run, list[object]], None] | None = None
     go_back: Callable[[Rewind], Rewind] | None = None
@@ -147,10 +149,11 @@ class Loop:
 
     def train(self, assembly: Assembly) -> None:
         """Train until a limit is reached or a stop is requested."""
-        run, makes = self.run, assembly.makes
+        run, makes = self.run, assembly.first
         for batches in self.iterations(assembly):
             for make in makes:
                 make(run, batches)
+            makes = assembly.makes
 
     def iterations(self, assembly: Assembly) -> Generator[list[object], None, None]:
         """Yield the batches of each iteration for its update; do everything else in between."""

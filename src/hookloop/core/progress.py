@@ -75,6 +75,12 @@ class Progress:
         limits = [limit for limit in (self.max_iters, by_epoch) if limit is not None]
         return min(limits) if limits else None
 
+    def __str__(self) -> str:
+        total, epochs = self.total_iters, self.max_epochs
+        of_iters = "" if total is None else f" of {total}"
+        of_epochs = "" if epochs is None else f" of {epochs}"
+        return f"{self.iter}{of_iters} iterations, {self.epoch}{of_epochs} epochs"
+
     def state_dict(self) -> dict[str, object]:
         """Return the counters; the limits belong to the config, which a resume may change."""
         rare = {"validated_streams": bool(self.validated_streams), "asked_at": self.asked_at >= 0}

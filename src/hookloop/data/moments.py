@@ -36,14 +36,14 @@ class Moments:
     def now(self) -> Randomness:
         """Return where random numbers stand now."""
         now, source = Randomness.now(), self._run.train_data
-        now.order = source.order if source is not None else None
+        now.order = source.order.now if source is not None else None
         return now
 
     def restore(self, moment: Randomness) -> None:
         """Continue from where they stood."""
         moment.restore()
         if moment.order is not None and self._run.train_data is not None:
-            self._run.train_data.order = moment.order
+            self._run.train_data.order.now = moment.order
 
     def keep(self) -> Randomness:
         """Remember where they stand, for a training that is continued later.

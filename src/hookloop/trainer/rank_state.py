@@ -40,7 +40,7 @@ def state_of_ranks(run: Run) -> dict[str, object]:
 def own_data(run: Run) -> dict[str, object] | None:
     """Return the position in the data of this rank, if each rank has data of its own."""
     source = run.train_data
-    is_own = source is not None and source.order is None and not run.world.is_alone
+    is_own = source is not None and source.order.shared is None and not run.world.is_alone
     return source.state_dict() if is_own and source is not None else None
 
 

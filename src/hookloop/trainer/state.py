@@ -19,6 +19,7 @@ world        on how many ranks it was made
 kinds        what the parts are, to notice when a resume is given others
 arguments    the plain arguments of the Trainer, to notice the same
 changes      what was changed on purpose at resumes, each with its iteration
+run_id       of the run that saved it, whatever its directory is called
 config       the effective config, with references to the environment
 environment  checksums of the numbers among these, to notice when they have changed
 versions     of hookloop and torch
@@ -85,6 +86,7 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "kinds": kinds_of(run),
         "arguments": run.arguments,
         "changes": run.changes,
+        "run_id": run.id,
         "config": plain(run.config),  # A file that is read back holds plain types only.
         "environment": fingerprints(run.config),
         "versions": {"hookloop": VERSION, "torch": str(torch.__version__)},
@@ -209,7 +211,7 @@ def _restore_data(run: Run, checkpoint: Mapping[str, object], label: str) -> Non
         if "order" not in data and not run.world.is_alone:
             # Of a run in one process: its orders continue from the numbers of that process.
             rng = cast("list[dict[str, object]]", checkpoint["rng"])
-            run.train_data.order = Randomness(rng[0])
+            run.train_data.order.now = Randomness(rng[0])
     # Streams may come and go between the runs: a new one starts from its beginning.
     for name, state in _part(checkpoint, "val_data", label).items():
         if name in run.val_data:
