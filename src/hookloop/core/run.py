@@ -20,6 +20,7 @@ from hookloop.core.progress import Progress
 from hookloop.data.batch import size_of
 from hookloop.data.share import Place
 from hookloop.data.side_randomness import SideRandomness
+from hookloop.data.undeclared import Undeclared
 from hookloop.errors import DataError, ModelError, nearest
 from hookloop.outcome import Outcome
 from hookloop.parallel.ranks import Ranks
@@ -93,6 +94,8 @@ class Run:
         step_function: The ``step=`` of the Trainer, if one was given.
         arguments: The Trainer's plain arguments that a resume compares, by name.
         changes: What was changed on purpose at a resume, each with its iteration.
+        undeclared: What else a training changes, such as variables of a step, and parameters of a
+            loss.
     """
 
     model: torch.nn.Module
@@ -135,6 +138,7 @@ class Run:
     step_function: object = None
     arguments: dict[str, object] = field(default_factory=dict)
     changes: list[dict[str, object]] = field(default_factory=list)
+    undeclared: Undeclared = field(default_factory=Undeclared)
 
     if not TYPE_CHECKING:  # Type checkers must still report an unknown attribute.
 
