@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from hookloop.data.mixing.mixture import TrainingStream
 from hookloop.data.randomness import Randomness
-from hookloop.data.source import Source
 from hookloop.metrics.store import MetricStore
 
 
 class Drawing(Protocol):
     """What is asked of a run: the parts that draw random numbers, or record."""
 
-    train_data: Source | None
+    train_data: TrainingStream | None
     metrics: MetricStore
 
 

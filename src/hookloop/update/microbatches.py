@@ -36,7 +36,8 @@ class Microbatches:
     def __init__(self, update: Update, batches: Sequence[object]) -> None:
         self.compute = update.computation
         self._update = update
-        self._batches = batches[:]  # Counted later, without going over the microbatches again.
+        self._given = batches  # Of several streams: going over them tells from which each is.
+        self._batches = batches[:]  # Counted without going over them.
         self._expected: Weight | None = None
         self._counted = False
         self._total: Weight = 0.0
@@ -45,7 +46,7 @@ class Microbatches:
 
     def __iter__(self) -> Iterator[object]:
         """Yield them."""
-        return iter(self._batches)
+        return iter(self._given)
 
     def weigh(self, run: Run, loss: Tensor | None) -> Tensor | None:
         """Return what the loss of a microbatch adds to that of the whole batch."""
