@@ -31,6 +31,14 @@ class FailLater(Hook):
         raise ValueError("this hook is broken")
 
 
+def train_child(home, parent):
+    """Train a run that begins with another one's checkpoint, and saves elsewhere."""
+    save = hooks.SaveCheckpoint(directory=home / "disk")
+    make_classifier(
+        run_dir=home / "child", max_epochs=3, hooks=[save, hooks.WriteMetrics()], resume=parent
+    ).train()
+
+
 def train(directory, *, rate, **options):
     trainer = make_classifier(
         config={"optimizer": {"lr": rate}},
@@ -62,6 +70,7 @@ def run(tmp_path_factory):
         train(home / "run", rate=0.1)
         changed = Resume(home / "run", change=["optimizer.lr"])
         train(home / "run", rate=0.01, resume=changed).test()
+    train_child(home, home / "run/epoch_1.pth")
     add_tags(RunDir(home / "run"), ["baseline"])
     return home / "run"
 
@@ -98,6 +107,9 @@ def compare(written, patterns, exempt=()):
 @pytest.mark.parametrize("name", [f"{name}.json" for name in NAMES])
 def test_the_page_describes_every_field(run, name):
     written = set(paths(json.loads((run / name).read_text(encoding="utf-8"))))
+    other = {"summary.json": "child", "checkpoints.json": "disk/child"}.get(name)
+    if other is not None:  # Not every run has a parent, and a store of its own.
+        written |= set(paths(json.loads((run.parent / other / name).read_text(encoding="utf-8"))))
     if name == "summary.json":  # They have a section of their own.
         written = {path for path in written if not path.startswith("changes[]")}
     compare(written, described(name), NOT_HERE)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
-from hookloop.board.collection import Collection, Entry
+from hookloop.board.collection import METRICS, Collection, Entry
 from hookloop.board.metrics_file import names_in
 from hookloop.runs.records import to_json
 
@@ -118,13 +118,13 @@ def message(kind: str, data: object) -> Message:
 def _state(entries: dict[str, Entry]) -> State:
     """Return what is compared between two looks: files, status, and size of the metrics."""
     return {
-        number: (one.stamps, one.summary.status, one.stamps[1][1] if one.stamps[1] else 0)
+        number: (one.stamps, one.summary.status, stamp[1] if (stamp := one.stamps[METRICS]) else 0)
         for number, one in entries.items()
     }
 
 
 def _curves(entry: Entry, size: int) -> list[Message]:
-    stamp = entry.stamps[1]
+    stamp = entry.stamps[METRICS]
     if stamp is None:
         return []
     try:  # After a resume the file may be shorter: then its end is looked at.

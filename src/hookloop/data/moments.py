@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
 from hookloop.data.mixing.mixture import TrainingStream
 from hookloop.data.randomness import Randomness
+from hookloop.data.stream import Stream
 from hookloop.metrics.store import MetricStore
 
 
@@ -60,6 +61,19 @@ class Moments:
         if kept is not None:
             self.restore(kept)
         return kept is not None
+
+    @contextmanager
+    def without_trace(self, sources: Iterable[Stream]) -> Iterator[None]:
+        """Let data be read that leaves the random numbers where they stand, and the data too.
+
+        Args:
+            sources: The data that may be read.
+        """
+        before, undo = self.now(), [source.bookmark() for source in sources]
+        yield
+        for put_back in undo:
+            put_back()
+        self.restore(before)  # Last: the others may draw.
 
     @contextmanager
     def repeating(self, is_repeated: bool) -> Iterator[None]:

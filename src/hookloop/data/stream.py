@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
+from hookloop.data.attribute_state import restore_state, to_state
 from hookloop.data.exactness import SeedSamples
+from hookloop.data.find_generators import DEPTH, find_generators
 from hookloop.data.first_batches import first_batches
 from hookloop.data.indices import PassStart
 from hookloop.data.measures import (
@@ -84,6 +86,7 @@ class Stream:
         self._goes_over = False  # Whether the groups that are read go over to other data.
         self._shares: list[Share] = []
         self._side_passes: list[Stream] = []
+        self._note_pass: Callable[[], None] | None = None
         self._note_replaced: Callable[[], None] = lambda: None
         self._note_length: Callable[[], None] = lambda: None
 
@@ -171,6 +174,10 @@ class Stream:
     def when_replaced(self, call: Callable[[], None]) -> None:
         """Call something when the data was replaced, and its generators with it."""
         self._note_replaced = call
+
+    def when_begun(self, call: Callable[[], None]) -> None:
+        """Call something when a pass begins, before its order is drawn."""
+        self._note_pass = call
 
     def set_epoch(self, epoch: int) -> None:
         """Call ``set_epoch`` of the data or its sampler, so that it shuffles in another order."""
@@ -305,6 +312,28 @@ class Stream:
             self._shares = [cut.shares.popleft()]
             yield batch
 
+    def bookmark(self) -> Callable[[], None]:
+        """Return what undoes the whole passes that are read from now on, by `read`.
+
+        What it cannot undo is that an iterator was read, which can be read only once.
+        """
+        if self.is_one_pass:
+            return lambda: None
+        current, at = self.current, self.at
+        state, samplers, passes = self.reading_state(), current.reader.samplers.whole(), at.passes
+        generators = {id(one): one for _, one in find_generators(current.data, DEPTH + 1)}
+        drawn = [(one, to_state(one)) for one in generators.values()]
+
+        def put_back() -> None:
+            if not passes:  # Persistent workers draw their seed when they are started.
+                self.close()
+            self.load_reading_state(state)
+            current.reader.samplers.restore(samplers)
+            for generator, before in drawn:
+                restore_state(generator, before)
+
+        return put_back
+
     def __iter__(self) -> Iterator[object]:
         """Read a pass for a hook: it is not counted and does not disturb the current pass."""
         side_pass = Stream(
@@ -330,6 +359,8 @@ class Stream:
         if at.passes:
             self.current.monitor.warn_if_reordered()
         at.passes += 1
+        if self._note_pass is not None:
+            self._note_pass()
         rewind = partial(began.restore, generators)
         return self._read_from(PassStart(0, 0, began.key(at.passes), at.passes, rewind))
 

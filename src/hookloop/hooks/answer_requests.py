@@ -19,7 +19,7 @@ from hookloop.hooks._live_settings import find_setting
 from hookloop.runs.asking import Request, give_answer, identity, take_requests
 from hookloop.runs.changes import Change
 from hookloop.runs.life import Holder
-from hookloop.runs.run_log import current_logs
+from hookloop.runs.run_log import current_logs, show_on_stderr
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -200,11 +200,11 @@ class AnswerRequests(Hook):
         what = ", ".join(f"{key}={value:g}" for key, value in request.settings.items())
         text = f"{request.do} {what}".rstrip()
         text = f"Iteration {run.progress.iter}: {text}, asked for by {request.by or 'somebody'}."
+        # It is intended, so it is not a warning; whoever watches the training sees it all the same.
         if request.do in ("set", "stop") and run.world.is_main:
-            _log.warning(text)
-        else:
-            for log in current_logs():
-                log.note(text)
+            show_on_stderr(text)
+        for log in current_logs():
+            log.note(text)
 
     def _trying(self, write: object, *args: object) -> None:
         """Write something; a full disk must not end the training."""

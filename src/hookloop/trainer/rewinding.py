@@ -73,7 +73,7 @@ class Rewinder:
         for save in (*run.requests.saves, *run.wishes.saves):
             if save.on_lost is not None:
                 save.on_lost()
-        run.requests.saves, run.requests.validate = [], False
+        run.requests.saves, run.requests.validate, run.requests.planned = [], False, False
         run.wishes = Requests()
 
     def _forget(self) -> None:

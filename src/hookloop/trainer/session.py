@@ -35,6 +35,7 @@ from hookloop.secret import redact
 from hookloop.trainer.arithmetic import Arithmetic
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.ending import do_at_end, fire_after_run
+from hookloop.trainer.inputs import note_streams
 from hookloop.trainer.loading import Loading
 from hookloop.trainer.other_weights import OtherWeights, best_of, load_best
 from hookloop.trainer.peer_failures import break_off, breaking_off, explaining, linger
@@ -101,6 +102,7 @@ class Session:
             if run.seed is not None and run.progress.iter == 0:
                 seed_all(run.seed)
             agree_on_order(run, is_new=run.progress.iter == 0 and self._loop.moments.kept is None)
+            self._saver.claim(run)
             yield Rewinder(self._loop, self._saver, self._loading.restore)
 
     def is_over(self) -> bool:
@@ -142,8 +144,8 @@ class Session:
         run, process = self.run, os.getpid()
         # A validation that a signal cut short stays due in the next call. A request to stop does
         # not.
-        due = run.requests.validate
-        run.requests = Requests(validate=due, any=bool(due))
+        due, planned = run.requests.validate, run.requests.planned
+        run.requests = Requests(validate=due, planned=planned, any=bool(due))
         run.wishes = Requests()
         run.outcome = Outcome("running")
         with breaking_off(run):
@@ -191,6 +193,7 @@ class Session:
         if run.phase != "train" and isinstance(error, Exception):
             stream = "" if run.stream == run.phase else f"['{run.stream}']"
             number = self._loop.evaluation.batch_number
+            note_streams(error, run)
             error.add_note(f"while evaluating {run.phase}_data{stream}, batch {number}")
         break_off(run, error)
         run.outcome = self._outcome(error)
@@ -226,7 +229,8 @@ class Session:
         run, ranks = self.run, self.run.ranks
         if run.world.is_main:
             run.dir = self.start.open(run.config, trains=trains)
-        run.dir = ranks.share(run.dir)
+        run.dir, identity = ranks.share((run.dir, self.start.identity))
+        run.id, run.parent = identity.run_id, identity.parent
         if not run.world.is_main:
             self.start.join(run.dir)
         try:

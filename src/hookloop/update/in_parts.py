@@ -118,7 +118,8 @@ class InParts:
         _make_until_it_fits(run, lambda: self._fits(run, batches), ("", ""))
         group, self._group = cast("Group", self._group), None
         try:
-            if group.close(run):
+            is_made = group.close(run)
+            if is_made:
                 self._update.finish(run)
         except torch.OutOfMemoryError as error:
             error.add_note(
@@ -126,6 +127,8 @@ class InParts:
                 "optimizer or a hook needs the memory"
             )
             raise
+        if not is_made:
+            self._update.note_no_loss(run)
 
     def _fits(self, run: Run, batches: list[object]) -> bool:
         """Add the gradients; return False if memory ran out and smaller parts can be tried."""
@@ -170,8 +173,11 @@ class InPartsOnRanks:
         )
         group, self._group = cast("RankParts", self._group), None
         cast("Replica", self._reduction.averager).average()
+        update = self._reduction.update
         if group.close(run):
-            self._reduction.update.finish(run)
+            update.finish(run)
+        else:
+            update.note_no_loss(run)
 
     def _fits(self, run: Run, batches: list[object]) -> bool:
         """Add this rank's gradients; return False if memory ran out and it may try again."""

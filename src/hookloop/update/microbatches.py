@@ -36,8 +36,7 @@ class Microbatches:
     def __init__(self, update: Update, batches: Sequence[object]) -> None:
         self.compute = update.computation
         self._update = update
-        self._given = batches  # Of several streams: going over them tells from which each is.
-        self._batches = batches[:]  # Counted without going over them.
+        self._batches = batches
         self._expected: Weight | None = None
         self._counted = False
         self._total: Weight = 0.0
@@ -46,7 +45,7 @@ class Microbatches:
 
     def __iter__(self) -> Iterator[object]:
         """Yield them."""
-        return iter(self._given)
+        return iter(self._batches)
 
     def weigh(self, run: Run, loss: Tensor | None) -> Tensor | None:
         """Return what the loss of a microbatch adds to that of the whole batch."""
@@ -115,7 +114,8 @@ class Microbatches:
 
     def _expect(self, weight: Weight, counted: bool) -> Weight:
         if not counted:
-            return float(sum(map(size_of, self._batches)) or 1)
+            # Of a copy: going over those of several streams tells hooks which is current.
+            return float(sum(map(size_of, self._batches[:])) or 1)
         # The first weight stands for all: close enough to the sum that half precision neither
         # overflows nor underflows.
         first = torch.where(weight == 0, 1.0, weight) if isinstance(weight, Tensor) else weight or 1

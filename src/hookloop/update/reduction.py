@@ -87,8 +87,11 @@ class Reduction:
     def make(self, run: Run, batches: list[object]) -> None:
         """Make the update from this rank's microbatches, unless all ranks skip it."""
         parts = RankParts(self, parts_of(run, batches))
-        if self.update.add_gradients(run, batches, parts) and parts.close(run):
-            self.update.finish(run)
+        update = self.update
+        if update.add_gradients(run, batches, parts) and parts.close(run):
+            update.finish(run)
+        else:
+            update.note_no_loss(run)
 
     def compute_averaged(self, compute: Callable[[Run], Tensor | None], run: Run) -> Tensor | None:
         """Compute output and loss for an update of the user's own, whose backward averages.
@@ -283,6 +286,8 @@ class RankParts:
                     parameter.grad.div_(divisor)
             means = means / ratio
         run.loss = means[1]
+        if self._is_empty:
+            update.begin(run, None)
         last, run.output = run.output, self._reduction.with_means(run.output, means)
         update.record(run, run.loss)
         run.output = last

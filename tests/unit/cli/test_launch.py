@@ -10,8 +10,9 @@ import pytest
 from tests.unit.cli.conftest import Invoke
 
 from hookloop.cli.launch import Launch, Restarts, orderly_code
-from hookloop.parallel.launch import Ended, Layout
+from hookloop.parallel.launch import Ended
 from hookloop.parallel.launched import Report
+from hookloop.parallel.rendezvous import Layout
 
 RANK = """
 import os, signal, sys, time

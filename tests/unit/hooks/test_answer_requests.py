@@ -98,6 +98,7 @@ def test_a_live_run_saves_validates_changes_and_stops(tmp_path):
     assert "asked for it" in outcome.reason
     log = (tmp_path / "run" / "run.log").read_text()
     assert "Iteration 4: set optimizer.lr=0.5, max_epochs=7, asked for by" in log
+    assert "warning" not in log  # It is intended.
     assert trainer.run.optimizer.param_groups[0]["lr"] == pytest.approx(0.5 * 5 / 7)
     assert not list((tmp_path / "run" / ASK).iterdir())
 

@@ -104,7 +104,7 @@ class Cycle(Way):
     name = "cycle"
     is_zipped = True
     restarts = True
-    joins = staticmethod(max)
+    joins: ClassVar[Callable[..., int]] = staticmethod(max)
 
     def take(self, position: int) -> Taken | None:
         """Return a batch of each stream."""
@@ -128,7 +128,7 @@ class Zip(Cycle):
 
     name = "zip"
     restarts = False
-    joins = staticmethod(min)
+    joins: ClassVar[Callable[..., int]] = staticmethod(min)
 
     def take(self, position: int) -> Taken | None:
         """Return a batch of each stream."""

@@ -79,7 +79,7 @@ class EmloopCompanion(Companion):
         if not run.world.is_alone:  # As all other sources of the run.
             zeroth.share_among(run.world.rank, run.world.size, source.order.now, is_training=False)
         run.val_data = {TRAIN: zeroth, **run.val_data}
-        run.validate(everywhere=True)
+        run.validate(everywhere=True, planned=True)  # The cycle of emloop asks for it.
 
     def before_train_epoch(self, run: Run) -> None:
         # The epoch opens with its first batch, since the validation requested above comes between.

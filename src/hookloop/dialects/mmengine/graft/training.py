@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from hookloop import hooks as native
+from hookloop.checkpoint.pointer import LastPointer
 from hookloop.dialects.mmengine.graft.attributes import KeepModules
 from hookloop.dialects.mmengine.graft.evaluation import RunValLoop
 from hookloop.dialects.mmengine.graft.hooks import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from hookloop.core.hook import Hook
     from hookloop.core.run import Run
     from hookloop.data.stream import Stream
+    from hookloop.trainer.checkpoints import CheckpointSaver
 
 _log = logging.getLogger("hookloop")
 
@@ -146,6 +148,8 @@ class Training:
             )
         trainer._session.start.adopt()  # MMEngine trains again in a directory that holds a run.
         trainer._loop.evaluation = RunValLoop(trainer.run, self)
+        saver = cast("CheckpointSaver", trainer._loop.saver)
+        saver.pointer = LastPointer(has_whole_paths=True)
         join_divided(trainer._loop, _world())
         self._place(trainer.run)
         return trainer
