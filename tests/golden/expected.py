@@ -40,6 +40,11 @@ class Expected:
 
 EXPECTED: tuple[Expected, ...] = (
     Expected(
+        "every run records what happens to it from outside",
+        what="files/names",
+        where="*/interventions.jsonl",
+    ),
+    Expected(
         "summary.json names the metrics that measure the machine (830fcae)",
         what="files/*/summary.json",
         where=".machine*",

@@ -17,7 +17,7 @@ from hookloop.cli.arguments import Verb, chosen_aliases
 from hookloop.cli.output import current_output
 from hookloop.cli.report import print_error, print_text
 from hookloop.errors import HookloopError, IntervalError
-from hookloop.parallel.settings import read_seconds
+from hookloop.parallel.settings import PATIENCE, read_seconds
 
 if TYPE_CHECKING:
     from hookloop.parallel.launch import Ended
@@ -67,10 +67,11 @@ def launch_options(function: Verb) -> Verb:
         ),
         click.option(
             "--patience",
-            default="15 min",
+            default=f"{PATIENCE / 60:g} min",
             metavar="TIME",
             callback=_read_patience,
-            help="How long to wait for the launchers of the other nodes, in each attempt: 15 min.",
+            show_default=True,
+            help="How long to wait for the launchers of the other nodes, before each start.",
         ),
     )
 
@@ -109,13 +110,14 @@ class Launch:
     nodes: int = 1
     rendezvous: str | None = None
     restarts: int = 0
-    patience: float = 900.0
+    patience: float = PATIENCE
 
     def check(self) -> None:
         """Reject options that do not fit together, or this process."""
         if self.ranks is None:
             given = {"--nodes": self.nodes > 1, "--rendezvous": self.rendezvous is not None}
             given["--restarts"] = self.restarts > 0
+            given["--patience"] = self.patience != PATIENCE
             for name in (name for name, is_given in given.items() if is_given):
                 raise click.UsageError(f"{name} needs --ranks N, the processes on each node.")
             return

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from hookloop.checkpoint.request import Save
 from hookloop.core.evaluation import Computes, Evaluation
+from hookloop.core.influence import changed_since, settings_now
 from hookloop.core.kept_modules import KeptModules
 from hookloop.core.meetings import Meetings
 from hookloop.core.plan import fire
@@ -346,8 +347,11 @@ class Loop:
         return results
 
     def _validate_aside(self, wanted: Wanted) -> Results:
-        """Validate without a trace in the training: whether it is asked for changes no result."""
-        run = self.run
+        """Validate without a trace in the training: whether it is asked for changes no result.
+
+        What hooks do with the results stays, such as a learning rate that falls, and is recorded.
+        """
+        run, settings = self.run, settings_now(self.run)
         modules = KeptModules(run.model, run.loss_function)
         current = {name: getattr(run, name) for name in ("batch", "output", "loss", "place")}
         with self.moments.without_trace(run.val_data.values()):
@@ -356,6 +360,11 @@ class Loop:
         for name, value in current.items():
             setattr(run, name, value)
         self._conclude_validation(wanted, results, is_planned=False)
+        if not run.is_interrupted:
+            streams = sorted(wanted) if isinstance(wanted, frozenset) else [*run.val_data]
+            named = {"streams": [name or "val" for name in streams]}
+            changed = changed_since(settings, run)
+            run.interventions.add("validation", run.progress.iter, **named, changed=changed)
         return results
 
     def _conclude_validation(self, wanted: Wanted, results: Results, *, is_planned: bool) -> None:

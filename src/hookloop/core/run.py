@@ -25,6 +25,7 @@ from hookloop.outcome import Outcome
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.world import World
 from hookloop.requests import Requests, Rewind, Stop, both
+from hookloop.runs.interventions import Interventions
 from hookloop.writers.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class Run:
         id: Which run this is, in all processes that train it; None before it is trained.
         parent: The checkpoint of another run that it began with.
         is_from_other: Whether what was loaded now is the checkpoint of another run.
+        interventions: The record of what happens to the run from outside.
     """
 
     model: torch.nn.Module
@@ -143,6 +145,7 @@ class Run:
     id: str | None = None
     parent: Parent | None = None
     is_from_other: bool = False
+    interventions: Interventions = field(default_factory=Interventions)
 
     if not TYPE_CHECKING:  # Type checkers must still report an unknown attribute.
 

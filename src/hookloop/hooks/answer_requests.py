@@ -151,6 +151,8 @@ class AnswerRequests(Hook):
             one.apply()
             change = {"iter": run.progress.iter, "key": one.key, "old": one.old, "new": one.new}
             changes.append(cast("Change", {**change, "how": "asked"}))
+            named = {"key": one.key, "old": one.old, "new": one.new, "how": "asked"}
+            run.interventions.add("change", run.progress.iter, **named)
             if one.key.startswith(KEPT):
                 old = self._kept.get(one.key, (one.old, one.new))[0]
                 self._kept[one.key] = (old, one.new)
@@ -197,6 +199,7 @@ class AnswerRequests(Hook):
             self._trying(give_answer, run.dir, request.id, _content(run, request, problem) | more)
 
     def _note(self, run: Run, request: Request) -> None:
+        run.interventions.add("asked", run.progress.iter, do=request.do, by=request.by)
         what = ", ".join(f"{key}={value:g}" for key, value in request.settings.items())
         text = f"{request.do} {what}".rstrip()
         text = f"Iteration {run.progress.iter}: {text}, asked for by {request.by or 'somebody'}."

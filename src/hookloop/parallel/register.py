@@ -147,10 +147,7 @@ class Register:
         self._thread.join(patience + SEND_LIMIT)
 
     def _run(self) -> None:
-        while self._closes_at is None or (
-            any(one.id != self._own for one in self._launchers)
-            and time.monotonic() < self._closes_at
-        ):
+        while self._closes_at is None or (self._is_used() and time.monotonic() < self._closes_at):
             links = [*self._strangers, *(one.link for one in self._launchers)]
             numbers = [link.fileno() for link in links]
             ready = wait([self._listener, *numbers], LOOK_EVERY)
@@ -170,14 +167,16 @@ class Register:
             link.close()
         self._listener.close()
 
+    def _is_used(self) -> bool:
+        """Return whether launchers of the last attempt are still here, besides the own one."""
+        return any(one.id in self._last and one.id != self._own for one in self._launchers)
+
     def _read(self, link: Link) -> None:
         try:
             for message in link.receive():
                 kind = message.get("kind")
                 if kind == "join":
                     self._join(link, message)
-                elif kind == "again":  # It joins on a new connection, which surely works.
-                    self._forget(link)
                 elif kind == "end":
                     self._end(link, str(message.get("why", "")))
         except OSError as error:
@@ -197,14 +196,15 @@ class Register:
         )
         self._forget(link)
         for earlier in [each for each in self._launchers if each.id == one.id]:
-            self._forget(earlier.link)
-            earlier.link.close()
+            self._drop(earlier.link)  # It joins on a new connection, which surely works.
         if message["nodes"] != self._nodes:
             theirs, ours = message["nodes"], self._nodes
             link.send("over", why=f"--nodes is {theirs} here, but {ours} at the meeting place")
+            link.close()
             return
         if self._over and one.id in self._last:
             link.send("over", why=self._over)
+            link.close()
             return
         self._launchers.append(one)
         waiting = [one for one in self._launchers if one.is_waiting]
@@ -220,8 +220,7 @@ class Register:
     def _start(self, chosen: Sequence[_Launcher]) -> None:
         """Start an attempt: its number is the highest that any of them expects."""
         for one in [one for one in self._launchers if one not in chosen and not one.is_waiting]:
-            self._forget(one.link)  # Its place was taken by one that came instead.
-            one.link.close()
+            self._drop(one.link)  # Its place was taken by one that came instead.
         attempt = max(one.attempt for one in chosen)
         # A name of the first node may lead to itself only; the address that others used does not.
         reached = [one.link.here for one in chosen if not is_loopback(one.link.here)]
@@ -242,22 +241,24 @@ class Register:
 
     def _end(self, link: Link, why: str) -> None:
         gone = self._find(link)
-        self._forget(link)
-        link.close()
+        self._drop(link)
         if gone is None:
             return
         if why:
             self._over = f"the launcher on {gone.label} has ended: {why}"
-            for one in self._launchers:
-                one.link.send("over", why=self._over)
         else:
             self._over = f"the launcher on {gone.label} has ended: its ranks are done"
-            self._tell()
+        for one in [one for one in self._launchers if one.id in self._last]:
+            if one.is_waiting:
+                one.link.send("over", why=self._over)
+                self._drop(one.link)
+            elif why:  # Where ranks are done, those of the others may take a moment longer.
+                one.link.send("over", why=self._over)
+        self._tell()
 
     def _lose(self, link: Link, how: str) -> None:
         gone = self._find(link)
-        self._forget(link)
-        link.close()
+        self._drop(link)
         if gone is None:
             return
         for one in self._launchers:
@@ -284,6 +285,10 @@ class Register:
 
     def _find(self, link: Link) -> _Launcher | None:
         return next((one for one in self._launchers if one.link is link), None)
+
+    def _drop(self, link: Link) -> None:
+        self._forget(link)
+        link.close()
 
     def _forget(self, link: Link) -> None:
         self._launchers = [one for one in self._launchers if one.link is not link]

@@ -21,13 +21,11 @@ from typing import TYPE_CHECKING
 
 from hookloop.errors import HookloopError
 from hookloop.parallel.register import Link, Message, Register, is_loopback
+from hookloop.parallel.settings import PATIENCE
 from hookloop.parallel.warnings_of_torch import set_aside
 
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import Store
-
-WAIT = 900.0
-"""Seconds to wait for the launchers of the other nodes."""
 
 SAY_EVERY = 30.0
 """Seconds after which a launcher says for whom it waits, and again."""
@@ -65,7 +63,7 @@ class Layout:
     ranks: int
     nodes: int = 1
     rendezvous: str | None = None
-    patience: float = WAIT
+    patience: float = PATIENCE
     silence: float = SILENCE
 
 
@@ -122,6 +120,7 @@ class Rendezvous:
         self._here: list[str] = []
         self._missing: list[str] = []
         self._problem = ""
+        self._took_part = False
         self._has_left = False
 
     # --- before an attempt ------------------------------------------------------------------
@@ -137,10 +136,16 @@ class Rendezvous:
             port = self._open_store()
             return Place(attempt, 0, 0, self.layout.ranks, "127.0.0.1", port)
         self.news()  # Whoever gave up may have said so meanwhile.
-        if self._link is not None:
-            self._link.send("again")
-            self._cut()
-        self._news = None
+        # A connection that nothing was heard of for a while may be cut, so there is a new one.
+        before, self._link, self._news = self._link, None, None
+        try:
+            return self._wait(attempt)
+        finally:
+            # Only now: the register takes whoever closes it before for lost.
+            if before is not None:
+                before.close()
+
+    def _wait(self, attempt: int) -> Place:
         start = time.monotonic()
         next_word = start + SAY_EVERY
         while self._over is None and not self._has_left:
@@ -179,6 +184,7 @@ class Rendezvous:
         return None
 
     def _place(self, message: Message, link: Link) -> Place:
+        self._took_part = True
         is_first = self._register is not None
         return Place(
             attempt=int(message["attempt"]),
@@ -275,8 +281,9 @@ class Rendezvous:
             self._news = f"the launcher on {message['who']} was lost: {message['how']}"
         elif kind == "over":
             self._over = self._news = str(message["why"])
-        elif kind == "bye":  # The first node is done, and does not wait any longer.
-            self._over = f"the launcher at {self.layout.rendezvous} has ended: its ranks are done"
+        elif kind == "bye":
+            if self._took_part:  # The first node is done, and does not wait any longer.
+                self._over = f"the launcher at {self.layout.rendezvous} has ended"
             self._cut()
 
     def _cut(self) -> None:

@@ -14,6 +14,9 @@ Strategy = Literal["auto", "none", "replicated", "sharded"]
 TIMEOUT = 300.0
 """Seconds for which one rank may keep the others waiting."""
 
+PATIENCE = 900.0
+"""Seconds to wait for the launchers of the other nodes."""
+
 
 @dataclass(frozen=True)
 class Parallel:

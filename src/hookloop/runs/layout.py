@@ -7,6 +7,7 @@ Laid out like this::
       trained_with.yaml  instead of it, what a script has trained with; for comparisons only
       metrics.jsonl      one JSON object per line
       run.log            warnings, failures and how it ended, with times
+      interventions.jsonl  what happened to it from outside: starts, changes, requests, rewinds
       summary.json       how the run ended (see ``write_summary``)
       last_checkpoint    the name of the newest checkpoint
       epoch_5.pth        checkpoints
@@ -132,6 +133,11 @@ class RunDir:
     def media_file(self) -> Path:
         """The index of pictures, texts, tables and histograms, one JSON object per line."""
         return self.path / "media.jsonl"
+
+    @property
+    def interventions_file(self) -> Path:
+        """What happened to the run from outside, one JSON object per line."""
+        return self.path / "interventions.jsonl"
 
     @property
     def last_checkpoint_file(self) -> Path:

@@ -39,6 +39,7 @@ from hookloop.trainer.inputs import note_streams
 from hookloop.trainer.loading import Loading
 from hookloop.trainer.other_weights import OtherWeights, best_of, load_best
 from hookloop.trainer.peer_failures import break_off, breaking_off, explaining, linger
+from hookloop.trainer.recording import record_end, record_start
 from hookloop.trainer.rewinding import Rewinder
 from hookloop.trainer.several_ranks import agree_on_order, align_ranks
 from hookloop.trainer.start import Start
@@ -93,10 +94,15 @@ class Session:
         if self._replaced is not None:  # A training continues where it ended, not from the best.
             self._replaced.put_back()
             self._replaced = None
+        is_resuming = self.start.is_resuming
         watching = marking_used_gradients(run.optimizers) if own_updates else nullcontext()
         with watching, self.running(trains=True):
-            is_described = run.hooks and run.world.is_main and not is_whole(run.config)
-            self.start.keep_config(run.config, describe_training(run) if is_described else None)
+            is_described = self.start.is_open and not is_whole(run.config)
+            described = describe_training(run) if is_described else None
+            self.start.keep_config(run.config, described if run.hooks else None)
+            if self.start.is_open:
+                loaded = self.start.loaded if is_resuming else None
+                record_start(run, loaded=loaded, described=described, change=self.start.change)
             # A training that is continued gets its random numbers from the checkpoint or from the
             # last call.
             if run.seed is not None and run.progress.iter == 0:
@@ -252,6 +258,8 @@ class Session:
         run.outcome = outcome = replace(run.outcome, disabled=tuple(run.plan.disabled))
         if outcome.disabled and run.world.is_main:
             record_disabled(run, trains=trains)
+        if trains:
+            record_end(run)
         log.note(f"{outcome} after iteration {run.progress.iter}")
 
     def _close_data(self) -> None:

@@ -92,6 +92,11 @@ class Start:
         return self._dir is not None
 
     @property
+    def is_open(self) -> bool:
+        """Whether a training has opened the directory, on this rank."""
+        return self._lock is not None
+
+    @property
     def is_resuming(self) -> bool:
         """Whether there is a run to continue that is not loaded yet."""
         return self._resume is not None
@@ -129,9 +134,11 @@ class Start:
         try:
             is_new = not self._continues or self._dir is None
             directory = RunDir.create(self._dir) if is_new else RunDir.open(self._dir or "")
-            # Both are appended to. In a directory that was copied or unpacked, a link in their
+            # All are appended to. In a directory that was copied or unpacked, a link in their
             # place could lead to any file.
-            for file in (directory.log_file, directory.metrics_file):
+            for file in (
+                directory.log_file, directory.metrics_file, directory.interventions_file
+            ):  # fmt: skip
                 reject_link(file)
             if trains:
                 # Before anything is written: a process that was started twice must not touch the

@@ -65,6 +65,7 @@ from hookloop.trainer.planning import Planner
 from hookloop.trainer.predicting import Predictions, Target, make_update, open_data
 from hookloop.trainer.preparation import Prepare
 from hookloop.trainer.rank_checks import check_on_ranks
+from hookloop.trainer.schedule_curve import judge_schedules, report_schedules
 from hookloop.trainer.session import Session
 from hookloop.trainer.several_ranks import join_ranks
 from hookloop.trainer.start import Start
@@ -311,8 +312,11 @@ class Trainer(Guarded):
         # An `Update` of the user's own may spread one update over several iterations, as `loop`
         # may.
         own_updates = maker_of(self.run) or any(one.keeps_gradients for one in self._updates)
+        is_whole = max_epochs is None and max_iters is None
+        problems = judge_schedules(self.run, is_whole=is_whole)  # Before a resume moves them.
         with self._session.training(own_updates=bool(own_updates)) as go_back:
             self._limits.warn()
+            report_schedules(problems)
             if self.run.world.is_main and not (self.run.world.is_alone and self._loop.sizes.is_one):
                 warn_if_uncounted(self.run.loss_function)
             self._loop.train(Assembly(*self._assemble(), count, go_back))
@@ -344,8 +348,10 @@ class Trainer(Guarded):
             yield iter(())
             return
         self._planner.use()
+        problems = judge_schedules(self.run)  # Before a resume moves them.
         with self._session.training(own_updates=True) as go_back:
             self._limits.warn()
+            report_schedules(problems)
             groups = self._loop.iterations(Assembly(count=count, go_back=go_back))
             # Each group has one batch: check_own_updates has rejected any other value of
             # accumulate=.

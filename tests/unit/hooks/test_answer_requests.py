@@ -11,6 +11,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from hookloop import Hook
 from hookloop.errors import HookError
 from hookloop.hooks import AnswerRequests, SaveCheckpoint, StepSchedules, WriteMetrics
+from hookloop.runs import read_interventions
 from hookloop.runs.asking import ASK, ask
 from hookloop.runs.changes import read_changes
 from hookloop.runs.layout import RunDir
@@ -101,6 +102,13 @@ def test_a_live_run_saves_validates_changes_and_stops(tmp_path):
     assert "warning" not in log  # It is intended.
     assert trainer.run.optimizer.param_groups[0]["lr"] == pytest.approx(0.5 * 5 / 7)
     assert not list((tmp_path / "run" / ASK).iterdir())
+    recorded = read_interventions(RunDir(tmp_path / "run"))
+    asked = [(one["iter"], one["do"]) for one in recorded if one["what"] == "asked"]
+    assert asked == [(2, "save"), (3, "validate"), (4, "set"), (6, "stop")]
+    assert all(one["by"] for one in recorded if one["what"] == "asked")
+    kept = [one for one in recorded if one["what"] == "change"]
+    assert [{name: one[name] for name in changes[0]} for one in kept] == changes
+    assert [one["iter"] for one in recorded if one["what"] == "validation"] == [3]
 
 
 def test_a_resume_continues_with_what_was_changed(tmp_path):

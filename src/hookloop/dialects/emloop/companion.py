@@ -158,7 +158,7 @@ class EmloopCompanion(Companion):
         self.cycle.flush()
         streams = Streams(run, is_test=self.cycle.closes_at == "test")
         self.cycle.prefixes = streams.prefixes
-        self.cycle.close(streams.aliases, self._known(run))
+        self.cycle.close(streams.aliases, self._known(run), evaluated_names(run.plan.produced))
         if self.is_training:
             self._closed = run.progress.epoch
 

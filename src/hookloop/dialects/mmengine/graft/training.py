@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hookloop import hooks as native
 from hookloop.checkpoint.pointer import LastPointer
 from hookloop.dialects.mmengine.graft.attributes import KeepModules
-from hookloop.dialects.mmengine.graft.evaluation import RunValLoop
+from hookloop.dialects.mmengine.graft.evaluation import RunValLoop, data_of
 from hookloop.dialects.mmengine.graft.hooks import (
     BeginEpoch,
     GraftedHook,
@@ -132,7 +132,7 @@ class Training:
             trainer = Trainer(
                 model,
                 train_data=self._loader,
-                val_data=runner.val_loop.dataloader if runner.val_loop is not None else None,
+                val_data=data_of(runner.val_loop) if runner.val_loop is not None else None,
                 step=CallTrainStep(runner, list(optimizers.values())),
                 optimizer=optimizers,
                 val_every=f"{self._val_interval()} {unit}",
