@@ -27,6 +27,7 @@ from hookloop.data.measures import (
 from hookloop.data.position.order import SharedGenerators
 from hookloop.data.randomness import Randomness
 from hookloop.data.replaced_data import ReplacedData
+from hookloop.data.zipped import Zipped
 from hookloop.errors import CheckpointError, caused_by
 
 Batches = Iterable[object]
@@ -323,10 +324,13 @@ class Source(ReplacedData):
         state, samplers, passes = self.reading_state(), self._reader.sampler_states(), self.passes
         generators = {id(one): one for _, one in find_generators(self.data, DEPTH + 1)}
         drawn = [(one, to_state(one)) for one in generators.values()]
+        inner = self.data.bookmark() if isinstance(self.data, Zipped) else None
 
         def put_back() -> None:
             if not passes:  # Persistent workers draw their seed when they are started.
                 self.close()
+            if inner is not None:
+                inner()
             self.load_reading_state(state)
             self._reader.load_sampler_states(samplers)
             for generator, before in drawn:

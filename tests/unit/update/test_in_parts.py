@@ -75,7 +75,7 @@ class PutSamples(Hook):
     """Puts a number in every forward, before the backward that may run out of memory."""
 
     def after_forward(self, run):
-        run.metrics.put("train/by_hook", float(len(run.output)))
+        run.metrics.put("train/by_hook", float(len(run.batch[0])))
 
 
 @pytest.mark.parametrize("where", ["forward", "backward"])
