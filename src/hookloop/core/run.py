@@ -20,6 +20,7 @@ from hookloop.core.progress import Progress
 from hookloop.data.batch import size_of
 from hookloop.data.share import Place
 from hookloop.data.side_randomness import SideRandomness
+from hookloop.data.undeclared import Undeclared
 from hookloop.errors import DataError, ModelError, SkippedUpdateError, nearest
 from hookloop.outcome import Outcome
 from hookloop.parallel.ranks import Ranks
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from hookloop.core.hook import Hook
-    from hookloop.data.source import Source
+    from hookloop.data.mixing.mixture import TrainingStream
+    from hookloop.data.stream import Stream
     from hookloop.every import Every
     from hookloop.lr_schedule import Schedule
     from hookloop.metrics.meters import Metric
@@ -99,21 +101,23 @@ class Run:
         parent: The checkpoint of another run that it began with.
         is_from_other: Whether what was loaded now is the checkpoint of another run.
         interventions: The record of what happens to the run from outside.
+        undeclared: What else a training changes, such as variables of a step, and parameters of a
+            loss.
     """
 
     model: torch.nn.Module
     optimizers: dict[str, torch.optim.Optimizer]
     schedules: dict[str, Schedule]
-    train_data: Source | None
-    val_data: dict[str, Source]
-    test_data: dict[str, Source]
+    train_data: TrainingStream | None
+    val_data: dict[str, Stream]
+    test_data: dict[str, Stream]
     metrics: MetricStore
     plan: Plan
     dir: Path
     config: Mapping[str, object]
     world: World
     device: torch.device
-    predict_data: dict[str, Source] = field(default_factory=dict)
+    predict_data: dict[str, Stream] = field(default_factory=dict)
     seed: int | None = None
     accumulate: int = 1
     val_every: Every | None = None
@@ -145,6 +149,7 @@ class Run:
     parent: Parent | None = None
     is_from_other: bool = False
     interventions: Interventions = field(default_factory=Interventions)
+    undeclared: Undeclared = field(default_factory=Undeclared)
 
     if not TYPE_CHECKING:  # Type checkers must still report an unknown attribute.
 

@@ -25,7 +25,7 @@ from hookloop.version import VERSION
 if TYPE_CHECKING:
     from hookloop.core.loop import Loop
     from hookloop.core.run import Run
-    from hookloop.data.source import Source
+    from hookloop.data.stream import Stream
     from hookloop.parallel.settings import Parallel
     from hookloop.parallel.world import World
     from hookloop.trainer.start import Start
@@ -97,7 +97,8 @@ def align_ranks(run: Run, settings: Parallel) -> None:
         return
     check_alike(run)
     if run.shards is None:  # Afterwards each rank has parts of its own.
-        run.ranks.copy_from_first([*run.model.parameters(), *run.model.buffers()])
+        others = run.undeclared.tensors().values()
+        run.ranks.copy_from_first([*run.model.parameters(), *run.model.buffers(), *others])
     shard_model(run, settings)
 
 
@@ -114,6 +115,9 @@ def check_alike(run: Run) -> None:
         "version of hookloop": VERSION,
         "version of torch": str(torch.__version__),
         "model": {name: tuple(one.shape) for name, one in run.model.state_dict().items()},
+        "modules besides the model": {
+            name: tuple(one.shape) for name, one in run.undeclared.tensors().items()
+        },
         "config": plain(run.config),
         "hooks": [hook.name for hook in run.hooks],
         "length of the data": [source.num_batches for source, _ in _sources(run)],
@@ -166,7 +170,7 @@ def _digest(fact: object) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _sources(run: Run) -> Iterator[tuple[Source, bool]]:
+def _sources(run: Run) -> Iterator[tuple[Stream, bool]]:
     """Yield the data of a run, each with whether it is trained on."""
     for source in run.train_data.parts() if run.train_data is not None else ():
         yield source, True

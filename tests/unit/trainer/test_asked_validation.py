@@ -155,7 +155,8 @@ def test_nor_does_it_where_streams_are_validated_side_by_side(tmp_path, loader):
 
     (plain, planned), (weights, ask) = one("plain"), one("asked", 0, 2, 4, 6)
     assert_equal(plain, weights)
-    assert {at: ask.seen[at] for at in planned.seen} == planned.seen
+    if "workers" not in loader:  # What workers draw is not seeded where streams are zipped.
+        assert {at: ask.seen[at] for at in planned.seen} == planned.seen
 
 
 @pytest.mark.parametrize("seed_samples", [False, "workers"])
