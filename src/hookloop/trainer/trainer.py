@@ -22,8 +22,9 @@ from hookloop.core.points import Point, PointTable
 from hookloop.core.run import Phase, Run
 from hookloop.data.exactness import SeedSamples
 from hookloop.data.group_sizes import Accumulate, GroupSizes
-from hookloop.data.mixture import Mix
-from hookloop.data.source import Batches
+from hookloop.data.mixing.weights import Mix
+from hookloop.data.stream import Batches
+from hookloop.data.undeclared import Undeclared
 from hookloop.errors import caused_by
 from hookloop.every import Every
 from hookloop.lr_schedule import Schedule
@@ -66,6 +67,8 @@ from hookloop.trainer.planning import Planner
 from hookloop.trainer.predicting import Predictions, Target, make_update, open_data
 from hookloop.trainer.preparation import Prepare
 from hookloop.trainer.rank_checks import check_on_ranks
+from hookloop.trainer.roots import RootsOfRun
+from hookloop.trainer.schedule_curve import judge_schedules, report_schedules
 from hookloop.trainer.session import Session
 from hookloop.trainer.several_ranks import join_ranks
 from hookloop.trainer.start import Start
@@ -245,6 +248,8 @@ class Trainer(Guarded):
         )
         join_ranks(self.run, together)
         self.run.scaler, self.run.meters = make_scaler(precision, where), by_name(metrics)
+        roots = RootsOfRun(self.run, self._prepared)
+        self.run.undeclared = Undeclared(roots, where)
         saver = CheckpointSaver(self.run.scaler, start.restore)
         self._context = autocast(precision, where)
         self._updates = make_updates(
@@ -312,8 +317,11 @@ class Trainer(Guarded):
         # An `Update` of the user's own may spread one update over several iterations, as `loop`
         # may.
         own_updates = maker_of(self.run) or any(one.keeps_gradients for one in self._updates)
+        is_whole = max_epochs is None and max_iters is None
+        problems = judge_schedules(self.run, is_whole=is_whole)  # Before a resume moves them.
         with self._session.training(own_updates=bool(own_updates)) as go_back:
             self._limits.warn()
+            report_schedules(problems)
             if self.run.world.is_main and not (self.run.world.is_alone and self._loop.sizes.is_one):
                 warn_if_uncounted(self.run.loss_function)
             self._loop.train(Assembly(*self._assemble(), count, go_back))
@@ -345,8 +353,10 @@ class Trainer(Guarded):
             yield iter(())
             return
         self._planner.use()
+        problems = judge_schedules(self.run)  # Before a resume moves them.
         with self._session.training(own_updates=True) as go_back:
             self._limits.warn()
+            report_schedules(problems)
             groups = self._loop.iterations(Assembly(count=count, go_back=go_back))
             # Each group has one batch: check_own_updates has rejected any other value of
             # accumulate=.
