@@ -61,6 +61,7 @@ from hookloop.trainer.inputs import (
     whole,
 )
 from hookloop.trainer.meant_changes import Resume
+from hookloop.trainer.model_table import count_parameters
 from hookloop.trainer.other_weights import using_checkpoint
 from hookloop.trainer.planning import Planner
 from hookloop.trainer.predicting import Predictions, Target, make_update, open_data
@@ -271,7 +272,7 @@ class Trainer(Guarded):
 
     def __repr__(self) -> str:
         run = self.run
-        count = sum(parameter.numel() for parameter in run.model.parameters())
+        count = count_parameters(run.model.parameters())
         parts = [
             f"{type(run.model).__name__} with {count} parameters",
             *(type(optimizer).__name__ for optimizer in run.optimizers.values()),
