@@ -243,7 +243,7 @@ class Trainer(Guarded):
         join_ranks(self.run, together)
         self.run.scaler, self.run.meters = make_scaler(precision, where), by_name(metrics)
         saver = CheckpointSaver(self.run.scaler, start.restore)
-        self._context = autocast(precision, where)
+        self.run.precision, self._context = precision, autocast(precision, where)
         self._updates = make_updates(
             loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=self.run.scaler,
             context=self._context,
