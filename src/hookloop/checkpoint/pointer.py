@@ -20,7 +20,7 @@ class LastPointer:
 
     Args:
         has_whole_paths: Whether it holds a whole path, and only that, also for a file in the run's
-            directory, as MMEngine and its tools expect.
+            directory, as tools of other systems expect.
     """
 
     def __init__(self, *, has_whole_paths: bool = False) -> None:

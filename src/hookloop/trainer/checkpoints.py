@@ -6,6 +6,8 @@ checkpoints have become durable.
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +25,8 @@ from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.plan import fire
+from hookloop.errors import CheckpointError
+from hookloop.runs.identity import Owner
 from hookloop.trainer.state import State, current_metrics, gather
 
 if TYPE_CHECKING:
@@ -30,6 +34,11 @@ if TYPE_CHECKING:
 
     from hookloop.core.run import Run
     from hookloop.requests import Requests
+
+LONGEST_QUESTION = 10.0
+"""Seconds that the start of a training waits for a remote store to say whose it is."""
+
+_log = logging.getLogger("hookloop")
 
 
 class CheckpointSaver:
@@ -64,6 +73,23 @@ class CheckpointSaver:
     def problem(self) -> str | None:
         """Why the newest checkpoint could not be saved, or None."""
         return self._background.problem
+
+    def claim(self, run: Run) -> None:
+        """Note in the stores outside of the run's directory that they are this run's.
+
+        Raises:
+            CheckpointError: If one belongs to another run.
+        """
+        if not run.world.is_main or run.id is None:
+            return
+        own = self._store(str(run.dir))
+        own.index.owner = Owner(run.id)
+        for place in dict.fromkeys(place for hook in run.hooks for place in hook.stores(run.dir)):
+            store = self._store(place)
+            # Others, such as a folder that ClassyVision's hook is given, may be shared by runs.
+            if store is not own and place.rstrip("/").endswith(f"/{Path(run.dir).name}"):
+                owner = Owner(run.id, str(Path(run.dir).absolute()))
+                _ask(partial(store.claim, owner), place)
 
     def save(self, run: Run, saves: Sequence[Save]) -> None:
         """Copy the current state, once, and start writing it; or keep a file that has it."""
@@ -255,6 +281,8 @@ class CheckpointSaver:
 
         def durable() -> Saved | None:
             if not done:  # Otherwise an earlier attempt got that far.
+                if is_main:
+                    store.confirm()
                 done.append(work())
             if not is_main:  # It has written its part; the first rank does the rest.
                 return None
@@ -333,6 +361,27 @@ def _writing(
 
 def _promoting(store: CheckpointStore, of: str, saved: Saved) -> Callable[[], Saved]:
     return lambda: store.promote(of, saved)
+
+
+def _ask(claim: Callable[[], None], place: str) -> None:
+    """Claim a store; one that is away, or takes long, is asked again by each save."""
+    problems: list[Exception] = []
+
+    def work() -> None:
+        try:
+            claim()
+        except Exception as error:  # noqa: BLE001 - no error of a store may end the thread
+            problems.append(error)
+
+    # In a daemon, because a call that hangs in a store must not keep the process alive.
+    thread = threading.Thread(target=work, name="hookloop-claim", daemon=True)
+    thread.start()
+    thread.join(LONGEST_QUESTION)
+    if problems and isinstance(problems[0], CheckpointError):
+        raise problems[0]
+    if problems or thread.is_alive():
+        why = problems[0] if problems else "no answer"
+        _log.info("Whether '%s' belongs to another run is not known yet: %s.", place, why)
 
 
 def _key(place: str) -> str:

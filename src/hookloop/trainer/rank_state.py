@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
+from hookloop.data.attribute_state import is_equal
 from hookloop.data.randomness import Randomness, seed_rank
 from hookloop.errors import CheckpointError
 from hookloop.trainer.checkpoint_schema import restoring
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
-    from hookloop.data.source import Source
+    from hookloop.data.stream import Stream
 
 _log = logging.getLogger("hookloop")
 
@@ -22,12 +23,17 @@ _log = logging.getLogger("hookloop")
 def state_of_ranks(run: Run) -> dict[str, object]:
     """Collect what differs from rank to rank."""
     own = Randomness.now().state
+    undeclared = run.undeclared.state(tells=run.world.is_main)
+    kept: dict[str, object] = {"undeclared": undeclared} if undeclared else {}
     if run.world.is_alone or run.ranks.is_broken:  # A rank that failed speaks for itself alone.
-        return {"rng": [own]}
+        return {"rng": [own], **kept}
     workers = {name: states for name, one in _read(run) if (states := one.worker_states())}
-    mine = (own, own_buffers(run.model), workers, own_data(run))
-    rng, buffers, worker_states, data = zip(*run.ranks.gather(mine), strict=True)
-    parts: dict[str, object] = {"rng": list(rng), "world": {"size": run.world.size}}
+    values = undeclared.get("values") or {}
+    mine = (own, own_buffers(run.model), workers, own_data(run), values)
+    rng, buffers, worker_states, data, of_ranks = zip(*run.ranks.gather(mine), strict=True)
+    parts: dict[str, object] = {"rng": list(rng), "world": {"size": run.world.size}, **kept}
+    if not all(is_equal(one, of_ranks[0]) for one in of_ranks):
+        parts["undeclared_of_ranks"] = list(of_ranks)
     if own_buffers(run.model):
         parts["buffers"] = list(buffers)
     if any(worker_states):
@@ -37,10 +43,18 @@ def state_of_ranks(run: Run) -> dict[str, object]:
     return parts
 
 
+def undeclared_of_rank(run: Run, checkpoint: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the undeclared state of this rank; on another number of ranks, of the first."""
+    state = cast("Mapping[str, object]", checkpoint.get("undeclared") or {})
+    of_ranks = cast("list[object]", checkpoint.get("undeclared_of_ranks") or [])
+    is_same = len(of_ranks) == run.world.size
+    return {**state, "values": of_ranks[run.world.rank]} if is_same else state
+
+
 def own_data(run: Run) -> dict[str, object] | None:
     """Return the position in the data of this rank, if each rank has data of its own."""
     source = run.train_data
-    is_own = source is not None and source.order is None and not run.world.is_alone
+    is_own = source is not None and source.order.shared is None and not run.world.is_alone
     return source.state_dict() if is_own and source is not None else None
 
 
@@ -74,7 +88,7 @@ def restore_workers(run: Run, checkpoint: Mapping[str, object], label: str) -> N
             source.load_worker_states(own, is_needed=False)
 
 
-def _read(run: Run) -> list[tuple[str, Source]]:
+def _read(run: Run) -> list[tuple[str, Stream]]:
     """Return the data that a training reads, by name."""
     train = [] if run.train_data is None else run.train_data.parts()
     return [(one.name, one) for one in (*train, *run.val_data.values())]

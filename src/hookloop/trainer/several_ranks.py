@@ -25,7 +25,7 @@ from hookloop.version import VERSION
 if TYPE_CHECKING:
     from hookloop.core.loop import Loop
     from hookloop.core.run import Run
-    from hookloop.data.source import Source
+    from hookloop.data.stream import Stream
     from hookloop.parallel.settings import Parallel
     from hookloop.parallel.world import World
     from hookloop.trainer.start import Start
@@ -66,10 +66,9 @@ def share_sources(run: Run) -> None:
 
 def join_orders(run: Run) -> None:
     """Draw the orders of all data from one sequence, as one process does from its generators."""
-    orders = [source.shared_order for source, _ in _sources(run) if source.shared_order]
-    for source, _ in _sources(run):
-        if source.shared_order is not None:
-            source.shared_order = orders[0]
+    orders = [source.order for source, _ in _sources(run) if source.order.shared is not None]
+    for order in orders:
+        order.shared = orders[0].shared
 
 
 def agree_on_order(run: Run, *, is_new: bool) -> None:
@@ -85,7 +84,7 @@ def agree_on_order(run: Run, *, is_new: bool) -> None:
     start = run.ranks.share(Randomness.now(gpus=False).state)
     for source, is_training in _sources(run):
         if is_new and is_training:
-            source.order = Randomness(start)
+            source.order.now = Randomness(start)
         source.load_order_state(run.ranks.share(source.order_state()))
     if is_new:
         Randomness(start).restore()
@@ -98,7 +97,8 @@ def align_ranks(run: Run, settings: Parallel) -> None:
         return
     check_alike(run)
     if run.shards is None:  # Afterwards each rank has parts of its own.
-        run.ranks.copy_from_first([*run.model.parameters(), *run.model.buffers()])
+        others = run.undeclared.tensors().values()
+        run.ranks.copy_from_first([*run.model.parameters(), *run.model.buffers(), *others])
     shard_model(run, settings)
 
 
@@ -115,6 +115,9 @@ def check_alike(run: Run) -> None:
         "version of hookloop": VERSION,
         "version of torch": str(torch.__version__),
         "model": {name: tuple(one.shape) for name, one in run.model.state_dict().items()},
+        "modules besides the model": {
+            name: tuple(one.shape) for name, one in run.undeclared.tensors().items()
+        },
         "config": plain(run.config),
         "hooks": [hook.name for hook in run.hooks],
         "length of the data": [source.num_batches for source, _ in _sources(run)],
@@ -167,7 +170,7 @@ def _digest(fact: object) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _sources(run: Run) -> Iterator[tuple[Source, bool]]:
+def _sources(run: Run) -> Iterator[tuple[Stream, bool]]:
     """Yield the data of a run, each with whether it is trained on."""
     for source in run.train_data.parts() if run.train_data is not None else ():
         yield source, True
@@ -188,4 +191,6 @@ def join_divided(loop: Loop, world: World) -> None:
 
 def is_divided(run: Run) -> bool:
     """Return whether each rank has data of its own; see `join_divided`."""
-    return not run.world.is_alone and all(source.order is None for source, _ in _sources(run))
+    return not run.world.is_alone and all(
+        source.order.shared is None for source, _ in _sources(run)
+    )

@@ -15,10 +15,12 @@ hooks        the state of each, by name
 rng          the random number generators of each rank
 workers      those of the workers of each rank, if there are several ranks
 buffers      of each rank, where they differ: batch norm sees another part of each batch
+undeclared   what else the training has changed, by name; of each rank, where it differs
 world        on how many ranks it was made
 kinds        what the parts are, to notice when a resume is given others
 arguments    the plain arguments of the Trainer, to notice the same
 changes      what was changed on purpose at resumes, each with its iteration
+run_id       of the run that saved it, whatever its directory is called
 config       the effective config, with references to the environment
 environment  checksums of the numbers among these, to notice when they have changed
 versions     of hookloop and torch
@@ -53,12 +55,14 @@ from hookloop.trainer.rank_state import (
     restore_buffers,
     restore_workers,
     state_of_ranks,
+    undeclared_of_rank,
 )
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
     from hookloop.core.hook import Hook
     from hookloop.core.run import Run
+    from hookloop.requests import Wanted
 
 State = MutableMapping[str, object]
 
@@ -72,7 +76,7 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "optimizers": {name: _state_of(run, one) for name, one in run.optimizers.items()},
         "schedules": {name: one.state_dict() for name, one in run.schedules.items()},
         "scaler": scaler.state_dict() if scaler is not None else None,
-        "progress": {**run.progress.state_dict(), "validation_due": _validation_due(run)},
+        "progress": {**run.progress.state_dict(), **_validation_due(run)},
         "data": run.train_data.state_dict() if run.train_data is not None else {},
         "val_data": {name: one.reading_state() for name, one in run.val_data.items()},
         "metrics": current_metrics(run),
@@ -84,6 +88,7 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "kinds": kinds_of(run),
         "arguments": run.arguments,
         "changes": run.changes,
+        "run_id": run.id,
         "config": plain(run.config),  # A file that is read back holds plain types only.
         "environment": fingerprints(run.config),
         "versions": {"hookloop": VERSION, "torch": str(torch.__version__)},
@@ -108,6 +113,8 @@ def restore(
     label: str,
     scaler: torch.amp.GradScaler | None,
     change: Sequence[str] | None = (),
+    *,
+    trains: bool = True,
 ) -> Randomness:
     """Restore the state of everything; return the random numbers, which the loop restores.
 
@@ -118,6 +125,7 @@ def restore(
         scaler: The loss scaler of half precision, if there is one.
         change: What differs on purpose, see `Resume`; None if the checkpoint is of this very run,
             and nothing has to be compared.
+        trains: Whether a training continues from it.
     """
     checkpoint = _of_today(checkpoint)
     is_read = is_model_sharded(run.model) and is_checkpoint_directory(Path(label))
@@ -125,6 +133,8 @@ def restore(
     # changes.
     check_shapes(checkpoint, label, has_data=run.train_data is not None)
     changes = compare(run, checkpoint, label, change) if change is not None else []
+    undeclared = undeclared_of_rank(run, checkpoint)
+    run.undeclared.add_groups(undeclared)
     built = groups_as_built(run.optimizers)
     if is_read:  # Each rank reads its own parts.
         load_into(run.model, run.optimizers, label, run.ranks.group)
@@ -140,7 +150,10 @@ def restore(
     progress = _part(checkpoint, "progress", label)
     run.progress.load_state_dict(progress)
     record_changes(run, checkpoint, changes)
+    # A version that did not tell them apart made all of them with the training's random numbers.
+    planned = progress.get("validation_planned", progress["validation_due"])
     _request_validation(run, progress["validation_due"])
+    _request_validation(run, planned, planned=True)
     with restoring("position in the data", label):
         _restore_data(run, checkpoint, label)
     restore_workers(run, checkpoint, label)
@@ -152,21 +165,30 @@ def restore(
     if "side_randomness" in checkpoint:  # Versions before 0.2 did not know of any.
         with restoring("random numbers of hooks", label):
             run.side_randomness.load_state_dict(_part(checkpoint, "side_randomness", label))
+    with restoring("undeclared state", label):
+        run.undeclared.load(undeclared, label, trains=trains)
     restore_buffers(run, checkpoint, label)
     return randomness_of_rank(run, checkpoint, label)
 
 
-def _validation_due(run: Run) -> bool | list[str]:
-    wanted = run.requests.validate
+def _validation_due(run: Run) -> dict[str, object]:
+    requests = run.requests
+    due = {"validation_due": _plain_wanted(requests.validate)}
+    if requests.planned != requests.validate:
+        due["validation_planned"] = _plain_wanted(requests.planned)
+    return due
+
+
+def _plain_wanted(wanted: Wanted) -> object:
     return wanted if isinstance(wanted, bool) else sorted(wanted)
 
 
-def _request_validation(run: Run, due: object) -> None:
+def _request_validation(run: Run, due: object, *, planned: bool = False) -> None:
     # The resumed run may have been given other validation data, or none.
     if due is True and run.val_data:
-        run.validate(everywhere=True)
+        run.validate(everywhere=True, planned=planned)
     elif names := [name for name in run.val_data if isinstance(due, list) and name in due]:
-        run.validate(*names, everywhere=True)
+        run.validate(*names, everywhere=True, planned=planned)
 
 
 def _restore_each(
@@ -198,7 +220,7 @@ def _restore_data(run: Run, checkpoint: Mapping[str, object], label: str) -> Non
         if "order" not in data and not run.world.is_alone:
             # Of a run in one process: its orders continue from the numbers of that process.
             rng = cast("list[dict[str, object]]", checkpoint["rng"])
-            run.train_data.order = Randomness(rng[0])
+            run.train_data.order.now = Randomness(rng[0])
     # Streams may come and go between the runs: a new one starts from its beginning.
     for name, state in _part(checkpoint, "val_data", label).items():
         if name in run.val_data:

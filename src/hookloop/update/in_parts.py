@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from hookloop.data.batch import size_of
+from hookloop.data.mixing.mixture import Labelled, Mixture
 from hookloop.data.randomness import Randomness
 from hookloop.data.share import Share
 from hookloop.data.splitting import split_batch
-from hookloop.data.train_streams import TrainStreams
 from hookloop.errors import ModelError
 from hookloop.update.microbatches import Microbatches
 from hookloop.update.reduction import Part, RankParts, Reduction, parts_of
@@ -63,8 +63,8 @@ def _why_not_on_ranks(run: Run, is_sharded: bool) -> str | None:
             "with SyncBatchNorm: its forward needs all ranks, so one that runs out of memory "
             "leaves the others waiting"
         )
-    if isinstance(run.train_data, TrainStreams) and run.train_data.way in ("zip", "cycle"):
-        return f"with mix='{run.train_data.way}', whose streams have parts of different sizes"
+    if isinstance(run.train_data, Mixture) and run.train_data.way.is_zipped:
+        return f"with mix='{run.train_data.way.name}', whose streams have parts of different sizes"
     return None
 
 
@@ -118,7 +118,8 @@ class InParts:
         _make_until_it_fits(run, lambda: self._fits(run, batches), ("", ""))
         group, self._group = cast("Group", self._group), None
         try:
-            if group.close(run):
+            is_made = group.close(run)
+            if is_made:
                 self._update.finish(run)
         except torch.OutOfMemoryError as error:
             error.add_note(
@@ -126,13 +127,20 @@ class InParts:
                 "optimizer or a hook needs the memory"
             )
             raise
+        if not is_made:
+            self._update.note_no_loss(run)
 
     def _fits(self, run: Run, batches: list[object]) -> bool:
         """Add the gradients; return False if memory ran out and smaller parts can be tried."""
         count = run.progress.split
         parts = batches
         if count > 1:
-            parts = [part for batch in batches for part in split_batch(batch, count)]
+            split = [split_batch(batch, count) for batch in batches]
+            parts = [part for pieces in split for part in pieces]
+            if isinstance(batches, Labelled):
+                of_each = zip(batches.labels, split, strict=True)
+                labels = [label for label, pieces in of_each for _ in pieces]
+                parts = Labelled(parts, labels, batches.tell)
         # Weighted also if it is one: what is recorded then comes after everything that may fail.
         self._group = Microbatches(self._update, parts)
         try:
@@ -165,8 +173,11 @@ class InPartsOnRanks:
         )
         group, self._group = cast("RankParts", self._group), None
         cast("Replica", self._reduction.averager).average()
+        update = self._reduction.update
         if group.close(run):
-            self._reduction.update.finish(run)
+            update.finish(run)
+        else:
+            update.note_no_loss(run)
 
     def _fits(self, run: Run, batches: list[object]) -> bool:
         """Add this rank's gradients; return False if memory ran out and it may try again."""
@@ -187,11 +198,12 @@ def _split(one: Part, count: int) -> list[Part]:
     pieces = split_batch(one.batch, count) if count > 1 and one.share.own else [one.batch]
     if len(pieces) == 1:
         return [one]
-    return [Part(piece, Share(size_of(piece), one.share.total), one.number) for piece in pieces]
+    total = one.share.total
+    return [one._replace(batch=piece, share=Share(size_of(piece), total)) for piece in pieces]
 
 
 class Moment:
-    """What a forward may change besides gradients: random numbers and buffers.
+    """What a forward may change besides gradients: random numbers, buffers, recorded numbers.
 
     Args:
         run: The run, as it is now.
@@ -199,6 +211,7 @@ class Moment:
 
     def __init__(self, run: Run) -> None:
         self._randomness = Randomness.now()
+        self._take_back_metrics = run.metrics.bookmark()  # A step, or a hook, may put some.
         roots = [run.model]
         if isinstance(run.loss_function, torch.nn.Module):
             roots.append(run.loss_function)
@@ -212,6 +225,7 @@ class Moment:
     def restore(self) -> None:
         """Go back to it."""
         self._randomness.restore()
+        self._take_back_metrics()
         with torch.no_grad():
             for module, name, buffer, value in self._buffers:
                 # A forward may have put another tensor in its place, as well as changed it.

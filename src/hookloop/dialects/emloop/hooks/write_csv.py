@@ -14,6 +14,7 @@ import numpy as np
 from hookloop.dialects.emloop.epoch_data import EpochData as OfRun
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.types import EpochData
+from hookloop.runs.csv_cells import safe_row
 from hookloop.runs.files import append
 
 _log = logging.getLogger()  # emloop logs with the root logger.
@@ -129,7 +130,7 @@ class WriteCSV(AbstractHook):
     def _append(self, row: Iterable[object], *, quoted: bool = True) -> None:
         text = io.StringIO()
         if quoted:
-            csv.writer(text, delimiter=self._delimiter, lineterminator="\n").writerow(row)
+            csv.writer(text, delimiter=self._delimiter, lineterminator="\n").writerow(safe_row(row))
         else:
-            text.write(self._delimiter.join(map(str, row)) + "\n")
+            text.write(self._delimiter.join(map(str, safe_row(row))) + "\n")
         append(self._file_path, text.getvalue())

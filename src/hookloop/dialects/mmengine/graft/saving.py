@@ -7,6 +7,7 @@ and under its name only once it is durable. Old files are deleted after that and
 from __future__ import annotations
 
 import copy
+import logging
 import os
 import time
 from collections import OrderedDict
@@ -15,9 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from hookloop.checkpoint.ours import is_checkpoint_file
 from hookloop.checkpoint.request import Save
 from hookloop.core.hook import Hook, Priority
 from hookloop.dialects.mmengine.graft.plain import plain_hub, to_plain
+
+_log = logging.getLogger("hookloop")
 
 if TYPE_CHECKING:
     from hookloop.checkpoint.index import Kind, Saved
@@ -95,6 +99,18 @@ class SaveFiles(Hook):
 
     # --- at the points
 
+    def after_load_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
+        # Version 0.2 kept what modules have as attributes in a hook of its own.
+        hooks = cast("dict[str, dict[str, dict[str, object]]]", checkpoint.get("hooks") or {})
+        if modules := hooks.pop("mmengine_modules", None):
+            checkpoint["undeclared"] = {
+                "values": {
+                    ".".join(filter(None, ("model", path, name))): value
+                    for path, attributes in modules.items()
+                    for name, value in attributes.items()
+                }
+            }
+
     def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
         training, runner = self._training, self._training.runner
         weights = cast("OrderedDict[str, object]", checkpoint["model"])
@@ -130,14 +146,22 @@ class SaveFiles(Hook):
         replaced = [old for old, after in self._removals if after == path]
         self._removals = [entry for entry in self._removals if entry[0] not in replaced]
         for old in replaced:
-            Path(old).unlink(missing_ok=True)
+            _delete(old)
 
     def finish(self) -> None:
         """Delete what is left to delete, when nothing more will be saved."""
         for old, after in self._removals:
             if after is None or after not in self._coming:
-                Path(old).unlink(missing_ok=True)
+                _delete(old)
         self._removals = []
+
+
+def _delete(path: str) -> None:
+    """Delete a checkpoint; the one that was resumed may name it, and be a stranger's."""
+    if is_checkpoint_file(Path(path)):
+        Path(path).unlink(missing_ok=True)
+    elif os.path.lexists(path):
+        _log.warning("'%s' is not a checkpoint, so it is not deleted.", path)
 
 
 def meta_of(runner: Any, meta: Mapping[str, object]) -> dict[str, object]:  # noqa: ANN401

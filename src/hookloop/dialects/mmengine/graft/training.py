@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hookloop import hooks as native
 from hookloop.checkpoint.pointer import LastPointer
-from hookloop.dialects.mmengine.graft.attributes import KeepModules
 from hookloop.dialects.mmengine.graft.evaluation import RunValLoop, data_of
 from hookloop.dialects.mmengine.graft.hooks import (
     BeginEpoch,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
     from hookloop.core.hook import Hook
     from hookloop.core.run import Run
+    from hookloop.data.stream import Stream
     from hookloop.trainer.checkpoints import CheckpointSaver
 
 _log = logging.getLogger("hookloop")
@@ -125,8 +125,7 @@ class Training:
         self._known_hooks = list(runner._hooks)
         hooks: list[Hook] = [BeginEpoch(self), *self._adapted(self._known_hooks), self.files]
         model = _unwrapped(runner.model)
-        hooks += [SaveWhenInterrupted(), native.StopOnSignal(), KeepModules(model)]
-        hooks.append(KeepCounters(self))
+        hooks += [SaveWhenInterrupted(), native.StopOnSignal(), KeepCounters(self)]
         with assume(World()):  # Its data is divided already; see join_divided.
             trainer = Trainer(
                 model,
@@ -155,18 +154,18 @@ class Training:
 
     def _place(self, run: Run) -> None:
         """Begin where MMEngine's loop stands, which a checkpoint of its own may have moved."""
-        loop, source, progress = self.loop, run.train_data, run.progress
+        loop, progress = self.loop, run.progress
+        source = cast("Stream | None", run.train_data)  # MMEngine mixes nothing.
         progress.iter = loop.iter
         progress.epoch = 0 if self.is_iter_based else loop.epoch
         if source is not None and self.is_iter_based:
-            source.sets_epoch_per_pass = True  # Samplers shuffle each pass.
+            source.set_epoch_per_pass()  # Samplers shuffle each pass.
             if loop.iter:
                 progress.iter_in_epoch, progress.stage = loop.iter, "inside"
-                length = source.num_batches
-                source.passes = 1 + (loop.iter // length if length else 0)
-                source.position = loop.iter % length if length else loop.iter
-            elif (began := getattr(loop.dataloader_iterator, "began", None)) is not None:
-                source.order = began
+                passes, batches = divmod(loop.iter, source.num_batches or loop.iter + 1)
+                source.place_at(passes=1 + passes, batches=batches)
+            else:
+                source.place_at(order=getattr(loop.dataloader_iterator, "began", None))
 
     def wait_for_files(self) -> None:
         """Wait until what was saved is on the disk."""
@@ -186,10 +185,11 @@ class Training:
 
     def iteration_begins(self) -> None:
         """Do what comes before the hooks of an iteration."""
-        source = self.run.train_data
+        source = cast("Stream | None", self.run.train_data)
         if not self.is_iter_based or source is None:
             return
-        source.shared_order = None  # Only the first pass began before the training.
+        if source.passes != self._passes:
+            source.place_at()  # Only the first pass began before the training.
         if source.passes > self._passes > 0:
             self.runner.logger.warning(
                 "The data has ended and is read from its start again. mmengine.dataset."
@@ -238,13 +238,13 @@ class Training:
 
     def follow_data(self) -> None:
         """Read another loader if a hook has replaced it."""
-        loader = self._current_loader()
-        if loader is not self._loader and self.run.train_data is not None:
+        loader, source = self._current_loader(), cast("Stream | None", self.run.train_data)
+        if loader is not self._loader and source is not None:
             self._loader, self._passes = loader, 0
-            self.run.train_data.replace(loader)
+            source.replace(loader)
             began = getattr(getattr(self.loop, "dataloader_iterator", None), "began", None)
             if self.is_iter_based and began is not None:
-                self.run.train_data.order = began
+                source.place_at(order=began)
 
     def _follow_hooks(self) -> None:
         """Add hooks that were registered during the training."""
