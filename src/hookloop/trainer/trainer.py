@@ -251,7 +251,7 @@ class Trainer(Guarded):
         roots = RootsOfRun(self.run, self._prepared)
         self.run.undeclared = Undeclared(roots, where)
         saver = CheckpointSaver(self.run.scaler, start.restore)
-        self._context = autocast(precision, where)
+        self.run.precision, self._context = precision, autocast(precision, where)
         self._updates = make_updates(
             loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=self.run.scaler,
             context=self._context,
