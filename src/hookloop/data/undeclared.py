@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import PurePath
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Literal, NamedTuple, Protocol, cast
 
@@ -132,6 +133,9 @@ class Undeclared:
     Args:
         roots: Where it may be; None for a run that is not trained.
         device: Where restored tensors go.
+
+    Attributes:
+        lost: What the training has changed and no checkpoint can hold: names, and what they are.
     """
 
     def __init__(
@@ -140,6 +144,7 @@ class Undeclared:
         device: torch.device | None = None,
     ) -> None:
         self._roots = roots
+        self.lost: dict[str, str] = {}
         self._device = device or torch.device("cpu")
         self._built: dict[str, Built] = {}
         self._groups: dict[str, list[int]] = {}
@@ -150,7 +155,6 @@ class Undeclared:
         self._loaded_parameters: dict[str, Tensor] = {}
         self._label = ""
         self._flags_loaded: dict[str, bool] = {}
-        self._told: set[str] = set()
 
     def begin(self) -> None:
         """Remember how everything was built; later calls change nothing."""
@@ -264,9 +268,9 @@ class Undeclared:
 
     def _tell(self, lost: Mapping[str, str]) -> None:
         """Name what cannot be saved, once, and of nested parts the outermost."""
-        new = {name: kind for name, kind in lost.items() if not _is_within(name, self._told)}
-        outer = [name for name in new if not _is_within(name, set(new) - {name})]
-        self._told.update(outer)
+        new = {name: kind for name, kind in lost.items() if not _is_within(name, self.lost)}
+        outer = [name for name in new if not _is_within(name, new.keys() - {name})]
+        self.lost |= {name: new[name] for name in outer}
         if outer:
             _log.warning(
                 "The training changes what no checkpoint can hold: %s. A resumed run begins with "
@@ -459,7 +463,7 @@ class Undeclared:
             for held in (*held_by(holder), *kinds):
                 left -= 1
                 value, name = held.value, f"{path}.{held.name}"
-                if id(value) in known or id(value) in seen or isinstance(value, type | ModuleType):
+                if id(value) in known or id(value) in seen or _is_of_engine(value):
                     continue
                 kind = _kind(holder, held, known)
                 is_tensor = kind in ("parameter", "buffer")
@@ -490,10 +494,18 @@ def _kind(holder: object, held: Held, known: set[int]) -> Kind:  # noqa: PLR0911
     return "part" if is_examined(value) else "opaque"
 
 
+def _is_of_engine(value: object) -> bool:
+    """Return whether an object is code, or one of ours without a state, such as the run."""
+    if isinstance(value, type | ModuleType):
+        return True
+    is_ours = type(value).__module__.partition(".")[0] == "hookloop"
+    return is_ours and not is_stateful(value)
+
+
 def _is_value(value: object, known: set[int], depth: int = DEPTH) -> bool:
     """Return whether a value is one that a checkpoint can hold, judged by some of its parts."""
     kind = type(value)
-    if kind in PLAIN or isinstance(value, (np.generic, Enum, *GENERATOR_TYPES)):
+    if kind in PLAIN or isinstance(value, (np.generic, Enum, PurePath, *GENERATOR_TYPES)):
         return True
     if isinstance(value, Tensor):
         return id(value) not in known
@@ -554,7 +566,7 @@ def _is_handle(cell: Cell, built: Built | None) -> bool:
     return is_first and any(hasattr(cell.value, name) for name in ("close", "acquire", "shutdown"))
 
 
-def _is_within(path: str, others: set[str]) -> bool:
+def _is_within(path: str, others: Collection[str]) -> bool:
     return any(path == one or path.startswith(f"{one}.") for one in others)
 
 
