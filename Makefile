@@ -84,8 +84,9 @@ golden: $(INSTALLED) ## Compare bits, files, calls with BASE=<commit>: before an
 	@test -n "$(BASE)" || { echo "Which commit to compare with? make golden BASE=main"; exit 2; }
 	$(BIN)/python -m tests.golden $(BASE) --downstream $(DOWNSTREAM) $(if $(FAST),--fast) $(if $(ONLY),--only $(ONLY))
 
-shape: ## Report the sizes of rooms and files, and who imports most; it fails nothing
-	$(PYTHON) scripts/shape.py
+shape: $(INSTALLED) ## Report the sizes of rooms and files, who imports most, five walks; it fails nothing
+	$(BIN)/python scripts/shape.py
+	$(BIN)/python scripts/walk.py
 
 format: $(INSTALLED) ## Format the code and fix what ruff can fix
 	$(BIN)/ruff format .

@@ -1,7 +1,10 @@
-"""Count the files and lines of the package that a number, an iteration, a save and a resume enter.
+"""Count the files and lines of the package that five walks enter, from their begin to their end.
 
-Each walk is a real training. Python's profiler reports every function call in every thread, and the
-files of the package in which one takes place are counted. Run: ``python scripts/walk.py``.
+A batch to the step, a loss to its file, a request to the durable checkpoint, a resume, and a config
+to its Trainer. Each is a real training. Python's profiler reports every function call in every
+thread, and the files of the package in which one takes place are counted, helpers included.
+
+python scripts/walk.py [--files]
 """
 
 from __future__ import annotations
@@ -9,6 +12,8 @@ from __future__ import annotations
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -17,9 +22,10 @@ from torch import nn
 
 import hookloop
 from hookloop import Hook, Run, Trainer
-from hookloop.hooks import SaveCheckpoint, WriteTensorBoard
+from hookloop.hooks import SaveCheckpoint, WriteMetrics, WriteTensorBoard
 
 PACKAGE = Path(hookloop.__file__).parent
+EXAMPLE = Path(__file__).parent.parent / "examples" / "digits" / "config.yaml"
 
 
 class _Mark(Hook):
@@ -63,10 +69,17 @@ class Walk:
 
     def take(self, trainer: Trainer) -> None:
         """Train, and watch."""
+        with self.watching():
+            trainer.train()
+
+    @contextmanager
+    def watching(self, *, at_once: bool = False) -> Iterator[None]:
+        """Watch what is called, at once or from the first mount point."""
+        self._is_on = at_once
         threading.setprofile(self.note)
         sys.setprofile(self.note)
         try:
-            trainer.train()
+            yield
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
@@ -75,11 +88,11 @@ class Walk:
         """Return the files that were entered, as they are named in the package."""
         return {file.relative_to(PACKAGE).as_posix() for file in self.files}
 
-    def report(self, name: str) -> None:
+    def report(self, name: str, *, with_files: bool) -> None:
         """Print what was entered, in the order of the layers' names."""
         lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in self.files)
-        print(f"{name}: {len(self.files)} files, {lines} lines")
-        for file in sorted(self.names()):
+        print(f"{len(self.files):>8} files {lines:>6} lines  {name}")
+        for file in sorted(self.names()) if with_files else ():
             print(f"    {file}")
 
 
@@ -87,14 +100,14 @@ def trainer_with(*hooks: Hook, **arguments: object) -> Trainer:
     """Return a trainer of a tiny model, for six iterations."""
     torch.manual_seed(0)
     model = nn.Linear(2, 1)
-    return Trainer(
-        model,
-        train_data=[(torch.ones(4, 2), torch.zeros(4, 1))] * 6,
-        loss=nn.functional.mse_loss,
-        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
-        hooks=hooks,
-        **{"max_epochs": 1} | arguments,  # type: ignore[arg-type]
-    )
+    given: dict[str, object] = {
+        "train_data": [(torch.ones(4, 2), torch.zeros(4, 1))] * 6,
+        "loss": nn.functional.mse_loss,
+        "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
+        "hooks": hooks,
+        "max_epochs": 1,
+    }
+    return Trainer(model, **given | arguments)  # type: ignore[arg-type]
 
 
 def way_of_the_loss(runs: Path) -> Walk:
@@ -113,25 +126,58 @@ def way_of_a_checkpoint(runs: Path) -> Walk:
     return walk
 
 
+def way_of_a_batch(runs: Path) -> Walk:
+    """Follow a batch from the loader to the step of the optimizer, without hooks."""
+    walk = Walk("after_train_iter", "after_update", iteration=4)
+    data = torch.utils.data.TensorDataset(torch.ones(24, 2), torch.zeros(24, 1))
+    loader = torch.utils.data.DataLoader(data, batch_size=4, shuffle=True)
+    walk.take(trainer_with(*walk.hooks, default_hooks=False, train_data=loader))
+    return walk
+
+
+def way_to_metrics_file(runs: Path) -> Walk:
+    """Follow a loss to metrics.jsonl."""
+    walk = Walk("before_train_iter", "after_train_iter", iteration=3)
+    hooks = [WriteMetrics(every=3), *walk.hooks]
+    walk.take(trainer_with(*hooks, default_hooks=False, run_dir=runs / "loss"))
+    return walk
+
+
+def way_of_a_resume(runs: Path) -> Walk:
+    """Follow a resume, from before_run to its first iteration."""
+    given = {"default_hooks": False, "run_dir": runs / "resumed"}
+    trainer_with(SaveCheckpoint("3 iters"), **given).train()
+    walk = Walk("before_run", "before_train_iter")
+    keep = SaveCheckpoint("3 iters")
+    walk.take(trainer_with(keep, *walk.hooks, **given, resume=True, max_epochs=2))
+    return walk
+
+
+def way_of_a_config(runs: Path) -> Walk:
+    """Follow a config file to its Trainer."""
+    from hookloop.config.build import build
+    from hookloop.config.load import load
+
+    walk = Walk("before_run", "before_run")
+    with walk.watching(at_once=True):
+        build(load(EXAMPLE, [f"run_dir={runs / 'config'}"]))
+    return walk
+
+
+WALKS = {
+    "a batch to the step": way_of_a_batch,
+    "a loss to metrics.jsonl": way_to_metrics_file,
+    "a request to the durable checkpoint": way_of_a_checkpoint,
+    "a resume to its first iteration": way_of_a_resume,
+    "a config to its Trainer": way_of_a_config,
+}
+
+
 def main() -> None:
     """Take all walks."""
     with tempfile.TemporaryDirectory() as directory:
-        runs = Path(directory)
-
-        way_of_the_loss(runs).report("the loss, from the loop to the event file")
-
-        walk = Walk("before_train_iter", "after_train_iter", iteration=3)
-        hooks = [WriteTensorBoard(every=3), *walk.hooks]
-        walk.take(trainer_with(*hooks, run_dir=runs / "iteration"))
-        walk.report("an iteration with all default hooks and a log")
-
-        way_of_a_checkpoint(runs).report("a checkpoint, from the hook to the disk")
-
-        walk = Walk("before_run", "before_train_iter")
-        keep = SaveCheckpoint("3 iters")
-        resumed = {"run_dir": runs / "save", "resume": True, "max_epochs": 2}
-        walk.take(trainer_with(keep, *walk.hooks, default_hooks=False, **resumed))
-        walk.report("a resume, from before_run to the first iteration")
+        for name, way in WALKS.items():
+            way(Path(directory)).report(name, with_files="--files" in sys.argv)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Run directories written by hand, for the tests of the board: no torch, no training."""
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 
 from starlette.testclient import TestClient
@@ -8,6 +9,7 @@ from starlette.testclient import TestClient
 from hookloop.board.access import Access
 from hookloop.board.app import make_app
 from hookloop.board.collection import Collection
+from hookloop.runs.lock import RunLock
 
 SUMMARY = {
     "status": "completed",
@@ -54,6 +56,17 @@ def write_run(path: Path, records=None, summary=None, config="optimizer:\n  lr: 
     if config:
         (path / "config.yaml").write_text(config)
     return path
+
+
+@contextmanager
+def locked(path: Path):
+    """A run directory while a process trains in it, which is this one."""
+    lock = RunLock(path)
+    lock.take()
+    try:
+        yield
+    finally:
+        lock.give_back()
 
 
 def entry_of(path: Path):

@@ -5,6 +5,17 @@ import type { Numeric } from "./format";
 export type Status =
   | "running" | "completed" | "stopped" | "failed" | "interrupted" | "dead" | "unknown" | "unreadable";
 
+/** Which values of a metric are better. */
+export type Rule = "greater" | "less";
+
+/** How the server judges the metrics of an answer. */
+export interface Judged {
+  /** Those that measure the machine. */
+  machine: string[];
+  /** Which values are better, where that is known. */
+  better: Record<string, Rule>;
+}
+
 export interface Best {
   value: Numeric;
   iter: number | null;
@@ -36,7 +47,7 @@ export interface Run {
   trial: number | null;
 }
 
-export interface Runs {
+export interface Runs extends Judged {
   version: number;
   hookloop: string;
   roots: string[];
@@ -72,9 +83,10 @@ export interface Series {
   phase: string;
 }
 
-export interface RunDetails extends Run {
+export interface RunDetails extends Run, Judged {
   progress: Record<string, Numeric>;
   command: string | null;
+  has_config: boolean;
   path: string;
   speed: Record<string, Numeric>;
   memory: Record<string, Numeric>;
@@ -228,5 +240,7 @@ export interface Sweep {
   metric: string | null;
   direction: string | null;
   parameters: string[];
+  /** Those of which each factor of ten was equally likely. */
+  log: string[];
   trials: Trial[];
 }

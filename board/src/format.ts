@@ -17,7 +17,7 @@ export function number(value: Numeric, digits = 4): string {
   if (!Number.isFinite(real)) return typeof value === "string" ? value : String(value);
   if (Number.isInteger(real) && Math.abs(real) < 1e15) return whole(real);
   const size = Math.abs(real);
-  if (size < 1e-4 || size >= 1e7) return short(real.toExponential(Math.max(0, digits - 1)));
+  if (size < 1e-4 || size >= 1e6) return short(real.toExponential(Math.max(0, digits - 1)));
   if (size >= 1000) {
     const [before = "", after] = String(Number(real.toFixed(1))).split(".");
     return after ? `${whole(Number(before))}.${after}` : whole(Number(before));

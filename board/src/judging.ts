@@ -1,16 +1,21 @@
-/** Which metrics say how good a run is, and which how fast it was. */
+/** Which metrics say how good a run is. Which measure the machine, and which values are better, the server says. */
 
-const ABOUT_SPEED = /time$|time_per_|per_second$|memory\/|throughput|mfu$|(^|\/)lr$/;
+import type { Judged } from "./answers";
 
-/** Return whether a metric is about speed, memory or a setting, and not a result. */
-export function isAboutSpeed(metric: string): boolean {
-  return ABOUT_SPEED.test(metric);
+/** Return whether a metric is a setting of the training, such as a learning rate, and not a result. */
+export function isSetting(metric: string): boolean {
+  return /(^|\/)lr($|\/)/.test(metric);
 }
 
-/** Return how much a metric says of a run; nothing for speed. */
-export function interest(metric: string, main: string[]): number {
+/** Return whether a metric is a result: neither about the machine nor a setting. */
+export function isResult(metric: string, judged: Judged): boolean {
+  return !judged.machine.includes(metric) && !isSetting(metric);
+}
+
+/** Return how much a metric says of a run; nothing for what is not a result. */
+export function interest(metric: string, main: string[], judged: Judged): number {
   if (main.includes(metric)) return 5;
-  if (isAboutSpeed(metric)) return 0;
+  if (!isResult(metric, judged)) return 0;
   if (metric.startsWith("val/")) return 4;
   if (metric.startsWith("test/")) return 3;
   if (metric.startsWith("train_epoch/")) return 0.5;
@@ -18,6 +23,6 @@ export function interest(metric: string, main: string[]): number {
 }
 
 /** Sort metrics by what they say of a run; equal ones stay in their order. */
-export function byInterest(metrics: string[], main: string[]): string[] {
-  return [...metrics].sort((one, other) => interest(other, main) - interest(one, main));
+export function byInterest(metrics: string[], main: string[], judged: Judged): string[] {
+  return [...metrics].sort((one, other) => interest(other, main, judged) - interest(one, main, judged));
 }

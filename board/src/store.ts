@@ -1,7 +1,7 @@
 /** The runs as they are now: loaded once, then kept up by the server's events. */
 
 import { get, runPath } from "./api";
-import type { Run, RunDetails, Runs } from "./answers";
+import type { Judged, Run, RunDetails, Runs } from "./answers";
 import { Listeners, type Live } from "./live";
 
 const FEW = 8;
@@ -17,6 +17,7 @@ export class Store {
 
   constructor(live: Live) {
     live.again.add(() => void this.load());
+    live.watching.add(() => this.note(["*"]));
     live.runs.add(({ changed, gone }) => {
       const strange = [...changed, ...gone].some((id) => !this.find(id)) || gone.length > 0;
       this.note(strange ? ["*"] : changed);
@@ -65,6 +66,14 @@ export class Store {
     answer.runs[index] = { ...answer.runs[index]!, ...run };
     const fresh = Object.keys(run.metrics).filter((name) => !answer.metrics.includes(name));
     answer.metrics.push(...fresh);
+    const { machine, better } = run as Partial<Judged>; // The answer about a single run has its own.
+    answer.machine.push(...(machine ?? []).filter((name) => !answer.machine.includes(name)));
+    Object.assign(answer.better, better);
+  }
+
+  /** Return what the metrics are judged by. */
+  get judged(): Judged {
+    return this.answer ?? { machine: [], better: {} };
   }
 
   // Changes come in bursts: they are collected for a moment and then read together.

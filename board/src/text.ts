@@ -21,6 +21,14 @@ export function oneLine(text: string, most = 300): string {
   return clip(text, most).replace(/[\n\r\t]+/g, " ");
 }
 
+/** Return a name on one line with its middle left out: names of runs differ at their ends, such as by a seed. */
+export function middle(name: string, most: number): string {
+  const line = oneLine(name);
+  if (line.length <= most) return line;
+  const end = Math.ceil((most - 1) * 0.6);
+  return `${line.slice(0, most - 1 - end)}…${line.slice(-end)}`;
+}
+
 /** Return a value of a config or a table as text, the way that YAML would show it. */
 export function valueText(value: unknown, most = 300): string {
   if (value === null || value === undefined) return "null";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { allColumns, firstColumns, progressOf, sortRuns } from "../src/runs/columns";
+import { allColumns, firstColumns, isEmptyColumn, progressOf, sortRuns, standings } from "../src/runs/columns";
 import { makeAnswer, makeRun } from "./runs";
 
 const runs = [
@@ -7,7 +7,7 @@ const runs = [
   makeRun({ id: "b", name: "run9", metrics: { "val/loss": "NaN" }, config: { lr: 0.01, seed: 1 } }),
   makeRun({ id: "c", name: "run1", metrics: {}, config: { lr: "auto", seed: 1 } }),
 ];
-const answer = makeAnswer(runs, { differing: ["lr"], metrics: ["val/loss", "train/iter_time"] });
+const answer = makeAnswer(runs, { differing: ["lr"], metrics: ["val/loss", "train/iter_time"], machine: ["train/iter_time"], better: { "val/loss": "less" } });
 const order = (id: string, descending: boolean): string[] =>
   sortRuns(runs, allColumns(answer).find((column) => column.id === id), descending).map((run) => run.id);
 
@@ -39,4 +39,39 @@ test("progress is by iterations, else by epochs, else not known", () => {
 test("hostile names are columns like others", () => {
   const odd = makeAnswer([makeRun({ config: { "__proto__x": 1, "<b>": 2, constructor: 3 } })]);
   expect(allColumns(odd).map((column) => column.id)).toEqual(expect.arrayContaining(["config:<b>", "config:constructor"]));
+});
+
+const trained = [
+  makeRun({ id: "a", main_metric: "val/accuracy", metrics: { "val/accuracy": 0.9, "val/loss": 0.2 }, bests: { "val/accuracy": { value: 0.95, iter: 1, epoch: 1 } } }),
+  makeRun({ id: "b", main_metric: "val/accuracy", metrics: { "val/accuracy": 0.5, "val/loss": 0.9 } }),
+  makeRun({ id: "c", main_metric: "val/accuracy", metrics: { "val/accuracy": "NaN", "val/loss": 0.2 } }),
+];
+const judged = makeAnswer(trained, { metrics: ["val/loss", "val/accuracy"], better: { "val/accuracy": "greater", "val/loss": "less" } });
+const columnOf = (id: string) => allColumns(judged).find((column) => column.id === id)!;
+
+test("the result and its curve come early, on a phone right after the name", () => {
+  expect(firstColumns(judged, true).slice(0, 3)).toEqual(["name", "last:val/accuracy", "curve"]);
+  const wide = firstColumns(judged);
+  expect(wide.indexOf("curve")).toBeLessThan(wide.indexOf("started"));
+  expect(wide.slice(3, 6)).toEqual(["last:val/accuracy", "curve", "best:val/accuracy"]);
+});
+
+test("runs that are judged by several metrics have each its own result on a phone", () => {
+  const mixed = makeAnswer([...trained, makeRun({ id: "d", main_metric: "val/loss", metrics: { "val/loss": 3 } })], { metrics: judged.metrics, better: judged.better });
+  expect(firstColumns(mixed, true).slice(0, 3)).toEqual(["name", "result", "curve"]);
+  expect(mixed.runs.map((run) => allColumns(mixed).find(({ id }) => id === "result")!.text(run))).toEqual(["0.9", "0.5", "NaN", "3"]);
+});
+
+test("a column in which no run has anything is empty", () => {
+  const empty = ["note", "tags", "reason", "curve", "status", "ranks"].filter((id) => isEmptyColumn(columnOf(id), trained));
+  expect(empty).toEqual(["note", "tags", "reason"]);
+  expect(isEmptyColumn(columnOf("note"), [...trained, makeRun({ note: "x" })])).toBe(false);
+});
+
+test("a worse result stands behind a better one, whichever way is better", () => {
+  const ranks = (id: string) => Object.fromEntries([...standings(trained, columnOf(id))].map(([run, { rank, share }]) => [run, [rank, share]]));
+  expect(ranks("last:val/accuracy")).toEqual({ a: [1, 0], b: [2, 1] });
+  expect(ranks("last:val/loss")).toEqual({ a: [1, 0], b: [3, 1], c: [1, 0] });
+  expect(ranks("seconds")).toEqual({});
+  expect(standings(trained.slice(0, 1), columnOf("last:val/loss")).size).toBe(0);
 });

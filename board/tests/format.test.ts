@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { ago, bytes, duration, moment, number, numeric, percent, plural, shortTime } from "../src/format";
 
 test("numbers are short and exact enough", () => {
-  expect([0.012345, 1204, 1234.56, 0.0000321, 12345678.9, -0.5, 0].map((value) => number(value))).toEqual([
-    "0.01235", "1,204", "1,234.6", "3.21e-5", "1.235e7", "-0.5", "0",
+  expect([0.012345, 1204, 1234.56, 0.0000321, 12345678.9, 4054352.3, -0.5, 0].map((value) => number(value))).toEqual([
+    "0.01235", "1,204", "1,234.6", "3.21e-5", "1.235e7", "4.054e6", "-0.5", "0",
   ]);
 });
 

@@ -11,5 +11,5 @@ export function makeRun(more: Partial<Run> = {}): Run {
 }
 
 export function makeAnswer(runs: Run[], more: Partial<Runs> = {}): Runs {
-  return { version: 1, hookloop: "0.0.0", roots: ["runs"], can_change: true, differing: [], metrics: [], runs, ...more };
+  return { version: 1, hookloop: "0.0.0", roots: ["runs"], can_change: true, differing: [], metrics: [], machine: [], better: {}, runs, ...more };
 }

@@ -1,11 +1,29 @@
 import { expect, test } from "vitest";
-import { makeScale, within } from "../src/sweeps/scales";
+import { goodness, makeScale, within } from "../src/sweeps/scales";
 
 test("wide positive numbers are on a logarithmic scale", () => {
   const scale = makeScale("lr", [1e-4, 1e-2, 1]);
   expect(scale.log).toBe(true);
   expect(scale.at(1e-2)).toBeCloseTo(0.5, 12);
   expect(scale.at(0)).toBeNull();
+});
+
+test("what a sweep drew by factors of ten is on a logarithmic scale, however near the values are", () => {
+  const scale = makeScale("lr", [0.005518, 0.01786, 0.08439], true);
+  expect([scale.log, makeScale("lr", [0.005518, 0.01786, 0.08439]).log]).toEqual([true, false]);
+  expect(scale.ticks.map((tick) => tick.text)).toEqual(["0.01", "0.02", "0.05"]);
+  expect(scale.ticks.every(({ at }) => at > 0 && at < 1)).toBe(true);
+});
+
+test("ticks are the values themselves where they are few, and round numbers where they are many", () => {
+  const texts = (values: number[]): string[] => makeScale("x", values).ticks.map((tick) => tick.text);
+  expect(texts([8, 4, 8])).toEqual(["4", "8"]);
+  expect(texts([0.1234567, 0.2345678, 0.3456789])).toEqual(["0.15", "0.2", "0.25", "0.3"]);
+  expect(texts([0.26])).toEqual(["0.26"]);
+});
+
+test("the best is bright, whether more or less is better", () => {
+  expect([goodness(1, true), goodness(1, false), goodness(null, false)]).toEqual([1, 0, null]);
 });
 
 test("narrow numbers are on a plain one, a single number in the middle", () => {

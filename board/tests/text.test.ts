@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { clip, fileName, nearest, oneLine, valueText, visible } from "../src/text";
+import { clip, fileName, middle, nearest, oneLine, valueText, visible } from "../src/text";
 
 describe("visible", () => {
   test("shows control characters and keeps lines", () => {
@@ -16,6 +16,12 @@ describe("visible", () => {
 test("long texts are cut with their length", () => {
   expect(clip("a".repeat(2000), 10)).toBe("aaaaaaaaaa… (2,000 characters)");
   expect(oneLine("one\ntwo\tthree")).toBe("one two three");
+});
+
+test("of long names both ends are shown", () => {
+  expect(middle("sweep/trial_0007", 12)).toBe("swee…al_0007");
+  expect(middle("short", 12)).toBe("short");
+  expect(middle("2026-11-11_resnet50_adamw_seed17", 24)).toHaveLength(24);
 });
 
 test("values are shown as configs write them", () => {

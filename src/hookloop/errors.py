@@ -10,6 +10,7 @@
       CheckpointError   a checkpoint that cannot be written, found or loaded
       RunExistsError    a run directory that already holds another run
       LinkError         a link where a file of a run should be; also an OSError
+      SkippedUpdateError  what run.skip_update() raises; the step that called it ends with it
       ArgumentError     an argument that Trainer or a hook does not have; also a TypeError
       IntervalError     an interval that cannot be read; also a ValueError
 
@@ -56,6 +57,10 @@ class DataError(HookloopError):
 
 class ModelError(HookloopError):
     """A model, loss or optimizer that cannot be trained."""
+
+
+class SkippedUpdateError(HookloopError):
+    """Ends a step that skips its update; an error only where there is no step to end."""
 
 
 class MetricError(HookloopError):

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from hookloop.every import count_of
+from hookloop.runs.policy import is_of_machine
+
 if TYPE_CHECKING:
     from hookloop.checkpoint.named import BestCheckpoint
 
@@ -25,9 +28,18 @@ class Disabled:
         return f"{self.hook} failed at {self.point}: {self.error}"
 
 
-@dataclass(frozen=True)
+MOST_SHOWN = 6
+"""How many metrics the shown form of an outcome has."""
+
+
+@dataclass(frozen=True, repr=False)
 class Outcome:
     """How a run ended.
+
+    >>> Outcome(
+    ...     "completed", metrics={"val/loss": 0.25, "train/loss": 1 / 3}, run_dir=Path("runs/a")
+    ... )
+    <Outcome: completed, val/loss=0.25, train/loss=0.3333, in 'runs/a'>
 
     >>> Outcome("interrupted", "SIGTERM", signal=15).exit_code
     143
@@ -55,6 +67,23 @@ class Outcome:
         if self.status == "interrupted":
             return 128 + (self.signal or 2)
         return 1 if self.status == "failed" or self.problem else 0
+
+    def __repr__(self) -> str:
+        # Results first: a notebook shows this after a training.
+        first = ("test/", "val/", "train/loss", "train_epoch/")
+        order = {
+            name: next((n for n, a in enumerate(first) if name.startswith(a)), len(first))
+            for name in self.metrics
+            if not is_of_machine(name)
+        }
+        names = sorted(order, key=lambda name: order[name])
+        shown = [f"{name}={self.metrics[name]:.4g}" for name in names[:MOST_SHOWN]]
+        left = len(names) - len(shown)
+        more = [f"{count_of(left, 'more metric')}"] if left else []
+        where = [f"in '{self.run_dir}'"] if self.run_dir is not None else []
+        best = [f"best checkpoint '{self.best.path}'"] if self.best is not None else []
+        lost = [self.problem] if self.problem is not None else []
+        return f"<Outcome: {', '.join([str(self), *shown, *more, *best, *lost, *where])}>"
 
     def __str__(self) -> str:
         names = ", ".join(dict.fromkeys(disabled.hook for disabled in self.disabled))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,20 @@ def both(one: Wanted, other: Wanted) -> Wanted:
     return one is True or other is True or one or other
 
 
+def without(wanted: Wanted, done: Wanted, streams: Iterable[str]) -> Wanted:
+    """Return which of the wanted streams are left if some are done.
+
+    >>> without(True, frozenset({"a"}), ["a", "b"])
+    frozenset({'b'})
+    >>> without(frozenset({"a"}), True, ["a", "b"])
+    False
+    """
+    names = wanted if isinstance(wanted, frozenset) else frozenset(streams if wanted else ())
+    taken = done if isinstance(done, frozenset) else frozenset(streams if done else ())
+    left = names - taken
+    return wanted if left == names and left else left or False
+
+
 @dataclass(slots=True)
 class Requests:
     """What hooks requested and the loop has not done yet."""
@@ -54,6 +68,7 @@ class Requests:
     stop: Stop | None = None
     rewind: Rewind | None = None
     validate: Wanted = False
+    planned: Wanted = False  # Which of these a plan of iterations or epochs asks for.
     saves: list[Save] = field(default_factory=list)
     news: list[Saved] = field(default_factory=list)  # Checkpoints that have become durable.
     calls: deque[Callable[[Any], object]] = field(default_factory=deque)  # To make between iters.
@@ -68,6 +83,7 @@ class Requests:
         self.stop = self.stop or wish.stop  # The first reason counts.
         self.rewind = self.rewind or wish.rewind
         self.validate = both(self.validate, wish.validate)
+        self.planned = both(self.planned, wish.planned)
         for save in wish.saves:
             named = replace(save, name=save.name.replace("{iter}", str(iteration)))
             if named not in self.saves:

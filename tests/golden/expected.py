@@ -40,8 +40,39 @@ class Expected:
 
 EXPECTED: tuple[Expected, ...] = (
     Expected(
+        "every run records what happens to it from outside",
+        what="files/names",
+        where="*/interventions.jsonl",
+    ),
+    Expected(
         "summary.json names the metrics that measure the machine (830fcae)",
         what="files/*/summary.json",
         where=".machine*",
+    ),
+    Expected(
+        "a run has an id, and names the run that it continues (runs/identity.py)",
+        what="files/*/summary.json",
+        where=".parent*",
+    ),
+    Expected(
+        "a run has an id, and names the run that it continues (runs/identity.py)",
+        what="files/*.json",
+        where=".run_id",
+    ),
+    Expected(
+        "a checkpoint names the run that saved it (runs/identity.py)",
+        what="end",
+        where="*run_id*",
+    ),
+    Expected(
+        "a script's run keeps what it was trained with (971f12f)",
+        what="files/names",
+        where="run/trained_with.yaml",
+    ),
+    Expected(
+        "the first loss of a training is watched (971f12f)",
+        part="counted",
+        what="*calls",
+        where="iteration 1 of those within epochs",
     ),
 )

@@ -9,7 +9,7 @@ from typing import Any
 from tests.golden import versions
 from tests.golden.digests import flatten, messages, short, without_clocks, without_times
 
-OF_A_MACHINE = ("environment.json", "hooks.json")
+OF_A_MACHINE = ("environment.json", "hooks.json", "interventions.jsonl")
 """Files that describe a machine, or measure it: only their names are compared."""
 
 NOT_COMPARED = ("config", "environment", "machine", "versions", "iter_timer_hook")

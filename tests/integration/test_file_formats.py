@@ -1,16 +1,19 @@
 """docs/reference/files.md describes every field that a real run writes, and no other."""
 
 import json
+import random
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from tests.tiny import make_classifier
+from tests.tiny import make_classes, make_classifier
+from torch.utils.data import DataLoader
 
 from hookloop import Hook, Resume, hooks
-from hookloop.runs import RunDir
+from hookloop.runs import RunDir, read_interventions
 from hookloop.runs.tags import add_tags
 from hookloop.writers import Text
 
@@ -29,6 +32,14 @@ class FailLater(Hook):
 
     def after_train_iter(self, run):
         raise ValueError("this hook is broken")
+
+
+def train_child(home, parent):
+    """Train a run that begins with another one's checkpoint, and saves elsewhere."""
+    save = hooks.SaveCheckpoint(directory=home / "disk")
+    make_classifier(
+        run_dir=home / "child", max_epochs=3, hooks=[save, hooks.WriteMetrics()], resume=parent
+    ).train()
 
 
 def train(directory, *, rate, **options):
@@ -62,6 +73,7 @@ def run(tmp_path_factory):
         train(home / "run", rate=0.1)
         changed = Resume(home / "run", change=["optimizer.lr"])
         train(home / "run", rate=0.01, resume=changed).test()
+    train_child(home, home / "run/epoch_1.pth")
     add_tags(RunDir(home / "run"), ["baseline"])
     return home / "run"
 
@@ -98,6 +110,9 @@ def compare(written, patterns, exempt=()):
 @pytest.mark.parametrize("name", [f"{name}.json" for name in NAMES])
 def test_the_page_describes_every_field(run, name):
     written = set(paths(json.loads((run / name).read_text(encoding="utf-8"))))
+    other = {"summary.json": "child", "checkpoints.json": "disk/child"}.get(name)
+    if other is not None:  # Not every run has a parent, and a store of its own.
+        written |= set(paths(json.loads((run.parent / other / name).read_text(encoding="utf-8"))))
     if name == "summary.json":  # They have a section of their own.
         written = {path for path in written if not path.startswith("changes[]")}
     compare(written, described(name), NOT_HERE)
@@ -114,6 +129,52 @@ def test_the_page_describes_the_lines_of_the_metrics(run):
         {path for line in lines for path in paths(json.loads(line))}, described("metrics.jsonl")
     )
     assert {json.loads(line)["phase"] for line in lines} == {"train", "val", "test"}
+
+
+class ValidateAndGoBack(Hook):
+    takes_part_in_training = True
+
+    def after_train_iter(self, run):
+        if run.progress.iter == 4:
+            run.validate()
+            run.save()
+        if run.progress.iter == 6 and not run.progress.left_out:
+            run.rewind(4, skip=[6], reason="a test")
+
+
+def test_the_page_describes_the_record_of_interventions(tmp_path, run):
+    shuffled = DataLoader(make_classes().dataset, batch_size=4, sampler=OwnOrder(12))
+    options = {"train_data": shuffled, "run_dir": tmp_path, "config": {"note": 1}}
+    default_hooks = {"console": None, "checkpoint": hooks.SaveCheckpoint()}
+    for end in ({"max_epochs": 3}, {"max_epochs": 4, "resume": True}):
+        make_classifier(
+            hooks=[ValidateAndGoBack()], default_hooks=default_hooks, **options, **end
+        ).train()
+    lines = read_interventions(RunDir(tmp_path))
+    kinds = dict.fromkeys(line["what"] for line in lines)
+    assert [*kinds] == ["start", "pass", "validation", "rewind", "end", "change"]
+    as_in = {"torch", "device", "gpus", "driver", "threads", "cpu_capability", "variables"}
+    written = {path for line in lines for path in paths(line)}
+    written = {path for path in written if path.partition(".")[0] not in as_in}
+    # A request is in the tests of the hook that answers it.
+    compare(written, described("interventions.jsonl"), {"do", "by", "torch", "same"})
+    named = re.search(r"^\| (`torch`.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert named is not None and set(re.findall(r"`(\w+)`", named[1])) == as_in
+    starts = [line for line in lines if line["what"] == "start"]
+    (earlier, *_) = json.loads((tmp_path / "environment.json").read_text())["starts"]
+    assert all(starts[0][name] == earlier[name] for name in as_in)
+
+
+class OwnOrder(torch.utils.data.Sampler):
+    def __init__(self, count):
+        self.count = count
+
+    def __iter__(self):
+        numbers = [random.random() + np.random.rand() for _ in range(self.count)]
+        return iter(sorted(range(self.count), key=numbers.__getitem__))
+
+    def __len__(self):
+        return self.count
 
 
 def test_the_page_describes_changes(run):

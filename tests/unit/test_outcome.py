@@ -1,8 +1,11 @@
 """How the end of a run is described."""
 
 import pytest
+from tests.tiny import make_data, make_trainer
 
 from hookloop import Interrupted, Outcome
+from hookloop.errors import RunExistsError
+from hookloop.hooks import SaveCheckpoint
 from hookloop.outcome import Disabled
 
 
@@ -37,3 +40,24 @@ def test_an_interruption_is_an_exit_with_the_code_of_its_signal():
     interrupted = Interrupted(Outcome("interrupted", "SIGINT", 2))
     assert isinstance(interrupted, SystemExit)
     assert (interrupted.code, str(interrupted)) == (130, "SIGINT")
+
+
+def test_what_a_notebook_shows_is_short(tmp_path):
+    trainer = make_trainer(val_data=make_data(4), max_epochs=2, run_dir=tmp_path)
+    for shown in (repr(trainer), repr(trainer.run)):
+        assert "0 of 6 iterations" in shown
+    outcome = trainer.train()
+    assert f"val/loss={outcome.metrics['val/loss']:.4g}" in repr(outcome)
+    for shown in (repr(trainer), repr(trainer.run)):
+        assert "6 of 6 iterations, 2 of 2 epochs done" in shown
+    assert all(len(repr(one)) < 200 for one in (trainer, trainer.run, outcome))
+
+
+def test_a_cell_that_is_run_again_is_told_how(tmp_path):
+    def cell(**options):
+        return make_trainer(run_dir=tmp_path, hooks=[SaveCheckpoint()], **options).train()
+
+    cell()
+    with pytest.raises(RunExistsError, match="resume='auto'"):
+        cell()
+    assert cell(resume="auto").status == "completed"

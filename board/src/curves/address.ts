@@ -10,6 +10,7 @@ export function addressOf(runs: string[], metrics: string[] | null, settings: Se
   if (settings.axis !== "iter") kept.set("axis", settings.axis);
   if (smoothing) kept.set("smooth", String(smoothing));
   if (settings.log) kept.set("log", "1");
+  if (settings.all) kept.set("all", "1");
   settings.range?.forEach((end, index) => kept.set(index ? "to" : "from", String(Number(end.toPrecision(12)))));
   return kept;
 }

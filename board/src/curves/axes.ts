@@ -1,7 +1,7 @@
 /** The axes that curves can be drawn over. */
 
 import { duration, moment, number } from "../format";
-import { once } from "../lists";
+import { tickTexts } from "./ticks";
 
 export type Axis = "iter" | "epoch" | "samples" | "time" | "relative";
 
@@ -34,10 +34,7 @@ export function placeText(axis: Axis, x: number): string {
   }
 }
 
-/** Return the short text of a tick. */
-export function tickText(axis: Axis, x: number): string {
-  if (axis === "relative") return duration(x);
-  return compact().format(x);
+/** Return the short texts of ticks. */
+export function tickTextsOf(axis: Axis, ticks: number[]): string[] {
+  return axis === "relative" ? ticks.map(duration) : tickTexts(ticks);
 }
-
-const compact = once(() => new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 }));

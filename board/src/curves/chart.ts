@@ -3,20 +3,30 @@
 import uPlot from "uplot";
 import type { Curve, Mark } from "../answers";
 import { fill, h } from "../dom";
-import { number, plural } from "../format";
+import { number, plural, whole } from "../format";
 import { swatch } from "../runs/parts";
-import { oneLine } from "../text";
+import { middle, oneLine } from "../text";
 import { placeText } from "./axes";
 import { markAt } from "./marks";
-import { type PlotEvents, plotOptions, prepare, type Prepared, type Settings } from "./plot";
+import { type Outside, outside, wantsLog } from "./limits";
+import { tickTexts } from "./ticks";
+import { type Judgement, type PlotEvents, plotOptions, prepare, type Prepared, type Settings, viewOf } from "./plot";
 import { nearestPoint } from "./series";
 
-export interface ChartEvents extends Omit<PlotEvents, "cursor"> {
+export interface ChartEvents extends Omit<PlotEvents, "cursor" | "drawn"> {
   nameOf: (run: string) => string;
   picture: (chart: Chart) => void;
+  /** Which values of the metric are better, as far as that is known by now. */
+  judge: (metric: string) => Judgement;
+  /** Make what stands beside the button for the picture. */
+  more?: () => HTMLElement;
+  /** Change a setting of all charts. */
+  set: (change: { log?: boolean; all?: boolean }) => void;
 }
 
 const HEIGHT = 220;
+/** Up to so many runs are named of those that have points beyond the limits. */
+const MOST_TOLD = 2;
 
 /** A chart with its legend; the cursor of all charts moves together. */
 export class Chart {
@@ -27,10 +37,12 @@ export class Chart {
   private readonly place = h("div", { class: "plot" });
   private readonly legend = h("ul", { class: "legend" });
   private readonly notes = h("p", { class: "chart-notes", role: "note" });
+  private readonly beyond = h("p", { class: "chart-beyond", role: "note", "data-testid": "beyond", hidden: true });
   private readonly at = h("span", { class: "dim at" });
   private values: HTMLElement[] = [];
   private prepared: Prepared | null = null;
   private structure = "";
+  private told = "";
   private readonly watch = new ResizeObserver(() => this.resize());
 
   constructor(
@@ -42,9 +54,10 @@ export class Chart {
     this.element = h(
       "figure",
       { class: "curve", "data-testid": "curve", "data-metric": metric, "data-points": 0 },
-      h("figcaption", {}, h("span", { class: "metric", title: metric }, oneLine(metric, 120)), this.at, save),
+      h("figcaption", {}, h("span", { class: "metric", title: metric }, oneLine(metric, 120)), this.at, events.more?.(), save),
       this.place,
       this.notes,
+      this.beyond,
       this.legend,
     );
     this.place.tabIndex = 0;
@@ -72,7 +85,8 @@ export class Chart {
     const { settings, curves } = this;
     this.prepared = prepare(curves, settings);
     const looks = this.prepared.series.map((each) => [each.stroke, each.width]);
-    const structure = JSON.stringify([curves.map((curve) => curve.run), looks, settings.axis, settings.log, this.prepared.bands.length]);
+    const judged = this.events.judge(this.metric);
+    const structure = JSON.stringify([curves.map((curve) => curve.run), looks, settings.axis, settings.log, settings.all, judged, this.prepared.bands.length]);
     if (!this.plot || rebuild || structure !== this.structure) this.build();
     else this.plot.setData(this.prepared.data);
     this.structure = structure;
@@ -103,11 +117,12 @@ export class Chart {
   private build(): void {
     this.plot?.destroy();
     const width = Math.max(120, this.place.clientWidth);
-    const options = plotOptions({ width, height: HEIGHT }, this.prepared!, this.settings, () => this.marks, () => this.curves, {
+    const options = plotOptions({ width, height: HEIGHT }, this.prepared!, this.settings, this.events.judge(this.metric), () => this.marks, () => this.curves, {
       zoom: (from, to) => this.isCurrent && this.events.zoom(from, to),
       pan: (from, to, done) => this.isCurrent && this.events.pan(from, to, done),
       reset: this.events.reset,
       cursor: (plot) => this.isCurrent && this.showValues(plot),
+      drawn: (plot) => this.showBeyond(plot),
     });
     this.plot = new uPlot(options, this.prepared!.data, this.place);
     this.values = this.curves.map(() => h("span", { class: "value" }));
@@ -162,6 +177,33 @@ export class Chart {
     this.notes.hidden = this.notes.textContent === "";
   }
 
+  /** Tell what the axis leaves out, and offer to show it. */
+  private showBeyond(plot: uPlot): void {
+    const { settings, curves } = this;
+    const judged = this.events.judge(this.metric);
+    const view = viewOf(settings, judged.better);
+    const { min, max } = plot.scales["y"] ?? {};
+    const hasLimits = typeof min === "number" && typeof max === "number";
+    const left = hasLimits && !settings.all ? outside(curves, [min, max], view) : [];
+    const isWide = left.length === 0 && !settings.log && !judged.isSetting && !judged.isOfMachine && wantsLog(curves, view);
+    const now = JSON.stringify([left, isWide, settings.log]);
+    if (now === this.told) return; // It is drawn while the mouse is over it.
+    this.told = now;
+    this.beyond.hidden = left.length === 0 && !isWide;
+    this.element.dataset["beyond"] = String(left.reduce((sum, one) => sum + one.above + one.below, 0));
+    const button = (label: string, change: { log?: boolean; all?: boolean }): HTMLElement =>
+      h("button", { type: "button", class: "small", onclick: () => this.events.set(change) }, label);
+    fill(
+      this.beyond,
+      left.length > MOST_TOLD
+        ? h("span", {}, `${plural(left.length, "run")}: ${beyondText(together(left))} `)
+        : left.map((one) => h("span", {}, swatch(one.run), `${middle(this.events.nameOf(one.run), 32)}: ${beyondText(one)} `)),
+      isWide && h("span", {}, "The values lie over many powers of ten. "),
+      !settings.log && button("Log scale", { log: true }),
+      left.length > 0 && button("Show all", { all: true }),
+    );
+  }
+
   private summary(): string {
     return this.curves.map((curve) => `${this.events.nameOf(curve.run)} last ${number(curve.y.at(-1))}`).slice(0, 8).join("; ");
   }
@@ -188,6 +230,19 @@ export class Chart {
     const x = xs[Math.max(0, Math.min(xs.length - 1, now + way))];
     if (x !== undefined) plot.setCursor({ left: plot.valToPos(x, "x"), top: plot.over.clientHeight / 2 });
   }
+}
+
+function together(all: Outside[]): Outside {
+  const sum = (part: "above" | "below"): number => all.reduce((total, one) => total + one[part], 0);
+  const above = sum("above");
+  const values = all.filter((one) => above === 0 || one.above > 0).map((one) => one.farthest);
+  return { run: "", above, below: sum("below"), farthest: above > 0 ? Math.max(...values) : Math.min(...values) };
+}
+
+/** Return how many points lie beyond the limits: 3 points above, up to 1.2e9. */
+export function beyondText({ above, below, farthest }: Outside): string {
+  const parts = [above > 0 && `${plural(above, "point")} above`, below > 0 && `${above > 0 ? whole(below) : plural(below, "point")} below`];
+  return `${parts.filter(Boolean).join(", ")}, ${above > 0 ? "up" : "down"} to ${tickTexts([farthest])[0]}`;
 }
 
 function lastPoint(curve: Curve): number {

@@ -1,5 +1,6 @@
 /** Metrics in groups by the first part of their name. */
 
+import { isSetting } from "../judging";
 import { groupBy } from "../lists";
 
 export interface Group {
@@ -33,8 +34,8 @@ function place(group: string): number {
   return known >= 0 ? known : group === "other" ? 99 : 50;
 }
 
-// What a training is judged by comes before what it costs.
+// What a training is judged by comes before what it was set to.
 function weight(metric: string): number {
   if (/(^|\/)loss$/.test(metric)) return 0;
-  return /time$|memory|per_second/.test(metric) ? 2 : 1;
+  return isSetting(metric) ? 2 : 1;
 }

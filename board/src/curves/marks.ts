@@ -82,6 +82,36 @@ export function drawNonFinite(plot: uPlot, curves: Curve[]): void {
   ctx.restore();
 }
 
+/** Draw a small triangle at the edge for each point beyond the limits of the axis. */
+export function drawOutside(plot: uPlot, curves: Curve[]): void {
+  const { ctx, bbox } = plot;
+  const { min, max } = plot.scales["y"] ?? {};
+  if (min === undefined || max === undefined || min === null || max === null) return;
+  const size = 4 * devicePixelRatio;
+  ctx.save();
+  for (const curve of curves) {
+    ctx.fillStyle = look(curve.run).colour;
+    let [last, lastWay] = [-Infinity, 0];
+    curve.x.forEach((at, index) => {
+      const [low, high] = [curve.min?.[index] ?? curve.y[index], curve.max?.[index] ?? curve.y[index]];
+      const way = typeof high === "number" && high > max ? 1 : typeof low === "number" && low < min && !(plot.scales["y"]!.distr === 3 && low <= 0) ? -1 : 0;
+      if (way === 0) return;
+      const x = plot.valToPos(at, "x", true);
+      const isInside = x >= bbox.left && x <= bbox.left + bbox.width;
+      if (!isInside || (way === lastWay && x - last < size)) return;
+      [last, lastWay] = [x, way];
+      const tip = way > 0 ? bbox.top + 1 : bbox.top + bbox.height - 1;
+      ctx.beginPath();
+      ctx.moveTo(x, tip);
+      ctx.lineTo(x - size, tip + way * size * 1.6);
+      ctx.lineTo(x + size, tip + way * size * 1.6);
+      ctx.closePath();
+      ctx.fill();
+    });
+  }
+  ctx.restore();
+}
+
 /** Return the mark under the cursor. */
 export function markAt(plot: uPlot, marks: Mark[]): Mark | undefined {
   const left = plot.cursor.left ?? -1;

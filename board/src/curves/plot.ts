@@ -1,20 +1,24 @@
 /** The options that make uPlot draw one metric of several runs. */
 
 import uPlot from "uplot";
-import type { Curve, Mark } from "../answers";
+import type { Curve, Judged, Mark, Rule } from "../answers";
 import { faint, look } from "../colours";
-import { number } from "../format";
+import { isSetting } from "../judging";
 import { colour } from "../theme";
-import { type Axis, tickText } from "./axes";
-import { drawMarks, drawNonFinite } from "./marks";
+import { type Axis, tickTextsOf } from "./axes";
+import { robustLimits, type View } from "./limits";
+import { drawMarks, drawNonFinite, drawOutside } from "./marks";
 import { logRange, logTicks } from "./log";
 import { type Aligned, alignTo, countHidden, positive, unionOf } from "./series";
 import { smooth } from "./smoothing";
+import { TICK_FONT, tickTexts, widthOf } from "./ticks";
 
 export interface Settings {
   axis: Axis;
   weight: number;
   log: boolean;
+  /** Whether the axis reaches to every value, however far away. */
+  all: boolean;
   range: [number, number] | null;
 }
 
@@ -26,6 +30,9 @@ export interface Prepared {
   shown: (number | null)[][];
   hidden: number;
 }
+
+/** The least room for the texts of the y axis, so that most charts below each other begin at the same place. */
+const LEAST_WIDTH = 50;
 
 /** Turn curves into what uPlot draws: per run the raw curve, its band where it was down-sampled, and the smooth one. */
 export function prepare(curves: Curve[], settings: Settings): Prepared {
@@ -64,11 +71,30 @@ function smoothOf(curve: Curve, weight: number): (number | null)[] {
   return curve.smooth && curve.weight === weight ? curve.smooth : smooth(curve.y, weight);
 }
 
+/** What is known of a metric: which values are better, and whether it is a setting, of which none is wild. */
+export interface Judgement {
+  better: Rule | null;
+  isSetting: boolean;
+  isOfMachine: boolean;
+}
+
 export interface PlotEvents {
   zoom: (from: number, to: number) => unknown;
   pan: (from: number, to: number, done: boolean) => unknown;
   reset: () => void;
   cursor: (plot: uPlot) => unknown;
+  drawn: (plot: uPlot) => unknown;
+}
+
+/** Return what is known of a metric. */
+export function judgementOf(metric: string, judged: Judged): Judgement {
+  return { better: judged.better[metric] ?? null, isSetting: isSetting(metric), isOfMachine: judged.machine.includes(metric) };
+}
+
+/** Return the part of a chart that is shown, for its limits. */
+export function viewOf(settings: Settings, better: Rule | null): View {
+  const [from, to] = settings.range ?? [-Infinity, Infinity];
+  return { log: settings.log, from, to, better };
 }
 
 /** Return the options of a plot of a size. */
@@ -76,20 +102,21 @@ export function plotOptions(
   size: { width: number; height: number },
   prepared: Prepared,
   settings: Settings,
+  judged: Judgement,
   marks: () => Mark[],
   curves: () => Curve[],
   events: PlotEvents,
 ): uPlot.Options {
   const [ink, rule] = [colour("--dim"), colour("--rule")];
-  const axis: uPlot.Axis = { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule, size: 4 }, font: "11px system-ui, sans-serif" };
+  const axis: uPlot.Axis = { stroke: ink, grid: { stroke: rule, width: 1 }, ticks: { stroke: rule, size: 4 }, font: TICK_FONT };
   const time = settings.axis === "time";
   const labels: uPlot.Axis = { ...axis, size: 28 };
-  if (!time) labels.values = (_, ticks) => ticks.map((tick) => tickText(settings.axis, tick));
+  if (!time) labels.values = (_, ticks) => tickTextsOf(settings.axis, ticks);
   return {
     ...size,
     ms: 1,
     legend: { show: false },
-    padding: [10, 12, 0, 0],
+    padding: [10, 26, 0, 0], // Half of the last text below the x axis is beyond its end.
     series: prepared.series,
     bands: prepared.bands,
     scales: {
@@ -97,12 +124,13 @@ export function plotOptions(
       y: {
         distr: settings.log ? 3 : 1,
         range: (_, ...inside) => {
-          const [min, max] = inside[0] === null ? besides(prepared.data) : inside;
+          const usual = settings.all || judged.isSetting ? null : robustLimits(curves(), viewOf(settings, judged.better));
+          const [min, max] = usual ?? (inside[0] === null ? besides(prepared.data) : inside);
           return settings.log ? logRange(min, max) : yRange(min, max);
         },
       },
     },
-    axes: [labels, { ...axis, ...(settings.log && { splits: (_, __, min, max) => logTicks(min, max), filter: (_, ticks) => ticks }), size: 58, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : number(tick, 4))) }],
+    axes: [labels, { ...axis, ...(settings.log && { splits: (_, __, min, max) => logTicks(min, max), filter: (_, ticks) => ticks }), size: (_, texts) => Math.max(LEAST_WIDTH, widthOf(texts ?? []) + 14), values: (_, ticks) => tickTexts(ticks) }],
     cursor: {
       drag: { x: true, y: false, setScale: false, dist: 4 },
       sync: { key: "board", scales: ["x", null], filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } },
@@ -116,7 +144,7 @@ export function plotOptions(
     hooks: {
       setSelect: [(plot) => select(plot, events)],
       setCursor: [events.cursor],
-      draw: [(plot) => (drawMarks(plot, marks()), drawNonFinite(plot, curves()))],
+      draw: [(plot) => (drawMarks(plot, marks()), drawNonFinite(plot, curves()), drawOutside(plot, curves())), events.drawn],
     },
   };
 }

@@ -3,7 +3,7 @@
 import type { Run } from "../answers";
 import { checkbox, fill, h, keepingFocus, later } from "../dom";
 import { readFilter } from "../runs/filter";
-import { statusPill, swatch } from "../runs/parts";
+import { runName, statusPill, swatch } from "../runs/parts";
 import type { Store } from "../store";
 import { oneLine } from "../text";
 import { groupMetrics } from "./groups";
@@ -13,6 +13,7 @@ const MOST = 60;
 export interface SidebarOptions {
   runs: () => string[];
   metrics: () => string[];
+  isOfMachine: (metric: string) => boolean;
   isHidden: (metric: string) => boolean;
   setRuns: (runs: string[]) => void;
   setMetrics: (metrics: string[] | null) => void;
@@ -54,7 +55,7 @@ export function sidebar(store: Store, options: SidebarOptions): { element: HTMLE
       runList,
       first.slice(0, Math.max(MOST, chosen.size)).map((run) =>
         checkbox(
-          [chosen.has(run.id) && swatch(run.id), h("span", { class: "run-name", title: run.name }, oneLine(run.name, 100)), run.status === "running" && statusPill(run.status)],
+          [chosen.has(run.id) && swatch(run.id), runName(run.name), run.status === "running" && statusPill(run.status)],
           chosen.has(run.id),
           (on) => options.setRuns(on ? [...options.runs(), run.id] : options.runs().filter((id) => id !== run.id)),
           { "data-keep": `run:${run.id}` },
@@ -68,6 +69,7 @@ export function sidebar(store: Store, options: SidebarOptions): { element: HTMLE
   function showMetrics(): void {
     const all = options.metrics();
     const shown = all.filter((name) => !options.isHidden(name));
+    const machine = all.filter((name) => options.isOfMachine(name)).sort();
     fill(
       metricList,
       h(
@@ -76,18 +78,21 @@ export function sidebar(store: Store, options: SidebarOptions): { element: HTMLE
         h("button", { type: "button", class: "quiet small", "data-keep": "all", onclick: () => options.setMetrics(null) }, "All"),
         h("button", { type: "button", class: "quiet small", "data-keep": "losses", onclick: () => options.setMetrics(all.filter((name) => /(^|\/)(loss|accuracy)$/.test(name))) }, "Loss and accuracy"),
       ),
-      groupMetrics(all).map((group) => [
+      groupMetrics(all.filter((name) => !options.isOfMachine(name))).map((group) => [
         h("p", { class: "group-name" }, group.name),
-        group.metrics.map((name) =>
-          checkbox(
-            h("span", { class: "run-name", title: name }, oneLine(name.slice(name.indexOf("/") + 1), 80)),
-            !options.isHidden(name),
-            (on) => options.setMetrics(on ? [...shown, name] : shown.filter((each) => each !== name)),
-            { "data-keep": `metric:${name}` },
-          ),
-        ),
+        group.metrics.map((name) => choose(name, name.slice(name.indexOf("/") + 1))),
       ]),
+      machine.length > 0 && [h("p", { class: "group-name" }, "the machine"), machine.map((name) => choose(name, name))],
     );
+
+    function choose(name: string, label: string): HTMLElement {
+      return checkbox(
+        h("span", { class: "run-name", title: name }, oneLine(label, 80)),
+        !options.isHidden(name),
+        (on) => options.setMetrics(on ? [...shown, name] : shown.filter((each) => each !== name)),
+        { "data-keep": `metric:${name}` },
+      );
+    }
   }
 }
 

@@ -10,13 +10,14 @@ export interface ToolbarOptions {
   setAxis: (axis: Axis) => void;
   setSmoothing: (place: number) => void;
   setLog: (on: boolean) => void;
+  setAll: (on: boolean) => void;
   reset: () => void;
   png: () => void;
   csv: () => void;
 }
 
-/** Make the controls; `showRange` tells whether the charts are zoomed. */
-export function toolbar(settings: Settings, options: ToolbarOptions): { element: HTMLElement; showRange: () => void } {
+/** Make the controls; `show` brings them up to date with the settings. */
+export function toolbar(settings: Settings, options: ToolbarOptions): { element: HTMLElement; show: () => void } {
   const amount = h("output", {}, shown(options.smoothing));
   const slider = h("input", {
     type: "range",
@@ -41,23 +42,30 @@ export function toolbar(settings: Settings, options: ToolbarOptions): { element:
       { class: "panel" },
       h("p", {}, "Drag over a chart to zoom, double-click to reset, Shift and drag to pan."),
       h("p", {}, "With a chart in focus: arrow keys move the cursor, Shift and arrows pan, + and − zoom, 0 resets."),
-      h("p", {}, "▽ a resume, ◁ a return to a checkpoint, ◇ an intended change, × a value that is not finite. The band is from the lowest to the highest value."),
+      h("p", {}, "▽ a resume, ◁ a return to a checkpoint, ◇ an intended change, × a value that is not finite, ▲ and ▼ one beyond the limits of the axis. The band is from the lowest to the highest value."),
     ),
   );
+  const log = checkbox("Log scale", settings.log, options.setLog, { "data-testid": "log-scale" });
+  const all = checkbox("All values", settings.all, options.setAll, { "data-testid": "all-values", title: "Also those so far away that they would flatten all others" });
   const element = h(
     "div",
     { class: "toolbar" },
     choice("Axis", AXES, settings.axis, (axis) => options.setAxis(axis as Axis), { "data-testid": "axis" }),
     h("label", { class: "field" }, h("span", {}, "Smoothing"), slider, amount),
-    checkbox("Log scale", settings.log, options.setLog, { "data-testid": "log-scale" }),
+    log,
+    all,
     reset,
     h("button", { type: "button", "data-testid": "export-png", onclick: options.png }, "PNG"),
     h("button", { type: "button", "data-testid": "export-csv", onclick: options.csv }, "CSV"),
     keys,
   );
-  const showRange = (): void => void (reset.disabled = settings.range === null);
-  showRange();
-  return { element, showRange };
+  const show = (): void => {
+    reset.disabled = settings.range === null;
+    log.querySelector("input")!.checked = settings.log;
+    all.querySelector("input")!.checked = settings.all;
+  };
+  show();
+  return { element, show };
 }
 
 function shown(place: number): string {

@@ -3,6 +3,7 @@
 import { isAbort } from "../api";
 import { separate } from "../colours";
 import { atMost, fill, h, later } from "../dom";
+import { plural } from "../format";
 import type { CurvesEvent } from "../live";
 import { keepInAddress } from "../routes";
 import { firstRuns } from "../runs/selection";
@@ -14,7 +15,7 @@ import { Chart } from "./chart";
 import { groupMetrics } from "./groups";
 import { listMarks } from "./marks";
 import { savePicture, saveTable } from "./picture";
-import type { Settings } from "./plot";
+import { judgementOf, type Settings } from "./plot";
 import { sidebar } from "./sidebar";
 import { weightAt } from "./smoothing";
 import { Source } from "./source";
@@ -39,6 +40,7 @@ class CurvesView {
   private readonly source: Source;
   private readonly main = h("div", { class: "charts" });
   private readonly told = new Told();
+  private readonly machine = h("details", { class: "machine", "data-testid": "machine" });
   private readonly markList = h("details", { class: "mark-list", hidden: true });
   private readonly bar: ReturnType<typeof toolbar>;
   private readonly side: ReturnType<typeof sidebar>;
@@ -61,6 +63,7 @@ class CurvesView {
       axis: readAxis(query.get("axis")),
       weight: weightAt(this.smoothing),
       log: query.has("log"),
+      all: query.has("all"),
       range: from !== null && to !== null && Number(from) < Number(to) ? [Number(from), Number(to)] : null,
     };
     this.runs = [...new Set(query.getAll("run"))];
@@ -70,6 +73,7 @@ class CurvesView {
     this.side = sidebar(board.store, {
       runs: () => this.runs,
       metrics: () => this.allMetrics(),
+      isOfMachine: (metric) => this.isOfMachine(metric),
       isHidden: (metric) => this.metrics !== null && !this.metrics.includes(metric),
       setRuns: (runs) => this.choose(runs, this.metrics),
       setMetrics: (metrics) => this.choose(this.runs, metrics),
@@ -114,14 +118,18 @@ class CurvesView {
         this.redraw();
         this.smoothSoon();
       },
-      setLog: (on) => {
-        this.settings.log = on;
-        this.redraw();
-      },
+      setLog: (log) => this.set({ log }),
+      setAll: (all) => this.set({ all }),
       reset: () => this.zoom(null),
       png: () => void this.savePicture(),
       csv: () => saveTable(this.runs, [...this.charts.keys()], this.settings, [...this.charts.values()], (run) => this.board.store.nameOf(run)),
     };
+  }
+
+  private set(change: { log?: boolean; all?: boolean }): void {
+    Object.assign(this.settings, change);
+    this.bar.show();
+    this.redraw();
   }
 
   /** Bring choice and charts up to date; the curves follow by themselves. */
@@ -134,7 +142,7 @@ class CurvesView {
     this.side.show();
     const all = this.allMetrics();
     const metrics = this.metrics === null ? all : this.metrics.filter((name) => all.includes(name));
-    const order = JSON.stringify(metrics);
+    const order = JSON.stringify([metrics, metrics.filter((name) => this.isOfMachine(name))]);
     if (order === this.order && this.main.childElementCount) return;
     this.order = order;
     this.layOut(metrics);
@@ -162,17 +170,27 @@ class CurvesView {
     if (metrics.length === 0) {
       return fill(this.main, empty(this.runs.length ? "These runs have no such metrics yet." : "No run is chosen.", "Choose runs and metrics at the side."));
     }
-    fill(
-      this.main,
-      groupMetrics(metrics).map((group) =>
-        h(
-          "section",
-          { class: "group", "aria-label": group.name },
-          h("h2", {}, group.name, group.about && h("span", { class: "dim" }, ` ${group.about}`)),
-          h("div", { class: "chart-grid" }, group.metrics.map((metric) => this.chart(metric).element)),
-        ),
+    const machine = metrics.filter((name) => this.isOfMachine(name));
+    const results = metrics.filter((name) => !machine.includes(name));
+    // Whoever chose nothing else wants to see them.
+    if (results.length === 0) this.machine.open = true;
+    fill(this.machine, h("summary", {}, "The machine", h("span", { class: "dim" }, ` times, memory and the like: ${plural(machine.length, "metric")}`)), this.groups(machine));
+    fill(this.main, this.groups(results), machine.length > 0 && this.machine);
+  }
+
+  private groups(metrics: string[]): HTMLElement[] {
+    return groupMetrics(metrics).map((group) =>
+      h(
+        "section",
+        { class: "group", "aria-label": group.name },
+        h("h2", {}, group.name, group.about && h("span", { class: "dim" }, ` ${group.about}`)),
+        h("div", { class: "chart-grid" }, group.metrics.map((metric) => this.chart(metric).element)),
       ),
     );
+  }
+
+  private isOfMachine(metric: string): boolean {
+    return this.board.store.judged.machine.includes(metric);
   }
 
   private chart(metric: string): Chart {
@@ -184,6 +202,8 @@ class CurvesView {
       reset: () => this.zoom(null),
       nameOf: (run) => this.board.store.nameOf(run),
       picture: (one) => savePicture([one], (run) => this.board.store.nameOf(run)),
+      judge: (name) => judgementOf(name, this.board.store.judged),
+      set: (change) => this.set(change),
     });
     this.charts.set(metric, chart);
     this.sight.observe(chart.element);
@@ -228,9 +248,10 @@ class CurvesView {
 
   /** Save all charts, also those that nobody has scrolled to. */
   private async savePicture(): Promise<void> {
-    [...this.charts.keys()].filter((metric) => this.source.of(metric) === null).forEach((metric) => this.wanted.add(metric));
+    const shown = [...this.charts.values()].filter((chart) => this.machine.open || !this.isOfMachine(chart.metric));
+    shown.filter(({ metric }) => this.source.of(metric) === null).forEach(({ metric }) => this.wanted.add(metric));
     await this.load();
-    savePicture([...this.charts.values()].filter((chart) => chart.curves.length), (run) => this.board.store.nameOf(run));
+    savePicture(shown.filter((chart) => chart.curves.length), (run) => this.board.store.nameOf(run));
   }
 
   private draw(metrics: string[]): void {
@@ -287,7 +308,7 @@ class CurvesView {
     this.source.clear(this.runs);
     this.inSight.forEach((metric) => this.wanted.add(metric));
     this.loadSoon();
-    this.bar.showRange();
+    this.bar.show();
     this.remember();
   }
 

@@ -4,7 +4,7 @@ import type { Checkpoint } from "../answers";
 import { exported, get, post, runPath } from "../api";
 import { type Child, fill, h, keepingFocus } from "../dom";
 import { ago, bytes, moment, number } from "../format";
-import { byInterest, isAboutSpeed } from "../judging";
+import { byInterest, isResult } from "../judging";
 import { oneLine } from "../text";
 import { empty, load } from "../view";
 import { copyable } from "./copying";
@@ -39,9 +39,9 @@ export function showCheckpoints(part: Part): void {
     if (checkpoints.length === 0) {
       return empty("There are no checkpoints yet.", "The hook ", h("code", {}, "SaveCheckpoint"), " writes them; a running training can be asked to save above.");
     }
-    const metrics = [...new Set(checkpoints.flatMap((each) => Object.keys(each.metrics)))].filter((name) => !isAboutSpeed(name));
+    const metrics = [...new Set(checkpoints.flatMap((each) => Object.keys(each.metrics)))].filter((name) => isResult(name, part.details()));
     const main = part.details().main_metric;
-    const best = byInterest(metrics, main === null ? [] : [main]).slice(0, 6);
+    const best = byInterest(metrics, main === null ? [] : [main], part.details()).slice(0, 6);
     const heads = ["name", "iteration", "epoch", "size", "written", "state", "commands", ...best];
     const numbers = (index: number): boolean => (index > 0 && index < 4) || index > 6;
     return h(

@@ -7,6 +7,7 @@ import { number, percent, plural, shortTime } from "../format";
 import { once } from "../lists";
 import { clip, oneLine, valueText } from "../text";
 import { empty, load } from "../view";
+import { heatOf } from "./heat";
 import { facts } from "./tables";
 import type { Part } from "./view";
 
@@ -62,12 +63,11 @@ function summary(hooks: Hooks): HTMLElement {
     hooks.iteration_seconds !== null && `${shortTime(hooks.iteration_seconds)} per iteration`,
     hooks.measured ? `measured over ${hooks.measured}` : "costs were not measured",
   ];
-  return h("p", { class: "dim" }, parts.filter(Boolean).join(", "), ". A number is the order of the calls at a point; a darker cell costs more of the iteration.");
+  return h("p", { class: "dim" }, parts.filter(Boolean).join(", "), ". A number is the order of the calls at a point; cells that cost 1 % of the iteration or more are coloured, more strongly the more they cost.");
 }
 
 function grid(hooks: Hooks, allPoints: boolean, choose: (hook: string, point: string | null) => void): HTMLElement {
   const cells = new Map(hooks.cells.map((cell) => [`${cell.point}\n${cell.hook}`, cell]));
-  const most = Math.max(0, ...hooks.cells.map((cell) => cell.share ?? 0));
   const heads = hooks.hooks.map((hook) =>
     h(
       "th",
@@ -83,7 +83,7 @@ function grid(hooks: Hooks, allPoints: boolean, choose: (hook: string, point: st
       h("th", { scope: "row" }, h("code", {}, point)),
       hooks.hooks.map((hook) => {
         const cell = cells.get(`${point}\n${hook.name}`);
-        return cell ? filled(cell, hook, most, choose) : h("td", { class: "none" });
+        return cell ? filled(cell, hook, choose) : h("td", { class: "none" });
       }),
     ),
   );
@@ -100,8 +100,7 @@ function grid(hooks: Hooks, allPoints: boolean, choose: (hook: string, point: st
   );
 }
 
-function filled(cell: HookCell, hook: HookColumn, most: number, choose: (hook: string, point: string | null) => void): HTMLElement {
-  const share = cell.share ?? 0;
+function filled(cell: HookCell, hook: HookColumn, choose: (hook: string, point: string | null) => void): HTMLElement {
   const off = hook.disabled?.point === cell.point;
   const cost = cell.share === null ? "" : percent(cell.share);
   const label = [`${hook.name} at ${cell.point}`, `number ${cell.order + 1}`, cell.calls !== null && `${number(cell.calls)} calls`, cost && `${cost} of the iteration`, off && "switched off"].filter(Boolean).join(", ");
@@ -113,8 +112,7 @@ function filled(cell: HookCell, hook: HookColumn, most: number, choose: (hook: s
     h("span", { class: "cost" }, cost.replaceAll(" ", "") || (cell.calls === null ? "" : `${compact().format(cell.calls)}×`)),
     h("span", { class: "unseen" }, ` ${label}`),
   );
-  const heat = most > 0 ? Math.sqrt(share / most) : 0;
-  return style(h("td", { class: hook.disabled ? "cell off" : "cell" }, button), { "--heat": `${Math.round(heat * 34)}%` });
+  return style(h("td", { class: hook.disabled ? "cell off" : "cell" }, button), { "--heat": `${Math.round(heatOf(cell.share) * 40)}%` });
 }
 
 const compact = once(() => new Intl.NumberFormat("en", { notation: "compact" }));

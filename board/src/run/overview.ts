@@ -3,11 +3,12 @@
 import type { RunDetails } from "../answers";
 import { type Child, fill, h, update } from "../dom";
 import { bytes, duration, moment, number, type Numeric, numeric, percent, shortTime } from "../format";
-import { byInterest, isAboutSpeed } from "../judging";
+import { byInterest, isSetting } from "../judging";
 import { runHash } from "../routes";
 import { labelField } from "../runs/labels";
 import { clip, oneLine, valueText } from "../text";
 import { copyable } from "./copying";
+import { mainCurves } from "./main_curve";
 import { box, cellText, facts, table } from "./tables";
 import type { Part } from "./view";
 
@@ -16,7 +17,7 @@ export function showOverview(part: Part): void {
   const told = h("p", { class: "dim", role: "status" });
   const labels = h("div", { class: "labels" });
   const grid = h("div", { class: "boxes" });
-  fill(part.place, labels, told, grid);
+  fill(part.place, labels, told, mainCurves(part), grid);
   const { store } = part.board;
   const name = (which: "tags" | "note"): HTMLElement =>
     h("div", { class: "field grow" }, h("span", {}, which === "tags" ? "Tags" : "Note"), labelField(store, store.find(part.run) ?? part.details(), which, (text) => (told.textContent = text)));
@@ -70,14 +71,19 @@ function progressBox(run: RunDetails): HTMLElement {
 
 function metricsBox(run: RunDetails): HTMLElement {
   const main = run.main_metric === null ? [] : [run.main_metric];
-  const names = byInterest(Object.keys(run.metrics), main).filter((name) => /(^|\/)lr$/.test(name) || !isAboutSpeed(name));
+  const names = byInterest(Object.keys(run.metrics), main, run).filter((name) => isSetting(name) || !run.machine.includes(name));
   const rows = names.map((name) => {
     const best = run.bests[name];
     const where = best && best.iter !== null ? number(best.iter) : "";
-    return [main.includes(name) ? h("strong", {}, name) : name, number(run.metrics[name]), best ? number(best.value) : "", where];
+    return [main.includes(name) ? h("strong", {}, name) : name, metricText(run.metrics[name]), best ? number(best.value) : "", where];
   });
   if (rows.length === 0) return box("Metrics", h("p", { class: "dim" }, "Nothing was recorded yet."));
   return box("Metrics", table("Last and best metrics", ["metric", "last", "best", "at iteration"], rows, [false, true, true, true]));
+}
+
+// A result that is not a number is what is wrong with the run.
+function metricText(value: Numeric): Child {
+  return Number.isFinite(numeric(value)) ? number(value) : h("span", { class: "wrong" }, number(value));
 }
 
 function speedBox(run: RunDetails): HTMLElement {
@@ -89,7 +95,7 @@ function speedBox(run: RunDetails): HTMLElement {
       ["time per iteration", shortTime(iter)],
       ["iterations per second", Number.isFinite(1 / numeric(iter)) ? number(1 / numeric(iter), 3) : "–"],
       ["waiting for data", Number.isFinite(wait) ? `${shortTime(data)}, ${percent(wait)} of the iteration` : shortTime(data)],
-      ...Object.entries(more).map(([name, value]): [string, Child] => [name.replaceAll("_", " "), /time$|seconds$/.test(name) ? shortTime(value) : number(value)]),
+      ...Object.entries(more).map(([name, value]): [string, Child] => [name.replaceAll("_", " "), /(^|_)time(_|$)|seconds$/.test(name) ? shortTime(value) : number(value)]),
       ...Object.entries(run.memory).map(([name, value]): [string, Child] => [name.replaceAll("_", " "), memoryText(name, value)]),
     ]),
     Number.isFinite(wait) && wait > 0.5 && h("p", {}, "More than half of the time goes into waiting for data: more workers may help."),
@@ -128,5 +134,6 @@ function historyBox(run: RunDetails): HTMLElement {
 }
 
 function commandBox(run: RunDetails): HTMLElement {
-  return box("Directory", h("p", {}, h("code", {}, run.path)), run.command ? copyable("continue", run.command) : h("p", { class: "dim" }, "It has no config: its own script continues it."));
+  const why = run.has_config ? "It is running; once it has ended, it can be continued." : "It has no config: its own script continues it.";
+  return box("Directory", h("p", {}, h("code", {}, run.path)), run.command ? copyable("continue", run.command) : h("p", { class: "dim" }, why));
 }

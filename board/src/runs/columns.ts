@@ -1,12 +1,12 @@
 /** The columns of the runs table: what they show, how they sort, which are there at first. */
 
-import type { Run, Runs } from "../answers";
-import { duration, moment, number, numeric } from "../format";
+import type { Rule, Run, Runs } from "../answers";
+import { duration, moment, number, type Numeric, numeric } from "../format";
 import { byInterest, interest } from "../judging";
-import { once } from "../lists";
+import { groupBy, once } from "../lists";
 import { oneLine, valueText } from "../text";
 
-export type Kind = "name" | "status" | "progress" | "tags" | "note" | "number" | "text";
+export type Kind = "name" | "result" | "status" | "progress" | "curve" | "tags" | "note" | "number" | "text";
 
 export interface Column {
   id: string;
@@ -17,6 +17,8 @@ export interface Column {
   value: (run: Run) => unknown;
   /** The text of a cell. */
   text: (run: Run) => string;
+  /** Which values are better, of a metric of which that is known. */
+  better?: Rule;
 }
 
 export interface Sorting {
@@ -34,6 +36,8 @@ function fixed(id: string, label: string, kind: Kind, value: (run: Run) => unkno
 const FIXED: Column[] = [
   fixed("name", "Run", "name", (run) => run.name, (run) => oneLine(run.name)),
   fixed("status", "State", "status", (run) => run.status, (run) => run.status),
+  fixed("curve", "Curve", "curve", (run) => run.main_metric ?? undefined, (run) => run.main_metric ?? ""),
+  fixed("result", "Result", "result", resultOf, (run) => (resultOf(run) === undefined ? "" : number(resultOf(run)))),
   fixed("progress", "Progress", "progress", progressOf, progressText),
   fixed("started", "Started", "text", (run) => Date.parse(run.started ?? "") || undefined, (run) => moment(run.started)),
   fixed("seconds", "Duration", "number", (run) => run.seconds ?? undefined, (run) => duration(run.seconds)),
@@ -44,6 +48,11 @@ const FIXED: Column[] = [
   fixed("tags", "Tags", "tags", (run) => run.tags.join(", ") || undefined, (run) => run.tags.join(", ")),
   fixed("note", "Note", "note", (run) => run.note || undefined, (run) => oneLine(run.note)),
 ];
+
+/** Return the last value of what a run is judged by. */
+function resultOf(run: Run): Numeric {
+  return run.main_metric === null ? undefined : run.metrics[run.main_metric];
+}
 
 /** Return how far a run is, from 0 to 1, or nothing where the end is not known. */
 export function progressOf(run: Run): number | undefined {
@@ -68,6 +77,7 @@ export function allColumns(answer: Runs): Column[] {
     label: name,
     group: "Last value",
     kind: "number",
+    ...ruleOf(answer, name),
     value: (run) => run.metrics[name],
     text: (run) => (run.metrics[name] === undefined ? "" : number(run.metrics[name])),
   }));
@@ -76,6 +86,7 @@ export function allColumns(answer: Runs): Column[] {
     label: `best ${name}`,
     group: "Best value",
     kind: "number",
+    ...ruleOf(answer, name),
     value: (run) => run.bests[name]?.value,
     text: (run) => (run.bests[name] ? number(run.bests[name].value) : ""),
   }));
@@ -90,6 +101,11 @@ export function allColumns(answer: Runs): Column[] {
   return [...FIXED, ...last, ...best, ...config];
 }
 
+function ruleOf(answer: Runs, metric: string): { better?: Rule } {
+  const rule = answer.better[metric];
+  return rule === undefined ? {} : { better: rule };
+}
+
 function configText(value: unknown): string {
   return typeof value === "number" && !Number.isInteger(value) ? number(value) : oneLine(valueText(value));
 }
@@ -100,19 +116,62 @@ function namesOf(runs: Run[], part: (run: Run) => object): string[] {
   return [...names].sort();
 }
 
-/** Return the columns to begin with: the run, what it is judged by, and the config keys that differ. */
-export function firstColumns(answer: Runs): string[] {
-  const best = [...new Set(answer.runs.map((run) => run.main_metric).filter((name) => name !== null))];
-  const shown = byInterest(answer.metrics, best).filter((name) => interest(name, best) > 0).slice(0, MOST_METRICS);
-  const [main, others] = [shown.filter((name) => best.includes(name)), shown.filter((name) => !best.includes(name))];
+/**
+ * Return the columns to begin with: the run, what it is judged by, and the config keys that differ.
+ *
+ * Where there is room for three of them, those are the run, its result and its curve.
+ */
+export function firstColumns(answer: Runs, narrow = false): string[] {
+  const best = mainMetrics(answer.runs);
+  const shown = byInterest(answer.metrics, best, answer).filter((name) => interest(name, best, answer) > 0).slice(0, MOST_METRICS);
+  const main = best.filter((name) => shown.includes(name));
+  const others = shown.filter((name) => !best.includes(name));
+  const results = main.flatMap((name, index) => [`last:${name}`, ...(index < 2 ? [`best:${name}`] : [])]);
+  // Runs of several projects are judged by several metrics: then each by its own.
+  results.splice(1, 0, "curve");
+  if (narrow && main.length > 1) results.unshift("result", "curve");
   return [
-    ...["name", "status", "progress", "started", "seconds"],
-    ...main.map((name) => `last:${name}`),
-    ...best.slice(0, 2).map((name) => `best:${name}`),
-    ...others.map((name) => `last:${name}`),
+    ...(narrow ? ["name"] : ["name", "status", "progress"]),
+    ...new Set([...results, ...others.map((name) => `last:${name}`)]),
+    ...(narrow ? ["status", "progress"] : []),
     ...answer.differing.slice(0, MOST_KEYS).map((name) => `config:${name}`),
-    ...["tags", "note"],
+    ...["started", "seconds", "tags", "note"],
   ];
+}
+
+/** Return the metrics by which runs are judged, that of most runs first. */
+function mainMetrics(runs: Run[]): string[] {
+  const groups = groupBy(runs.filter((run) => run.main_metric !== null), (run) => run.main_metric!);
+  return [...groups].sort(([, one], [, other]) => other.length - one.length).map(([name]) => name);
+}
+
+/** Return whether no run has anything in a column. */
+export function isEmptyColumn(column: Column, runs: Run[]): boolean {
+  return runs.every((run) => ["", "–"].includes(column.text(run)));
+}
+
+/** Where a value stands among others: 0 is the best of them, 1 the worst. */
+export interface Standing {
+  rank: number;
+  of: number;
+  share: number;
+}
+
+/** Return where the runs stand in a column, best first; equal values stand equally, what is not a number has no place. */
+export function standings(runs: Run[], column: Column): Map<string, Standing> {
+  const found = new Map<string, Standing>();
+  if (!column.better) return found;
+  const sign = column.better === "greater" ? -1 : 1;
+  const values = runs.map((run) => ({ id: run.id, value: sign * numeric(column.value(run)) })).filter(({ value }) => Number.isFinite(value));
+  values.sort((one, other) => one.value - other.value);
+  const distinct = new Set(values.map(({ value }) => value)).size;
+  if (distinct < 2) return found;
+  let [rank, before] = [0, NaN];
+  values.forEach(({ id, value }, index) => {
+    if (value !== before) [rank, before] = [index, value];
+    found.set(id, { rank: rank + 1, of: values.length, share: rank / (values.length - 1) });
+  });
+  return found;
 }
 
 /** Return the runs in order; what has no value comes last either way. */

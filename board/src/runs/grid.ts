@@ -2,14 +2,20 @@
 
 import type { Run } from "../answers";
 import { fill, h, style } from "../dom";
-import type { Column, Sorting } from "./columns";
+import { plural } from "../format";
+import type { Column, Sorting, Standing } from "./columns";
 
 const ROW = 38;
 const SPARE = 12;
+/** On a phone, name, result and curve of a run are side by side. */
+const NARROW = 600;
+const MOST_NARROW: Partial<Record<Column["kind"], number>> = { name: 136, number: 88, result: 88, curve: 112 };
 
 export interface GridOptions {
   /** Make the content of a cell. */
   cell: (run: Run, column: Column) => Node | string;
+  /** Return where a value stands among those of the other runs. */
+  standing: (run: Run, column: Column) => Standing | undefined;
   sort: (column: Column) => void;
   select: (run: Run, on: boolean) => void;
   selectAll: (on: boolean) => void;
@@ -57,8 +63,9 @@ export class Grid {
   }
 
   private setWidths(): void {
-    const widths = this.columns.map((column) => widthOf(column, this.runs));
-    const all = [44, ...widths];
+    const isNarrow = this.element.clientWidth > 0 && this.element.clientWidth < NARROW;
+    const widths = this.columns.map((column) => (isNarrow ? Math.min(widthOf(column, this.runs), MOST_NARROW[column.kind] ?? Infinity) : widthOf(column, this.runs)));
+    const all = [isNarrow ? 30 : 44, ...widths];
     fill(this.columnsOf, all.map((width) => style(h("col"), { width: `${width}px` })));
     style(this.table, { "min-width": `${all.reduce((sum, width) => sum + width, 0)}px` });
   }
@@ -130,7 +137,7 @@ export class Grid {
       onchange: () => this.options.select(run, box.checked),
     });
     box.checked = selected;
-    const cells = this.columns.map((column) => h("td", { class: classOf(column), role: column.kind === "name" ? "rowheader" : null }, this.options.cell(run, column)));
+    const cells = this.columns.map((column) => this.cell(run, column));
     return h(
       "tr",
       {
@@ -146,6 +153,17 @@ export class Grid {
       h("td", { class: "pick" }, box),
       cells,
     );
+  }
+
+  // A worse result looks worse, by its words for whom cannot see it.
+  private cell(run: Run, column: Column): HTMLElement {
+    const cell = h("td", { class: classOf(column), role: column.kind === "name" ? "rowheader" : null }, this.options.cell(run, column));
+    const standing = this.options.standing(run, column);
+    if (!standing) return cell;
+    if (standing.rank === 1) cell.classList.add("best");
+    cell.dataset["rank"] = String(standing.rank);
+    cell.title = `${column.text(run)}: ${standing.rank === 1 ? "the best" : `number ${standing.rank}`} of ${plural(standing.of, "run")}`;
+    return style(cell, { "--worse": `${Math.round(Math.max(0, standing.share - 0.4) * 30)}%` });
   }
 
   private key(event: KeyboardEvent): void {
@@ -194,8 +212,8 @@ function classOf(column: Column): string {
 }
 
 function widthOf(column: Column, runs: Run[]): number {
-  const own = { name: 90, status: 118, progress: runs.some((run) => run.status === "running") ? 270 : 140, tags: 130, note: 180, number: 84, text: 84 }[column.kind];
+  const own = { name: 90, status: 118, progress: runs.some((run) => run.status === "running") ? 270 : 140, curve: 128, result: 100, tags: 130, note: 180, number: 84, text: 84 }[column.kind];
   let longest = Math.min(column.label.length, 22) + 2;
   for (const run of runs) longest = Math.max(longest, Math.min(column.text(run).length, 34));
-  return column.kind === "progress" || column.kind === "status" ? own : Math.max(own, Math.round(longest * (column.kind === "name" ? 8.8 : 7.6)) + 22);
+  return column.kind === "progress" || column.kind === "status" || column.kind === "curve" ? own : Math.max(own, Math.round(longest * (column.kind === "name" ? 8.8 : 7.6)) + 22);
 }

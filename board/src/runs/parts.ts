@@ -4,7 +4,18 @@ import type { Run, Status } from "../answers";
 import { look } from "../colours";
 import { h, style } from "../dom";
 import { duration, number } from "../format";
+import { oneLine } from "../text";
 import { progressOf } from "./columns";
+
+/** As many characters of the end of a name are always shown. */
+const END = 8;
+
+/** Show a name that keeps its end where there is no room for all of it: runs differ there, as by a seed or a trial. */
+export function runName(name: string, most = 300): HTMLElement {
+  const line = oneLine(name, most);
+  const cut = Math.max(0, line.length - END);
+  return h("span", { class: "ends", title: name }, h("span", { class: "start" }, line.slice(0, cut)), h("span", {}, line.slice(cut)));
+}
 
 /** Show a state by word and colour. */
 export function statusPill(status: Status, reason = ""): HTMLElement {

@@ -9,12 +9,16 @@ import { keepSetting, readSetting } from "../settings";
 import { oneLine } from "../text";
 import { type Board, empty, failure, type View, waiting } from "../view";
 import { columnChooser } from "./chooser";
-import { allColumns, type Column, firstColumns, sortRuns, type Sorting } from "./columns";
+import { allColumns, type Column, firstColumns, isEmptyColumn, sortRuns, type Sorting, type Standing, standings } from "./columns";
 import { readFilter } from "./filter";
 import { Grid } from "./grid";
 import { labelField } from "./labels";
-import { progressBar, statusPill, swatch } from "./parts";
+import { progressBar, runName, statusPill, swatch } from "./parts";
 import { isSelected, select, selection, selectionChanged } from "./selection";
+import { Sparks } from "./sparks";
+
+/** Columns that are for writing, so that whoever chose them sees them empty, too. */
+const WRITTEN = ["tags", "note"];
 
 /** Open the table of runs. */
 export function openRuns(board: Board, query: URLSearchParams): View {
@@ -22,6 +26,9 @@ export function openRuns(board: Board, query: URLSearchParams): View {
   let sorting: Sorting = { column: query.get("sort") ?? "started", descending: query.get("order") !== "up" };
   let chosen = readSetting<string[] | null>("columns", null);
   let shown: Run[] = [];
+  let ranks = new Map<string, Map<string, Standing>>();
+  const sparks = new Sparks(() => store.judged);
+  const phone = window.matchMedia("(max-width: 600px)");
 
   const soon = later(60, show);
   const filter = h("input", {
@@ -50,9 +57,10 @@ export function openRuns(board: Board, query: URLSearchParams): View {
   });
   const grid = new Grid({
     cell,
+    standing: (run, column) => ranks.get(column.id)?.get(run.id),
     sort: (column) => {
       const again = sorting.column === column.id;
-      sorting = { column: column.id, descending: again ? !sorting.descending : column.kind === "number" || column.id === "started" };
+      sorting = { column: column.id, descending: again ? !sorting.descending : beginsDescending(column) };
       show();
     },
     select: (run, on) => select([run.id], on),
@@ -65,12 +73,15 @@ export function openRuns(board: Board, query: URLSearchParams): View {
   const element = h("section", { class: "view tall", "aria-label": "Runs" }, h("h1", { class: "unseen" }, "Runs"), bar, place);
   const leave = [store.changed.add(show), selectionChanged.add(show)];
   document.addEventListener("keydown", slash);
+  phone.addEventListener("change", show);
   show();
   return {
     element,
     title: "Runs",
     close: () => {
       soon.cancel();
+      sparks.close();
+      phone.removeEventListener("change", show);
       leave.forEach((call) => call());
       document.removeEventListener("keydown", slash);
     },
@@ -91,7 +102,7 @@ export function openRuns(board: Board, query: URLSearchParams): View {
   }
 
   function columnIds(): string[] {
-    return chosen ?? (store.answer ? firstColumns(store.answer) : []);
+    return chosen ?? (store.answer ? firstColumns(store.answer, phone.matches) : []);
   }
 
   function show(): void {
@@ -112,7 +123,10 @@ export function openRuns(board: Board, query: URLSearchParams): View {
     none.hidden = picked === 0;
     if (!place.contains(grid.element)) fill(place, grid.element);
     const known = new Map(columns.map((column) => [column.id, column]));
-    grid.show(shown, ids.map((id) => known.get(id)).filter((column) => column !== undefined), sorting);
+    const wanted = ids.map((id) => known.get(id)).filter((column) => column !== undefined);
+    const filled = wanted.filter((column) => (chosen !== null && WRITTEN.includes(column.id)) || !isEmptyColumn(column, answer.runs));
+    ranks = new Map(filled.map((column) => [column.id, standings(shown, column)]));
+    grid.show(shown, filled, sorting);
     remember();
   }
 
@@ -130,21 +144,36 @@ export function openRuns(board: Board, query: URLSearchParams): View {
         return h(
           "a",
           { href: runHash(run.id), tabindex: "-1", title: run.name },
+          phone.matches && h("span", { class: "pill", "data-status": run.status, title: run.status }, h("span", { class: "unseen" }, `${run.status}: `)),
           isSelected(run.id) && swatch(run.id),
-          oneLine(run.name) || "(no name)",
+          run.name ? runName(run.name) : "(no name)",
         );
       case "status":
         return h("span", {}, statusPill(run.status, run.reason), run.disabled.length > 0 && h("span", { class: "flag", title: `switched off: ${run.disabled.join(", ")}` }, " !"));
       case "progress":
         return progressBar(run);
+      case "result":
+        return h("span", { class: "result" }, h("span", { class: isBroken(run, column) ? "wrong" : null }, column.text(run)), h("span", { class: "dim" }, oneLine(run.main_metric ?? "", 60)));
+      case "curve":
+        return sparks.draw(run);
       case "tags":
       case "note":
         return labelField(store, run, column.kind, (text) => (note.textContent = text));
       default:
         if (column.id === "started") return h("time", { title: moment(run.started), datetime: run.started }, ago(run.started));
-        return h("span", { title: column.text(run) }, column.text(run));
+        return h("span", { title: column.text(run), class: isBroken(run, column) ? "wrong" : null }, column.text(run));
     }
   }
+}
+
+/** Return whether the best, the newest or the longest is at the bottom of a column that ascends. */
+function beginsDescending(column: Column): boolean {
+  return column.better ? column.better === "greater" : column.kind === "number" || column.id === "started";
+}
+
+function isBroken(run: Run, column: Column): boolean {
+  const value = column.value(run);
+  return column.group !== "Config" && typeof value === "string" && /^(NaN|-?Infinity)$/.test(value);
 }
 
 function count(shown: number, all: number): string {

@@ -4,7 +4,7 @@ import type { Trial } from "../answers";
 import { fill, h, svg } from "../dom";
 import { number } from "../format";
 import { oneLine } from "../text";
-import { type Scale, shade, within } from "./scales";
+import { goodness, type Scale, shade, within } from "./scales";
 
 const TOP = 34;
 const HEIGHT = 260;
@@ -18,6 +18,8 @@ export interface ParallelOptions {
   /** The limits of the axes by name, kept over newer trials. */
   limits: Map<string, [number, number]>;
   dark: boolean;
+  /** Whether more of the metric is better. */
+  isMore: boolean;
   open: (trial: Trial) => void;
   changed: (shown: Trial[]) => void;
 }
@@ -33,11 +35,13 @@ export function parallel(options: ParallelOptions): HTMLElement {
   const drawn = trials.map((trial) => {
     const places = options.places(trial);
     const points = places.map((place, axis) => (place === null ? null : `${x(axis)},${y(place)}`)).filter((point) => point !== null);
-    const line = svg("polyline", { points: points.join(" "), stroke: shade(places.at(-1) ?? null, options.dark), class: trial.run ? "open" : null, onclick: () => options.open(trial) });
+    const good = goodness(places.at(-1) ?? null, options.isMore);
+    const line = svg("polyline", { points: points.join(" "), stroke: shade(good, options.dark), "stroke-width": 1.2 + 1.4 * (good ?? 0), class: trial.run ? "open" : null, onclick: () => options.open(trial) });
     line.append(svg("title", {}, `trial ${trial.number}: ${number(trial.value)}`));
-    lines.append(line);
-    return { trial, places, line };
+    return { trial, places, line, good };
   });
+  // The best on top of the others.
+  lines.append(...[...drawn].sort((one, other) => (one.good ?? -1) - (other.good ?? -1)).map((each) => each.line));
   const axes = scales.map((scale, axis) => drawAxis(scale, axis));
   const picture = svg("svg", { viewBox: `0 0 ${wide} ${TOP + HEIGHT + 24}`, class: "parallel", role: "group", "aria-label": "Parallel coordinates of the trials" }, lines, axes.map((axis) => axis.element));
   show();
@@ -58,7 +62,7 @@ export function parallel(options: ParallelOptions): HTMLElement {
     const band = svg("rect", { class: "limit", x: x(axis) - 8, width: 16 });
     const ends = ([1, 0] as const).map((end) => handle(scale, axis, end));
     const reach = svg("rect", { class: "reach", x: x(axis) - 14, y: TOP - 6, width: 28, height: HEIGHT + 12, onpointerdown: (event: PointerEvent) => drag(event, axis) });
-    const ticks = scale.ticks.map((tick) => svg("text", { x: x(axis) - 10, y: y(tick.at) + 4, "text-anchor": "end" }, oneLine(tick.text, 14)));
+    const ticks = scale.ticks.map((tick) => svg("text", { x: x(axis) - 13, y: y(tick.at) + 4, "text-anchor": "end" }, oneLine(tick.text, 14)));
     const name = svg("text", { class: "axis-name", x: x(axis), y: 16, "text-anchor": "middle" }, oneLine(scale.name, 22) + (scale.log ? " (log)" : ""));
     name.append(svg("title", {}, scale.name));
     const element = svg("g", {}, svg("line", { class: "rule", x1: x(axis), x2: x(axis), y1: TOP, y2: TOP + HEIGHT }), band, ticks, name, reach, ends);

@@ -4,7 +4,7 @@ import type { Trial } from "../answers";
 import { h, svg } from "../dom";
 import { number, plural } from "../format";
 import { oneLine, valueText } from "../text";
-import { type Scale, shade } from "./scales";
+import { goodness, type Scale, shade } from "./scales";
 
 const WIDTH = 520;
 const HEIGHT = 280;
@@ -12,7 +12,7 @@ const LEFT = 64;
 const BOTTOM = 40;
 
 /** Draw the points; each opens its run by click or Enter. */
-export function scatter(trials: Trial[], across: Scale, up: Scale, best: Trial | null, dark: boolean, open: (trial: Trial) => void): HTMLElement {
+export function scatter(trials: Trial[], across: Scale, up: Scale, best: Trial | null, isMore: boolean, dark: boolean, open: (trial: Trial) => void): HTMLElement {
   const x = (place: number): number => LEFT + place * (WIDTH - LEFT - 20);
   const y = (place: number): number => 12 + (1 - place) * (HEIGHT - BOTTOM - 24);
   const points = trials.map((trial) => {
@@ -23,7 +23,7 @@ export function scatter(trials: Trial[], across: Scale, up: Scale, best: Trial |
       cx: x(left),
       cy: y(top),
       r: trial === best ? 7 : 5,
-      fill: shade(top, dark),
+      fill: shade(goodness(top, isMore), dark),
       class: trial === best ? "point best" : "point",
       "data-keep": `trial/${trial.number}`,
       tabindex: trial.run ? 0 : null,

@@ -2,15 +2,15 @@
 
 import type { Sweep, Trial } from "../answers";
 import { get } from "../api";
-import { atMost, choice, fill, h, keepingFocus } from "../dom";
+import { atMost, choice, fill, h, keepingFocus, style } from "../dom";
 import { number, numeric, plural } from "../format";
 import { curvesHash, keepInAddress, runHash } from "../routes";
-import { table } from "../run/tables";
-import { oneLine, valueText } from "../text";
+import { cellText, table } from "../run/tables";
+import { oneLine } from "../text";
 import { theme, themeChanged } from "../theme";
 import { type Board, empty, failure, type View, waiting } from "../view";
 import { parallel } from "./parallel";
-import { makeScale } from "./scales";
+import { makeScale, shade } from "./scales";
 import { scatter } from "./scatter";
 
 /** Open the sweeps; the address holds which one. */
@@ -82,7 +82,8 @@ function content(sweep: Sweep, across: string | undefined, limits: Map<string, [
   const { trials } = sweep;
   const metric = sweep.metric ?? "value";
   const up = makeScale(metric, trials.map((trial) => trial.value));
-  const scales = sweep.parameters.map((name) => makeScale(name, trials.map((trial) => trial.params[name])));
+  const scales = sweep.parameters.map((name) => makeScale(name, trials.map((trial) => trial.params[name]), sweep.log.includes(name)));
+  const isMore = isMoreBetter(sweep);
   const dark = theme() === "dark";
   const best = bestTrial(sweep);
   const list = h("div", { class: "box" });
@@ -92,6 +93,7 @@ function content(sweep: Sweep, across: string | undefined, limits: Map<string, [
     trials,
     limits,
     dark,
+    isMore,
     open,
     changed: (shown) => fill(list, h("h2", {}, `${plural(shown.length, "trial")} within the limits`), trialTable(sweep, shown, best)),
   });
@@ -99,10 +101,31 @@ function content(sweep: Sweep, across: string | undefined, limits: Map<string, [
   return h(
     "div",
     { class: "sweep" },
-    h("section", { class: "box" }, h("h2", {}, "Parallel coordinates"), h("p", { class: "dim" }, "Drag along an axis to limit it, click it to free it; a line opens its run."), lines),
-    scale && h("section", { class: "box" }, h("h2", {}, "Parameter against metric"), scatter(trials, scale, up, best, dark, open)),
+    h("section", { class: "box" }, h("h2", {}, "Parallel coordinates"), h("p", { class: "dim" }, "Drag along an axis to limit it, click it to free it; a line opens its run."), colourLegend(metric, trials, isMore, dark), lines),
+    scale && h("section", { class: "box" }, h("h2", {}, "Parameter against metric"), scatter(trials, scale, up, best, isMore, dark, open)),
     list,
   );
+}
+
+// What the colours mean: from the worst value to the best.
+function colourLegend(metric: string, trials: Trial[], isMore: boolean, dark: boolean): HTMLElement {
+  const values = trials.map((trial) => numeric(trial.value)).filter(Number.isFinite);
+  const ends: [number, number] = [Math.min(...values), Math.max(...values)];
+  const [worst, best] = isMore ? ends : [ends[1], ends[0]];
+  const shades = [0, 0.25, 0.5, 0.75, 1].map((place) => shade(place, dark));
+  return h(
+    "p",
+    { class: "colours", "data-testid": "colours" },
+    h("span", {}, oneLine(metric, 60)),
+    values.length > 1 && h("span", { class: "dim" }, `worst ${number(worst)}`),
+    values.length > 1 && style(h("span", { class: "scale", "aria-hidden": "true" }), { background: `linear-gradient(to right, ${shades.join(", ")})` }),
+    values.length > 0 && h("span", { class: "dim" }, `best ${number(best)}`),
+    values.length < trials.length && [style(h("span", { class: "scale one", "aria-hidden": "true" }), { background: shade(null, dark) }), h("span", { class: "dim" }, "no value")],
+  );
+}
+
+function isMoreBetter(sweep: Sweep): boolean {
+  return sweep.direction?.startsWith("max") ?? false;
 }
 
 function open(trial: Trial): void {
@@ -111,13 +134,13 @@ function open(trial: Trial): void {
 
 /** Return the trial with the best value, in the direction of the sweep. */
 export function bestTrial(sweep: Sweep): Trial | null {
-  const sign = sweep.direction?.startsWith("max") ? -1 : 1;
+  const sign = isMoreBetter(sweep) ? -1 : 1;
   const done = sweep.trials.filter((trial) => Number.isFinite(numeric(trial.value)));
   return done.reduce<Trial | null>((best, trial) => (best && sign * numeric(best.value) <= sign * numeric(trial.value) ? best : trial), null);
 }
 
 function trialTable(sweep: Sweep, trials: Trial[], best: Trial | null): HTMLElement {
-  const sign = sweep.direction?.startsWith("max") ? -1 : 1;
+  const sign = isMoreBetter(sweep) ? -1 : 1;
   const key = (trial: Trial): number => (Number.isFinite(numeric(trial.value)) ? sign * numeric(trial.value) : Infinity);
   const rows = [...trials].sort((one, other) => key(one) - key(other) || one.number - other.number).slice(0, 200);
   return table(
@@ -127,7 +150,7 @@ function trialTable(sweep: Sweep, trials: Trial[], best: Trial | null): HTMLElem
       trial.run ? h("a", { href: runHash(trial.run) }, `trial ${trial.number}`) : `trial ${trial.number}`,
       trial.problem ? `${trial.state}: ${oneLine(trial.problem, 200)}` : trial.state,
       trial === best ? h("strong", {}, number(trial.value)) : number(trial.value),
-      ...sweep.parameters.map((name) => (name in trial.params ? valueText(trial.params[name]) : "")),
+      ...sweep.parameters.map((name) => (name in trial.params ? cellText(trial.params[name]) : "")),
     ]),
     [false, false, true],
   );

@@ -219,7 +219,9 @@ class Board:
             try:
                 body = await _body(request)
                 entry = await run_in_threadpool(self._entry, request)
-                return Json(await run_in_threadpool(function, entry, body))
+                changed = await run_in_threadpool(function, entry, body)
+                await run_in_threadpool(self.collection.look_again, entry)
+                return Json(changed)
             except (HookloopError, ValueError, OSError) as error:
                 return _rejected(error)
 

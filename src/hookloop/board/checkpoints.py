@@ -31,6 +31,7 @@ def checkpoints_view(entry: Entry) -> dict[str, object]:
     """Return the answer to ``/api/runs/RUN/checkpoints``."""
     last = _last(entry)
     best = _best_of(entry)
+    is_running = entry.summary.status == "running"
     return {
         "checkpoints": [
             {
@@ -45,7 +46,9 @@ def checkpoints_view(entry: Entry) -> dict[str, object]:
                 "state": _verdict(entry, name, one)[0],
                 "kind": one.get("kind"),
                 "forever": bool(one.get("forever")),
-                "commands": commands_of(entry, name, can_resume=_can_resume(one)),
+                "commands": commands_of(
+                    entry, name, can_resume=_can_resume(one) and not is_running
+                ),
             }
             for name, one in _listed(entry).items()
         ]
@@ -71,7 +74,7 @@ def verify(entry: Entry, name: object) -> dict[str, object]:
 def commands_of(entry: Entry, name: str, *, can_resume: bool) -> dict[str, str]:
     """Return what to write in a shell to use a checkpoint; nothing without a config to build."""
     config = entry.row.config
-    if not config:
+    if not entry.has_config:
         return {}
     home = entry.home.absolute()  # They are pasted in any directory.
     chosen = f"--checkpoint {quote(home / name)}"

@@ -35,7 +35,12 @@ MOST_OPEN = 200
 MOST_VALUES = 60_000_000
 """How many runs, and how many numbers of them, are kept in memory."""
 
-WATCHED = ("summary.json", "metrics.jsonl", LOCK, "config.yaml", TAGS)
+CONFIGS = ("config.yaml", "trained_with.yaml")
+"""What a run was trained with: the config, and what a script without a whole one has used."""
+
+METRICS = "metrics.jsonl"
+
+WATCHED = ("summary.json", METRICS, LOCK, *CONFIGS, TAGS)
 """The files of a run that are looked at again."""
 
 LIVE = ("running", "unknown", "dead")
@@ -66,13 +71,18 @@ class Entry:
     name: str
     row: RunRow
     extra: Mapping[str, object]
-    stamps: tuple[Stamp | None, ...]
+    stamps: Mapping[str, Stamp | None]
     kept: dict[str, object] = field(default_factory=dict)
 
     @property
     def dir(self) -> RunDir:
         """Its directory, to read."""
         return RunDir(self.home)
+
+    @property
+    def has_config(self) -> bool:
+        """Whether it has a config to build; what a script has used is there to compare only."""
+        return self.stamps["config.yaml"] is not None
 
     @property
     def summary(self) -> RunSummary:
@@ -136,6 +146,16 @@ class Collection:
         reject_links(found.home, self.roots[found.root])
         return found
 
+    def look_again(self, entry: Entry) -> None:
+        """Read a run that was changed just now, so that the next answer has it.
+
+        The others are as they were found; on a slow disk a look at all of them takes its time.
+        """
+        with self._lock:
+            if entry.id in self._entries:
+                again = self._entry(entry.id, entry.root, entry.home, None)
+                self._entries = {**self._entries, entry.id: again}
+
     def metrics(self, entry: Entry, until: float = math.inf) -> MetricsFile:
         """Return the metrics of a run, with what was written last, as far as there was time."""
         with self._files_lock:
@@ -177,7 +197,7 @@ class Collection:
 
     def _entry(self, identity: str, root: int, path: Path, problem: str | None) -> Entry:
         home = str(path)  # Joined as text: paths would take most of the time of a look.
-        stamps = tuple(stamp_of(f"{home}{os.sep}{name}") for name in WATCHED)
+        stamps = {name: stamp_of(f"{home}{os.sep}{name}") for name in WATCHED}
         old = self._entries.get(identity)
         if old is not None and old.stamps == stamps:
             if old.summary.status not in LIVE:
@@ -188,7 +208,8 @@ class Collection:
         written = _written(RunDir(path))
         summary = summarize_safely(path, problem, self.roots[root], written)
         # The config is the slowest to read, and never changes while a run is trained.
-        config = old.row.config if old is not None and old.stamps[3] == stamps[3] else None
+        is_same = old is not None and all(old.stamps[name] == stamps[name] for name in CONFIGS)
+        config = old.row.config if old is not None and is_same else None
         row = row_of(summary, config)
         name = old.name if old is not None else summary.name
         return Entry(identity, root, path, name, row, written or {}, stamps)

@@ -19,6 +19,7 @@ from hookloop.board.metrics_file import MetricsFile, Points
 from hookloop.board.run_view import totals_of
 from hookloop.board.sampling import sample, to_list
 from hookloop.errors import HookloopError
+from hookloop.runs.csv_cells import safe_cell
 from hookloop.runs.environment import read_starts
 from hookloop.runs.reader import read_time
 from hookloop.runs.shown import make_safe_line
@@ -257,8 +258,8 @@ def _rows(entry: Entry, name: str, points: Points, chosen: NDArray[np.int64]) ->
     for place in chosen.tolist():
         writer.writerow(
             [
-                _cell(entry.name),
-                _cell(name),
+                safe_cell(make_safe_line(entry.name)),
+                safe_cell(make_safe_line(name)),
                 int(points.iters[place]),
                 int(points.epochs[place]),
                 _iso(float(points.times[place])),
@@ -266,12 +267,6 @@ def _rows(entry: Entry, name: str, points: Points, chosen: NDArray[np.int64]) ->
             ]
         )
     return text.getvalue()
-
-
-def _cell(text: str) -> str:
-    """Return a text that no spreadsheet takes as a formula."""
-    safe = make_safe_line(text)
-    return f"'{safe}" if safe[:1] in ("=", "+", "-", "@") else safe
 
 
 def _iso(seconds: float) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from hookloop.board.collection import Entry
+from hookloop.board.collection import CONFIGS, Entry
 from hookloop.board.files import open_inside, read_inside
-from hookloop.runs.config_values import LARGEST, parse_config
+from hookloop.runs.config_values import LARGEST, is_whole, parse_config
 from hookloop.runs.differences import differing, read_environment
 from hookloop.runs.environment import read_starts
 from hookloop.runs.plain_yaml import PlainLoader
@@ -21,20 +21,26 @@ MOST_LOG = 1_000_000
 
 
 def config_view(entry: Entry, other: Entry | None) -> dict[str, object]:
-    """Return the config of a run: as text, and by key, beside that of another run."""
-    try:
-        text = read_inside(entry.home, "config.yaml", LARGEST).decode("utf-8", "replace")
-    except FileNotFoundError:
-        text = ""
-    ours = parse_config(text) if text else {}
+    """Return the config of a run: as text, and by key, beside that of another run.
+
+    For a run that a script made, with what that was found to train with.
+    """
+    texts = {name: _text(entry, name) for name in CONFIGS}
+    parts = {name: parse_config(text) for name, text in texts.items() if text}
+    if is_whole(parts.get("config.yaml", {})):
+        parts.pop("trained_with.yaml", None)
+    texts = {name: texts[name] for name in parts}
+    # What the script says comes before what its objects were found to be.
+    ours: dict[str, object] = {}
+    for part in parts.values():
+        ours |= {key: value for key, value in part.items() if key not in ours}
     theirs = dict(other.row.config) if other is not None else {}
-    lines, given = _lines(text), _overrides(entry)
+    lines, given = _places(parts, texts), _overrides(entry)
     values: list[dict[str, object]] = []
     for key in dict.fromkeys([*ours, *theirs]):
         one: dict[str, object] = {"key": key, "value": ours.get(key), "source": None}
         if key in ours:
-            line = f"config.yaml:{lines[key]}" if key in lines else None
-            one["source"] = "command line" if key in given else line
+            one["source"] = "command line" if key in given else lines.get(key)
         if other is not None:
             one["differs"] = repr(ours.get(key)) != repr(theirs.get(key))
             if key in theirs:
@@ -42,7 +48,25 @@ def config_view(entry: Entry, other: Entry | None) -> dict[str, object]:
         else:
             one["differs"] = False
         values.append(one)
-    return {"text": text, "values": values}
+    return {"text": "\n".join(texts.values()), "values": values}
+
+
+def _text(entry: Entry, name: str) -> str:
+    try:
+        return read_inside(entry.home, name, LARGEST).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _places(parts: Mapping[str, Mapping[str, object]], texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the file and line of each key: of two files, the first that has it."""
+    found: dict[str, str] = {}
+    for name, values in parts.items():
+        lines = _lines(texts[name])
+        found |= {
+            key: f"{name}:{lines[key]}" for key in values if key in lines and key not in found
+        }
+    return found
 
 
 def _overrides(entry: Entry) -> set[str]:

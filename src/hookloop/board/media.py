@@ -13,6 +13,7 @@ from typing import cast
 
 from hookloop.board.collection import Entry, NotFound
 from hookloop.board.files import is_inside, list_inside, open_inside, read_inside, stamp_of
+from hookloop.runs.csv_cells import read_cell
 from hookloop.runs.reading import parse_json
 from hookloop.runs.records import to_number
 
@@ -160,11 +161,11 @@ def _table(entry: Entry, file: str) -> tuple[list[str], list[list[str]], int]:
     rows: list[list[str]] = []
     total = 0
     try:
-        columns = next(reader, [])[:MOST_COLUMNS]
+        columns = list(map(read_cell, next(reader, [])[:MOST_COLUMNS]))
         for row in reader:
             total += 1
             if total <= MOST_ROWS:
-                rows.append(row[:MOST_COLUMNS])
+                rows.append(list(map(read_cell, row[:MOST_COLUMNS])))
     except csv.Error as error:
         raise ValueError(f"the file is not a table: {error}") from error
     return columns, rows, total

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hookloop.runs.csv_cells import read_cell
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -39,7 +41,7 @@ def read_table(name: str, data: bytes) -> Table:
 def _read_csv(data: bytes) -> Table:
     try:
         lines = csv.reader(io.StringIO(data.decode("utf-8", "replace")))
-        found = [row[:MOST_COLUMNS] for row in lines if row]
+        found = [list(map(read_cell, row[:MOST_COLUMNS])) for row in lines if row]
     except csv.Error as error:
         raise ValueError(f"the file is not a table: {error}") from error
     return (found[0], found[1:]) if found else ([], [])

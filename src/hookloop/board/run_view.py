@@ -9,6 +9,7 @@ import operator
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -16,6 +17,7 @@ from time import monotonic
 from hookloop.board.collection import Collection, Entry
 from hookloop.board.files import open_inside
 from hookloop.runs.environment import read_starts
+from hookloop.runs.policy import Rule, is_of_machine, rule_of
 from hookloop.runs.reader import SWEEP
 from hookloop.runs.records import to_json
 from hookloop.runs.shown import make_safe_line
@@ -96,6 +98,7 @@ def _about(
     collection: Collection, entries: Sequence[Entry], *, can_change: bool
 ) -> dict[str, object]:
     metrics = dict.fromkeys(name for one in entries for name in one.summary.metrics)
+    declared = {pattern for one in entries for pattern in _declared(one)}
     return {
         "version": 1,
         "hookloop": VERSION,
@@ -103,7 +106,27 @@ def _about(
         "can_change": can_change,
         "differing": differing_keys([one.row for one in entries]),
         "metrics": list(metrics),
+        **_judged(metrics, declared),
     }
+
+
+def _judged(names: Iterable[str], declared: AbstractSet[str]) -> dict[str, object]:
+    """Return what the page has to know of metrics, so that it judges them as everything else does.
+
+    Which of them measure the machine, and of which more is better or less.
+    """
+    kept = [name for name in names if not is_of_machine(name, declared)]
+    rules: dict[str, Rule | None] = {name: rule_of(name) for name in kept}
+    return {
+        "machine": [name for name in names if name not in rules],
+        "better": {name: rule for name, rule in rules.items() if rule is not None},
+    }
+
+
+def _declared(entry: Entry) -> list[str]:
+    """Return the names and patterns that the hooks of a run declared as measuring the machine."""
+    found = entry.extra.get("machine")
+    return [str(one) for one in found] if isinstance(found, list) else []
 
 
 def row_view(entry: Entry) -> dict[str, object]:
@@ -148,11 +171,14 @@ def run_view(collection: Collection, entry: Entry, patience: float = math.inf) -
     # As long as the file is read, the summary is newer.
     values = {**latest, **run.metrics} if file.is_behind else {**run.metrics, **latest}
     done = {name: extra.get(name) for name in ("samples", "tokens") if _is_number(extra.get(name))}
+    shown = dict(list(values.items())[:MOST_METRICS])
     return {
         **row_view(entry),
-        "metrics": dict(list(values.items())[:MOST_METRICS]),
+        "metrics": shown,
+        **_judged(shown, set(_declared(entry))),
         "progress": {"iter": run.iters, "epoch": run.epochs, **done},
         "command": resume_command(entry),
+        "has_config": entry.has_config,
         "path": make_safe_line(str(entry.home)),
         "speed": {
             found[1]: value for name, value in values.items() if (found := _SPEED.fullmatch(name))
@@ -193,8 +219,13 @@ def warnings_of(home: Path) -> list[dict[str, object]]:
 
 
 def resume_command(entry: Entry) -> str | None:
-    """Return what continues a run, from any directory; nothing without a config to build."""
-    return f"hookloop resume {quote(entry.home.absolute())}" if entry.row.config else None
+    """Return what continues a run, from any directory.
+
+    Nothing while it is running, when its directory is locked, and without a config to build.
+    """
+    if not entry.has_config or entry.summary.status == "running":
+        return None
+    return f"hookloop resume {quote(entry.home.absolute())}"
 
 
 def quote(path: Path) -> str:
@@ -233,8 +264,10 @@ def _main_metric(entry: Entry) -> str | None:
     best = entry.summary.best
     if best is not None:
         return best.metric
-    names: Iterable[str] = entry.summary.metrics
-    return next((name for name in names if name.startswith("val/")), None)
+    declared = _declared(entry)
+    names = [name for name in entry.summary.metrics if not is_of_machine(name, declared)]
+    usual = [name for name in names if name == "train/loss"]
+    return next((name for name in names if name.startswith("val/")), next(iter(usual), None))
 
 
 def _trial(entry: Entry) -> tuple[str | None, int | None]:

@@ -47,8 +47,15 @@ def _sweep(folder: Path, runs: Mapping[str, Entry]) -> dict[str, object] | None:
         "metric": str(data.get("metric", "")),
         "direction": "maximize" if data.get("mode") == "max" else "minimize",
         "parameters": list(names),
+        "log": _on_log(data.get("space")),
         "trials": trials,
     }
+
+
+def _on_log(space: object) -> list[str]:
+    """Return the parameters of which each factor of ten was equally likely: ``log(LOW,HIGH)``."""
+    found = space.items() if isinstance(space, dict) else ()
+    return [str(name) for name, one in found if isinstance(one, dict) and one.get("is_log") is True]
 
 
 def _trial(one: Mapping[str, object], runs: Mapping[str, Entry]) -> dict[str, object]:

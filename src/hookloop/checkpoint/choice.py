@@ -15,6 +15,7 @@ from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.named import BEST, LAST, load_best, load_named
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.errors import CheckpointError
+from hookloop.runs.identity import as_id
 from hookloop.runs.policy import OF_ONE_DIRECTORY
 from hookloop.runs.records import to_json
 from hookloop.version import VERSION
@@ -36,6 +37,7 @@ class Chosen:
         iteration: Iterations completed in it.
         metrics: The metrics of that iteration that are numbers, by their full names.
         others: Other checkpoints that are the best by another metric.
+        run_id: The run that saved it, if the file says so.
     """
 
     path: str
@@ -46,12 +48,14 @@ class Chosen:
     iteration: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
     others: tuple[str, ...] = ()
+    run_id: str | None = None
 
     def __str__(self) -> str:
         words = "averaged weights" if self.part == "averaged" else "weights"
         where = f", iteration {self.saved.iter:,}" if self.saved is not None else ""
         kind = "" if self.kind == "file" else f" ({self.kind}{where})"
-        return f"{words} of '{self.path}'{kind}"
+        run = f", of run {self.run_id}" if self.run_id is not None else ""
+        return f"{words} of '{self.path}'{kind}{run}"
 
 
 def choose(run_dir: Path, wanted: str | None = None, stores: Sequence[str] = ()) -> Chosen:
@@ -91,6 +95,8 @@ def describe_weights(chosen: Chosen, config: Mapping[str, object]) -> dict[str, 
         "weights": chosen.part,
         "config_sha256": hash_of(config),
     }
+    if chosen.run_id is not None:
+        about["run_id"] = chosen.run_id
     if chosen.saved is not None:
         # JSON has neither NaN nor infinity.
         metrics = {name: value for name, value in chosen.saved.metrics.items() if isfinite(value)}
@@ -120,7 +126,9 @@ def _chosen(
         for name, value in (known.items() if isinstance(known, Mapping) else ())
         if isinstance(value, int | float) and not isnan(value)
     }
-    return Chosen(path, kind, *_weights(path, content), saved, int(iteration), metrics, others)
+    run_id = as_id(content.get("run_id"))
+    weights = _weights(path, content)
+    return Chosen(path, kind, *weights, saved, int(iteration), metrics, others, run_id)
 
 
 def _tensors(run_dir: Path, wanted: str) -> Chosen:

@@ -12,7 +12,7 @@ from torch import Tensor
 from hookloop.runs.policy import is_clock
 from hookloop.runs.trees import NOTHING, differences
 
-NOT_COMPARED = ("config", "environment", "machine", "versions")
+NOT_COMPARED = ("config", "environment", "machine", "run_id", "versions")
 """Parts that describe how a run was made, not its state."""
 
 TENSORS = ("model", "averaged", "optimizers")

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
 from hookloop.checkpoint.shape import (
     Each,
@@ -20,7 +20,8 @@ from hookloop.checkpoint.shape import (
     is_text,
     one_of,
 )
-from hookloop.checkpoint.storage import Storage, is_file_name, write_all
+from hookloop.checkpoint.storage import LocalStorage, Storage, is_file_name, write_all
+from hookloop.runs.identity import Owner, as_id
 from hookloop.runs.records import to_json, to_number
 
 Kind = Literal["periodic", "best", "exception", "other"]
@@ -113,6 +114,8 @@ class Index:
         self._storage = storage
         self._location = location
         self._entries: dict[str, Saved] | None = None
+        self.owner: Owner | None = None
+        """The run that the store is written for; an entry of the file."""
 
     @property
     def entries(self) -> dict[str, Saved]:
@@ -152,25 +155,59 @@ class Index:
         changed = {name: change(entry) for name, entry in self.entries.items()}
         self._write({name: entry for name, entry in changed.items() if entry is not None})
 
+    def read_owner(self) -> Owner | None:
+        """Return the run that the file names now, which another process may have changed."""
+        try:
+            listed = self._parse()
+        except (ValueError, RecursionError):  # Reading the entries reports it.
+            return None
+        return _owner_in(listed)
+
+    def begin(self) -> bool:
+        """Write the file of a new store, for its owner; return False if there is a file already.
+
+        Only in a local directory, where of two runs that do so at once one comes first.
+        """
+        if not isinstance(self._storage, LocalStorage):
+            return False
+        return self._storage.create(INDEX, self._text([]))
+
     def _write(self, entries: dict[str, Saved]) -> None:
         existing = set(self._storage.names())  # The user may have deleted some files.
         kept = {name: entry for name, entry in entries.items() if name in existing}
         listed = [asdict(entry) for entry in kept.values()]
         for entry in listed:
             entry.pop("location")  # The directory may be moved.
-        text = to_json({"checkpoints": listed}, indent=1) + "\n"
-        self._storage.write(INDEX, lambda file: write_all(file, text.encode()))
+        data = self._text(listed)
+        self._storage.write(INDEX, lambda file: write_all(file, data))
         # Only now: if the write fails and is tried again, it starts from what the file holds.
         self._entries = kept
 
-    def _read(self) -> dict[str, Saved]:
-        if INDEX not in self._storage.names():
-            return {}
-        with self._storage.open(INDEX) as file:
-            text = file.read(LARGEST_INDEX)
+    def _text(self, listed: list[dict[str, object]]) -> bytes:
+        note = {} if self.owner is None else asdict(self.owner)
+        note = {name: value for name, value in note.items() if value is not None}
+        return f"{to_json({**note, 'checkpoints': listed}, indent=1)}\n".encode()
+
+    def _parse(self) -> dict[str, Any]:
+        """Return the content of the file; empty if there is none."""
+        # A listing may miss a file that is replaced at this moment, so a local one is not listed;
+        # a remote store may remember that there was none.
+        is_local = isinstance(self._storage, LocalStorage)
+        if not is_local and INDEX not in self._storage.names():
+            return {"checkpoints": []}
         try:
-            listed = json.loads(text)
-            check_state(listed, {"checkpoints": Each(ENTRY)})
+            with self._storage.open(INDEX) as file:
+                listed = json.loads(file.read(LARGEST_INDEX))
+        except (FileNotFoundError, NotADirectoryError):
+            return {"checkpoints": []}
+        check_state(listed, {"checkpoints": Each(ENTRY)})
+        return cast("dict[str, Any]", listed)
+
+    def _read(self) -> dict[str, Saved]:
+        try:
+            listed = self._parse()
+            if self.owner is None:  # Kept when the file is written again.
+                self.owner = _owner_in(listed)
             entries = [self._entry(entry) for entry in listed["checkpoints"]]
         except (ValueError, RecursionError) as error:
             # Not fatal: checkpoints that are not listed are found by looking through the files.
@@ -190,3 +227,8 @@ class Index:
         metrics = values.get("metrics") or {}
         values["metrics"] = {n: to_number(v) for n, v in metrics.items()}  # type: ignore[attr-defined]
         return Saved(location=self._location, **values)  # type: ignore[arg-type]
+
+
+def _owner_in(listed: Mapping[str, object]) -> Owner | None:
+    run_id, home = as_id(listed.get("run_id")), listed.get("run_dir")
+    return None if run_id is None else Owner(run_id, home if isinstance(home, str) else None)

@@ -90,7 +90,7 @@ def verify(directory: str | Path, rank: int = 0, size: int = 1) -> Manifest:
     if not directory.is_dir():
         raise CheckpointError(f"There is no checkpoint '{directory}'.")
     manifest = read_manifest(directory)
-    _check_names(directory, manifest)
+    check_names(directory, manifest)
     # The largest first, so that the shares are about equal.
     names = sorted(manifest.files, key=lambda name: (-manifest.files[name].size, name))
     for name in names[rank::size]:
@@ -120,7 +120,8 @@ def _is_plain_name(name: str) -> bool:
     return name not in ("", ".", "..", MANIFEST) and not set(name) & set("/\\\0")
 
 
-def _check_names(directory: Path, manifest: Manifest) -> None:
+def check_names(directory: Path, manifest: Manifest) -> None:
+    """Reject a directory that has other files than its list, or anything but plain files."""
     found = {entry.name: entry for entry in os.scandir(directory)}
     for name in (*manifest.files, MANIFEST):
         if name not in found:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.search import load_newest
+from hookloop.checkpoint.search import load_newest, own_locations
 from hookloop.checkpoint.storage import is_checkpoint_directory, is_url
 from hookloop.checkpoint.store import CheckpointStore, load
 from hookloop.errors import CheckpointError, nearest
@@ -85,8 +85,8 @@ def load_named(
         loaded = load_best(run_dir, stores, first)
         return loaded[:2] if loaded is not None else _reject(which, run_dir, stores)
     name = str(which)
-    for location in (str(run_dir), *stores):
-        if "/" not in name and name in CheckpointStore(location).storage.names():
+    for location in own_locations(run_dir, stores) if "/" not in name else ():
+        if name in CheckpointStore(location).storage.names():
             return f"{location}/{name}", CheckpointStore(location).read(name)
     if is_url(name) or Path(name).is_file() or is_checkpoint_directory(Path(name)):
         return name, load(name)
@@ -96,7 +96,7 @@ def load_named(
 def find_best(run_dir: str | Path, stores: Sequence[str] = ()) -> dict[str, Saved]:
     """Return the best checkpoint of each metric that a run keeps one of."""
     found: dict[str, Saved] = {}
-    for location in (str(run_dir), *stores):
+    for location in own_locations(run_dir, stores):
         store = CheckpointStore(location)
         existing = set(store.storage.names())
         found |= {m: one for m, one in best_in(store.index.entries).items() if one.name in existing}
@@ -141,7 +141,7 @@ def _main_metric(checkpoint: Mapping[str, object], best: Mapping[str, Saved]) ->
 def _reject(which: str | Path, run_dir: str | Path, stores: Sequence[str]) -> Found:
     names = [
         name
-        for location in (str(run_dir), *stores)
+        for location in own_locations(run_dir, stores)
         for name in CheckpointStore(location).storage.names()
         if name.endswith(".pth") or is_checkpoint_directory(Path(location) / name)
     ]

@@ -29,6 +29,8 @@ class Save:
         on_lost: Called if it could not be saved and was given up.
         max_wait: Seconds that training, and its end, wait for the store; by default those of the
             last save there. A large checkpoint gets a second more for every 10 MB.
+        marks_last: Whether ``last_checkpoint`` is to name it; by default if an exact resume may
+            start from it.
 
     >>> Save("../epoch_1.pth")
     Traceback (most recent call last):
@@ -47,6 +49,7 @@ class Save:
     # Not compared: two requests for the same file are equal whatever is to be called afterwards.
     on_lost: Callable[[], None] | None = field(default=None, compare=False)
     max_wait: float | None = None
+    marks_last: bool | None = None
 
     def __post_init__(self) -> None:
         if not is_file_name(self.name):

@@ -10,6 +10,7 @@ from pathlib import Path
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import LAST, CheckpointStore
 from hookloop.errors import CheckpointError
+from hookloop.runs.identity import as_id, read_identity
 from hookloop.runs.layout import Pointer, RunDir
 from hookloop.secret import without_credentials
 
@@ -29,7 +30,12 @@ def load_newest(
     problems: list[str] = []
     for location, last in search_locations(run_dir, stores):
         try:
-            found = CheckpointStore(location).newest(last, whole=whole)
+            store = CheckpointStore(location)
+            if location != run_dir:
+                check_owner(store, run_dir)
+            found = store.newest(last, whole=whole)
+            if found is not None and location != run_dir:
+                _check_run(found, location, run_dir)
         except CheckpointError as error:
             problems.append(str(error))
             continue
@@ -41,6 +47,41 @@ def load_newest(
     if problems:
         raise CheckpointError(" ".join(problems))
     return None
+
+
+def check_owner(store: CheckpointStore, run_dir: str | Path) -> None:
+    """Reject a store outside of a run's directory that belongs to another run.
+
+    Raises:
+        CheckpointError: If it does.
+    """
+    # Where there is no run, somebody looks into the store alone.
+    if not is_url(run_dir) and RunDir(Path(run_dir)).can_be_continued():
+        store.check_owner(run_dir, read_identity(RunDir(Path(run_dir))).run_id)
+
+
+def _check_run(found: tuple[str, dict[str, object]], location: str, run_dir: str) -> None:
+    """Reject another run's checkpoint in a store that runs may share."""
+    saved_by, own = as_id(found[1].get("run_id")), read_identity(RunDir(Path(run_dir))).run_id
+    if None not in (saved_by, own) and saved_by != own:
+        raise CheckpointError(
+            f"'{location}/{found[0]}' is the newest checkpoint there, and was saved by run "
+            f"{saved_by}, not by the run in '{run_dir}' ({own}). To continue it nevertheless, name "
+            "it with resume=."
+        )
+
+
+def own_locations(run_dir: str | Path, stores: Sequence[str]) -> list[str]:
+    """List where a run keeps checkpoints, without the stores that belong to another run."""
+    found = [str(run_dir)]
+    for location in stores:
+        try:
+            check_owner(CheckpointStore(location), run_dir)
+        except CheckpointError as error:
+            _log.warning("%s They are left out.", error)
+        else:
+            found.append(location)
+    return found
 
 
 def search_locations(run_dir: str, stores: Sequence[str] = ()) -> list[tuple[str, str | None]]:

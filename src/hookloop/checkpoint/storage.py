@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
@@ -35,6 +37,10 @@ METADATA = ".metadata"
 
 REPLACED = ".replaced"
 """Ending of a directory's hidden name while a new one takes its place."""
+
+
+_LEFT = re.compile(r"\..+(\.staged|\.([0-9]+|[0-9a-f]{16})\.tmp(\.[^.]+)?)", re.DOTALL)
+"""Hidden names under which files are written until they are whole; see `drafted`."""
 
 
 class Storage(Protocol):
@@ -139,6 +145,30 @@ class LocalStorage:
         # The rename itself is durable only once the directory is flushed.
         sync_to_disk(self.directory)
 
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a small file unless there is one; of two processes that do so, one succeeds."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        staged = self.directory / f".{name}.{uuid.uuid4().hex}.staged"
+        try:
+            staged.write_bytes(data)
+            sync_to_disk(staged)
+            # Unlike a rename, a link does not replace a file.
+            os.link(staged, self.directory / name)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            try:
+                with (self.directory / name).open("xb") as file:
+                    file.write(data)
+            except FileExistsError:
+                return False
+        finally:
+            staged.unlink(missing_ok=True)
+        sync_to_disk(self.directory)
+        return True
+
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
         return (self.directory / name).open("rb")
@@ -201,7 +231,7 @@ class LocalStorage:
         for path in hidden:
             if path.suffix == REPLACED:
                 _undo_replacement(path)
-        left = [path for path in hidden if {".staged", ".tmp"} & set(path.suffixes)]
+        left = [path for path in hidden if _LEFT.fullmatch(path.name)]
         for path in left:
             _remove(path)
         return [path.name for path in left]
@@ -240,10 +270,13 @@ def _remove(path: Path) -> None:
 def _undo_replacement(aside: Path) -> None:
     """Give a directory its name back, unless the new one got it."""
     name = aside.name.removeprefix(".").removesuffix(REPLACED)
-    if (aside.parent / name).exists():
+    new = aside.parent / name
+    if aside.is_symlink() or not aside.is_dir():  # Not made by `put_in_place`.
+        return
+    if is_checkpoint_directory(new):
         _remove(aside)
-    else:
-        os.rename(aside, aside.parent / name)
+    elif is_checkpoint_directory(aside) and not os.path.lexists(new):
+        os.rename(aside, new)
 
 
 def put_in_place(staged: Path, path: Path) -> None:
@@ -254,12 +287,20 @@ def put_in_place(staged: Path, path: Path) -> None:
     """
     aside = path.with_name(f".{path.name}{REPLACED}")
     if path.exists():
+        if not is_checkpoint_directory(path):
+            raise CheckpointError(
+                f"'{path}' is not a checkpoint, so none is written in its place: move it, or give "
+                "the checkpoints another directory."
+            )
         shutil.rmtree(aside, ignore_errors=True)
         os.rename(path, aside)
     os.rename(staged, path)
     sync_to_disk(path.parent)
     shutil.rmtree(aside, ignore_errors=True)
 
+
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EACCES, errno.EMLINK, errno.ENOSYS)
+"""Errors of file systems that have no hard links."""
 
 NOT_FOR_DIRECTORIES = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EACCES)
 """Errors of systems and network drives that cannot flush a directory."""

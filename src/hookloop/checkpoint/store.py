@@ -18,6 +18,7 @@ from typing import cast
 from hookloop.checkpoint.checksum import find_damage
 from hookloop.checkpoint.index import Index, Kind, Saved
 from hookloop.checkpoint.manifest import verify
+from hookloop.checkpoint.ours import is_ours
 from hookloop.checkpoint.reading import read_checkpoint
 from hookloop.checkpoint.shape import find_mismatch, is_count, is_mapping
 from hookloop.checkpoint.shards import TIMEOUT, Staged
@@ -32,9 +33,16 @@ from hookloop.checkpoint.storage import (
 )
 from hookloop.checkpoint.writing import WrittenFile, write_checkpoint
 from hookloop.errors import CheckpointError
+from hookloop.runs.identity import Owner, is_alive, is_copied, is_foreign
 from hookloop.runs.layout import LONGEST_POINTER
 
 LAST = "last_checkpoint"
+
+OTHER_PLACE = (
+    "Give SaveCheckpoint another directory=, or the run's directory another name; a store is named "
+    "after it."
+)
+"""What to do where two runs would share a store."""
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 """Errors of a disk that has no room left."""
@@ -56,6 +64,58 @@ class CheckpointStore:
         self.storage: Storage = open_storage(location)
         self.location = self.storage.url
         self.index = Index(self.storage, self.location)
+        self._made: set[str] = set()  # What this object has saved, so it need not be examined.
+
+    def claim(self, owner: Owner) -> None:
+        """Note that the store belongs to a run; reject one that belongs to another run.
+
+        Raises:
+            CheckpointError: If the two would delete each other's checkpoints.
+        """
+        home = owner.run_dir or ""
+        self.index.owner = owner
+        if self.index.begin():
+            return
+        noted = self.index.read_owner()
+        if noted == owner:
+            return
+        if noted is not None:
+            self._reject_other(noted, owner.run_id, home)
+            if is_copied(noted, home):
+                raise CheckpointError(
+                    f"'{home}' is a copy of '{noted.run_dir}', whose checkpoints are in "
+                    f"'{self.location}': the two would delete each other's. {OTHER_PLACE}"
+                )
+        if not is_url(self.location):  # There, the next save notes it.
+            self.index.update(lambda entry: entry)
+
+    def confirm(self) -> None:
+        """Reject to write if another process has made the store another run's meanwhile."""
+        owner = self.index.owner
+        if owner is None or owner.run_dir is None:  # In a run's own directory nobody else saves.
+            return
+        noted = self.index.read_owner()
+        if noted is not None:
+            self._reject_other(noted, owner.run_id, owner.run_dir)
+
+    def check_owner(self, run_dir: str | Path, run_id: str | None) -> None:
+        """Reject a store that belongs to another run than the one in a directory."""
+        noted = self.index.read_owner()
+        if noted is not None:
+            self._reject_other(noted, run_id, run_dir)
+
+    def _reject_other(self, noted: Owner, run_id: str | None, run_dir: str | Path) -> None:
+        if is_foreign(noted, run_dir, run_id):
+            lost = ""
+            if noted.run_dir is not None and not is_alive(noted):
+                lost = (
+                    " That run is not there any more: to continue it, name the checkpoints, with "
+                    f"resume='{self.location}' and a new run directory; else delete them."
+                )
+            raise CheckpointError(
+                f"The checkpoints in '{self.location}' belong to {noted}, not to the run in "
+                f"'{run_dir}'.{lost} {OTHER_PLACE}"
+            )
 
     def write(self, checkpoint: Mapping[str, object], saved: Saved, nbytes: int) -> Saved:
         """Make a checkpoint durable and list it.
@@ -113,6 +173,7 @@ class CheckpointStore:
             except OSError as error:
                 if error.errno not in DISK_FULL or not self._delete_oldest_for(saved):
                     raise
+        self._made.add(saved.name)
         return self.index.add(
             replace(saved, size=written.size, crc32=written.crc32, time=time.time()), replaced
         )
@@ -123,6 +184,7 @@ class CheckpointStore:
         if source is None:
             raise CheckpointError(f"'{name}' cannot be kept as '{saved.name}': it is missing.")
         self.storage.copy(name, saved.name)
+        self._made.add(saved.name)
         # These describe the file, and the file is the same.
         same = {"left_out": source.left_out, "size": source.size, "crc32": source.crc32}
         return self.index.add(replace(saved, time=time.time(), **same))  # type: ignore[arg-type]
@@ -166,6 +228,7 @@ class CheckpointStore:
         owned = [entry for entry in entries if owner in entry.owners and entry.kind == kind]
         surplus = {entry.name for entry in owned[:-newest] if not entry.forever}
         deleted = [e.name for e in owned if e.name in surplus and e.owners == (owner,)]
+        deleted = [name for name in deleted if self._may_delete(name)]
         # The files first: a crash in between leaves an entry without a file, which does no harm.
         # The other way round it would leave a file that nothing ever deletes.
         for name in deleted:
@@ -264,6 +327,17 @@ class CheckpointStore:
                 best = max(best or (done, *found), (done, *found), key=lambda file: file[0])
         return best[1:] if best else None
 
+    def _may_delete(self, name: str) -> bool:
+        """Return whether a file that the index lists is a checkpoint of ours; warn about others."""
+        if name in self._made or name not in self.storage.names() or is_ours(self.storage, name):
+            return True
+        _log.warning(
+            "'%s/%s' is listed as a checkpoint and is not one of hookloop's, so it is not deleted.",
+            self.location,
+            name,
+        )
+        return False
+
     def _delete_oldest_for(self, wanted: Saved) -> bool:
         """Delete the oldest checkpoint that frees space; return whether there was one.
 
@@ -280,7 +354,8 @@ class CheckpointStore:
             is_spare = entry.kind == wanted.kind == "periodic" and entry.owners == wanted.owners
             if entry is newest or newest is None or entry.forever or not is_spare:
                 continue
-            if entry.name in names and self.storage.frees(entry.name):
+            is_freed = entry.name in names and self.storage.frees(entry.name)
+            if is_freed and self._may_delete(entry.name):
                 _log.warning(
                     "The disk of '%s' is full: '%s' is deleted to make room for '%s'.",
                     self.location,

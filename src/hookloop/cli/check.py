@@ -34,16 +34,27 @@ def command(config: Path, overrides: tuple[str, ...], ranks: int | None) -> int:
     Nothing is trained, and no run directory is made.
     """
     from hookloop.config.load import load, show
+    from hookloop.trainer.schedule_curve import judge_schedules
 
     loaded = load(config, overrides)
     with scratch_directory("check") as scratch, _as_rank(ranks):
         trainer = build_without_run(loaded, scratch)
         trainer.check()
+        problems = judge_schedules(trainer.run)
         if ranks is not None:
             _check_devices(trainer, ranks)
     _check_directory(loaded)  # Apart, because the Trainer above has a temporary directory.
-    set_result({"config": show(loaded.path), "problems": [], "trains": _describe(trainer)})
+    set_result(
+        {
+            "config": show(loaded.path),
+            "problems": [],
+            "warnings": problems,
+            "trains": _describe(trainer),
+        }
+    )
     print_text(f"{show(loaded.path)}: nothing to reject.  {_describe(trainer)}")
+    for problem in problems:
+        print_text(f"warning: {problem}")
     return 0
 
 

@@ -151,7 +151,13 @@ def _temporary_directory() -> Iterator[Path]:
         home = RunDir(Path(folder) / "run")
         yield home.path
         # Every run writes these. Nothing is lost without them, because the metrics are printed.
-        own = {home.config_file, home.metrics_file, home.summary_file, home.log_file}
+        own = {
+            home.config_file,
+            home.described_file,
+            home.metrics_file,
+            home.summary_file,
+            home.log_file,
+        }
         files = [path for path in home.path.rglob("*") if path.is_file() and path not in own]
         if files:
             names = ", ".join(path.name for path in files[:MOST_NAMED])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -15,10 +16,12 @@ import click
 from hookloop.cli.arguments import Verb, chosen_aliases
 from hookloop.cli.output import current_output
 from hookloop.cli.report import print_error, print_text
-from hookloop.errors import HookloopError
+from hookloop.errors import HookloopError, IntervalError
+from hookloop.parallel.settings import PATIENCE, read_seconds
 
 if TYPE_CHECKING:
-    from hookloop.parallel.launch import Ended, Layout
+    from hookloop.parallel.launch import Ended
+    from hookloop.parallel.rendezvous import Layout, Rendezvous
     from hookloop.parallel.verdict import Cause
 
 ranks_option = click.option(
@@ -27,6 +30,16 @@ ranks_option = click.option(
     metavar="N",
     help="Train on N processes on this node, as torchrun --nproc-per-node N would.",
 )
+
+
+def _read_patience(context: click.Context, option: click.Parameter, given: str) -> float:
+    try:
+        seconds = read_seconds(float(given) if given.isdecimal() else given)
+    except IntervalError:
+        seconds = None
+    if seconds is None:
+        raise click.BadParameter(f"'{given}' is not a time: write seconds, or as in '15 min'.")
+    return seconds
 
 
 def launch_options(function: Verb) -> Verb:
@@ -52,6 +65,14 @@ def launch_options(function: Verb) -> Verb:
             metavar="N",
             help="Start all ranks again, up to N times, when one is lost.",
         ),
+        click.option(
+            "--patience",
+            default=f"{PATIENCE / 60:g} min",
+            metavar="TIME",
+            callback=_read_patience,
+            show_default=True,
+            help="How long to wait for the launchers of the other nodes, before each start.",
+        ),
     )
 
     @functools.wraps(function)
@@ -61,9 +82,11 @@ def launch_options(function: Verb) -> Verb:
         nodes: int,
         rendezvous: str | None,
         restarts: int,
+        patience: float,
         **others: object,
     ) -> object:
-        return function(*args, launch=Launch(ranks, nodes, rendezvous, restarts), **others)
+        launch = Launch(ranks, nodes, rendezvous, restarts, patience)
+        return function(*args, launch=launch, **others)
 
     # click lists them in the order of the decorators, of which the last is the outermost.
     for option in reversed(options):
@@ -80,18 +103,21 @@ class Launch:
         nodes: The nodes.
         rendezvous: Where they meet.
         restarts: How often the ranks may be started again.
+        patience: Seconds to wait for the launchers of the other nodes.
     """
 
     ranks: int | None
     nodes: int = 1
     rendezvous: str | None = None
     restarts: int = 0
+    patience: float = PATIENCE
 
     def check(self) -> None:
         """Reject options that do not fit together, or this process."""
         if self.ranks is None:
             given = {"--nodes": self.nodes > 1, "--rendezvous": self.rendezvous is not None}
             given["--restarts"] = self.restarts > 0
+            given["--patience"] = self.patience != PATIENCE
             for name in (name for name, is_given in given.items() if is_given):
                 raise click.UsageError(f"{name} needs --ranks N, the processes on each node.")
             return
@@ -104,7 +130,7 @@ class Launch:
     def layout(self) -> Layout:
         """Return how many ranks there are, and where they meet."""
         from hookloop.parallel import slurm
-        from hookloop.parallel.launch import Layout
+        from hookloop.parallel.rendezvous import Layout
 
         place = self.rendezvous
         if self.nodes > 1 and place is None and slurm.is_step():
@@ -116,7 +142,7 @@ class Launch:
             )
         if place is not None and not place.rpartition(":")[2].isdecimal():
             raise click.UsageError(f"--rendezvous: '{place}' must be HOST:PORT, as in gpu1:29500.")
-        return Layout(self.ranks or 1, self.nodes, place)
+        return Layout(self.ranks or 1, self.nodes, place, self.patience)
 
     def run(self, verb: Sequence[str]) -> int:
         """Run a verb of the command line on the ranks, and return the exit code."""
@@ -152,34 +178,46 @@ class Restarts:
 
     def run(self) -> int:
         """Run the ranks to the end, and return the exit code."""
+        from hookloop.parallel.rendezvous import Rendezvous
         from hookloop.parallel.verdict import find_cause
 
+        rendezvous = Rendezvous(self._layout)
         seen: set[object] = set()
-        for number in range(self._restarts + 1):
-            ended = self._try(number)
-            code = orderly_code(ended)
-            if code is not None:
-                return code
-            cause = find_cause(ended)
-            if ended.signal is not None and (cause is None or not cause.traceback):
-                return 128 + ended.signal
-            if cause is None:
-                return 0
-            left = self._restarts - number
-            is_repeated = cause.repeats is not None and cause.repeats in seen
-            again = cause.may_pass and not is_repeated and ended.signal is None and left > 0
-            self._show(cause, left, again=again, is_repeated=is_repeated)
-            if not again:
-                return cause.code
-            seen.add(cause.repeats)
-        return 1
+        number, why = 0, "it was ended"
+        try:
+            while True:
+                ended = self._try(rendezvous, number)
+                # Launchers of other nodes may have started their ranks more often than this one.
+                number = ended.attempt
+                cause = None
+                code = orderly_code(ended)
+                if code is None:
+                    cause = find_cause(ended)
+                    if ended.signal is not None and (cause is None or not cause.traceback):
+                        why = f"it was ended by {signal.Signals(ended.signal).name}"
+                        return 128 + ended.signal
+                if cause is None:
+                    why = ""
+                    return code or 0
+                left = self._restarts - number
+                is_repeated = cause.repeats is not None and cause.repeats in seen
+                cause = replace(cause, may_pass=cause.may_pass and not rendezvous.is_over)
+                again = cause.may_pass and not is_repeated and ended.signal is None and left > 0
+                self._show(cause, left, again=again, is_repeated=is_repeated)
+                if not again:
+                    why = cause.messages[0]
+                    return cause.code
+                seen.add(cause.repeats)
+                number += 1
+        finally:
+            rendezvous.leave(why)
 
-    def _try(self, number: int) -> Ended:
+    def _try(self, rendezvous: Rendezvous, number: int) -> Ended:
         from hookloop.parallel.launch import Attempt
 
         folder = self._folder / f"attempt-{number}"
         folder.mkdir()
-        return Attempt(self._command, self._layout, folder, number).run()
+        return Attempt(self._command, rendezvous, folder, number).run()
 
     def _show(self, cause: Cause, left: int, *, again: bool, is_repeated: bool) -> None:
         for message in cause.messages:

@@ -12,6 +12,7 @@ import click
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text, reporting
 from hookloop.cli.table import show_table
+from hookloop.runs.csv_cells import safe_row
 from hookloop.runs.shown import make_safe_line
 
 if TYPE_CHECKING:
@@ -124,10 +125,9 @@ def _cell(row: RunRow, column: str) -> str:
 def _csv(columns: list[str], rows: list[RunRow]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(safe_row(columns))
     for row in rows:
         values = [row.value(name) for name in columns]
-        writer.writerow(
-            [" ".join(map(str, one)) if isinstance(one, list) else one for one in values]
-        )
+        cells = [" ".join(map(str, one)) if isinstance(one, list) else one for one in values]
+        writer.writerow(safe_row(cells))
     return text.getvalue()

@@ -23,8 +23,9 @@ from hookloop.config.build import arguments
 from hookloop.config.load import load
 from hookloop.core.hook import Hook
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
-from hookloop.parallel.launch import Attempt, Layout
+from hookloop.parallel.launch import Attempt
 from hookloop.parallel.launched import join_launcher, report_end, report_failure
+from hookloop.parallel.rendezvous import Layout, Rendezvous
 from hookloop.parallel.verdict import find_cause
 from hookloop.short_runs.short_run import short_run
 
@@ -175,7 +176,7 @@ def _launch(ranks: int) -> int:
     """Start this task on ranks; if one is killed, end as it did."""
     with TemporaryDirectory(prefix="hookloop-verify-") as folder:
         command = ["-m", "hookloop.cli.verify_resume_process", sys.argv[1]]
-        ended = Attempt(command, Layout(ranks), Path(folder)).run()
+        ended = Attempt(command, Rendezvous(Layout(ranks)), Path(folder)).run()
     if -getattr(signal, "SIGKILL", signal.SIGTERM) in ended.codes.values():
         _kill(os.getpid())
     cause = find_cause(ended)

@@ -32,6 +32,7 @@ BUILT = (
 
 SETTINGS: dict[str, object] = {
     "mix": str | dict[str, object] | None,
+    "val_mix": Literal["zip"] | None,
     "max_epochs": int | None,
     "max_iters": int | None,
     "epoch_iters": int | None,

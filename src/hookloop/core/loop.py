@@ -15,6 +15,8 @@ from typing import Protocol
 
 from hookloop.checkpoint.request import Save
 from hookloop.core.evaluation import Computes, Evaluation
+from hookloop.core.influence import changed_since, settings_now
+from hookloop.core.kept_modules import KeptModules
 from hookloop.core.meetings import Meetings
 from hookloop.core.plan import fire
 from hookloop.core.progress import Progress
@@ -29,7 +31,7 @@ from hookloop.errors import DataError, HookError
 from hookloop.every import Every, Unit, count_of
 from hookloop.metrics.meters import Metric
 from hookloop.metrics.results import Results
-from hookloop.requests import Rewind, Wanted
+from hookloop.requests import Rewind, Wanted, both, without
 
 Make = Callable[[Run, list[object]], None]
 """Makes an update of an iteration from its microbatches."""
@@ -40,11 +42,13 @@ class Assembly:
     """What a training is made of besides the loop; nothing else is given to the loop later.
 
     Attributes:
-        makes: They make the updates of an iteration, one after the other.
+        first: They make the updates of the first iteration, one after the other.
+        makes: They make those of all others.
         count: Counts samples or tokens; None if nobody asks for them.
         go_back: Restores the checkpoint of a `Rewind`.
     """
 
+    first: Sequence[Make] = ()
     makes: Sequence[Make] = ()
     count: Callable[[Run, list[object]], None] | None = None
     go_back: Callable[[Rewind], Rewind] | None = None
@@ -100,8 +104,8 @@ class Validation(Protocol):
     def request(self, run: Run) -> None:
         """Request the validation whose time has come, of the streams that are ``due``."""
 
-    def note(self, progress: Progress, wanted: Wanted) -> None:
-        """Record that a validation took place now."""
+    def note(self, progress: Progress, wanted: Wanted, *, is_planned: bool) -> None:
+        """Record that a validation took place now, and whether a plan asked for it."""
 
 
 class Loop:
@@ -145,10 +149,11 @@ class Loop:
 
     def train(self, assembly: Assembly) -> None:
         """Train until a limit is reached or a stop is requested."""
-        run, makes = self.run, assembly.makes
+        run, makes = self.run, assembly.first
         for batches in self.iterations(assembly):
             for make in makes:
                 make(run, batches)
+            makes = assembly.makes
 
     def iterations(self, assembly: Assembly) -> Generator[list[object], None, None]:
         """Yield the batches of each iteration for its update; do everything else in between."""
@@ -160,7 +165,7 @@ class Loop:
             fire(plan.before_train, run)
         run.undeclared.settle()
         if self.validation.due_at_start(progress):
-            self.validate()
+            self.validate(planned=True)
         if progress.stage == "closing":  # The checkpoint was made before this epoch's validation.
             self._end_epoch()
         while self._goes_on():
@@ -266,9 +271,9 @@ class Loop:
             name = self._source().name
             run.stop(f"{name} ended after {count_of(progress.iter, 'iteration')}", everywhere=True)
         if self.validation.due_after_epoch(progress):
-            if not self.validation.is_regular(progress):
+            if not (is_regular := self.validation.is_regular(progress)):
                 self.moments.keep()
-            run.validate(*self.validation.due, everywhere=True)
+            run.validate(*self.validation.due, everywhere=True, planned=is_regular)
         # Interrupted: the epoch is closed by the run that resumes, or after going back.
         if self._handle_requests() or run.requests.validate:
             return
@@ -296,7 +301,7 @@ class Loop:
             saves, requests.saves = requests.saves, []
             self.saver.save(run, saves)
             if requests.validate and not run.is_interrupted:
-                self.validate(requests.validate)
+                self.validate(requests.validate, planned=requests.planned)
         return False
 
     def _agree(self) -> bool:
@@ -316,18 +321,61 @@ class Loop:
         finally:  # Earlier saves that are still being written must not be lost with this one.
             self.saver.close(self.run)
 
-    def validate(self, wanted: Wanted = True) -> Results:
-        """Run validation streams once; a validation that a signal cuts short is due again."""
-        run, before = self.run, self.moments.now()
-        results = self.evaluation.validate(wanted)
-        if run.is_interrupted:
-            self.moments.restore(before)  # The run that resumes makes the whole validation again.
-            run.requests.validate = wanted
-        else:
-            run.requests.validate = False
-            self.validation.note(run.progress, wanted)
-            self.saver.amend(run, results)
+    def validate(self, wanted: Wanted = True, *, planned: Wanted = False) -> Results:
+        """Run validation streams once; a validation that a signal cuts short is due again.
+
+        Args:
+            wanted: Which streams.
+            planned: Which of them a plan of iterations or epochs asks for. These draw from the
+                random numbers of the training, and come first; the others leave no trace.
+        """
+        names = self.run.val_data
+        others = without(wanted, planned, names) if planned else wanted
+        results = self._validate_planned(without(wanted, others, names)) if planned else None
+        if others and not self.run.is_interrupted:
+            return self._validate_aside(others)
+        if others:
+            self.run.requests.validate = both(self.run.requests.validate, others)
+        assert results is not None  # Something was wanted.
         return results
+
+    def _validate_planned(self, wanted: Wanted) -> Results:
+        before = self.moments.now()
+        results = self.evaluation.validate(wanted)
+        if self.run.is_interrupted:
+            self.moments.restore(before)  # The run that resumes makes the whole validation again.
+        self._conclude_validation(wanted, results, is_planned=True)
+        return results
+
+    def _validate_aside(self, wanted: Wanted) -> Results:
+        """Validate without a trace in the training: whether it is asked for changes no result.
+
+        What hooks do with the results stays, such as a learning rate that falls, and is recorded.
+        """
+        run, settings = self.run, settings_now(self.run)
+        modules = KeptModules(run.model, run.loss_function)
+        current = {name: getattr(run, name) for name in ("batch", "output", "loss", "place")}
+        with self.moments.without_trace(run.val_data.values()):
+            results = self.evaluation.validate(wanted)
+        modules.put_back()
+        for name, value in current.items():
+            setattr(run, name, value)
+        self._conclude_validation(wanted, results, is_planned=False)
+        if not run.is_interrupted:
+            streams = sorted(wanted) if isinstance(wanted, frozenset) else [*run.val_data]
+            named = {"streams": [name or "val" for name in streams]}
+            changed = changed_since(settings, run)
+            run.interventions.add("validation", run.progress.iter, **named, changed=changed)
+        return results
+
+    def _conclude_validation(self, wanted: Wanted, results: Results, *, is_planned: bool) -> None:
+        run = self.run
+        if run.is_interrupted:
+            run.requests.validate, run.requests.planned = wanted, wanted if is_planned else False
+        else:
+            run.requests.validate = run.requests.planned = False
+            self.validation.note(run.progress, wanted, is_planned=is_planned)
+            self.saver.amend(run, results)
 
     def _groups(self) -> Iterator[list[object]]:
         """Read an epoch in groups of microbatches, on the device."""

@@ -29,6 +29,8 @@ class Progress:
             ``closing`` it with the validation that belongs to it.
         validated_at: The iteration after which the last validation was made; -1 for none.
         validated_streams: The same for each stream, where each has an interval of its own.
+        asked_at: The iteration after which a validation was made that no plan of iterations or
+            epochs asked for, and none that one did; -1 for none.
         samples: Samples trained on, over all ranks; None if nobody asked to count them.
         tokens: The same for tokens.
         last_samples, last_tokens: Those of the last iteration.
@@ -45,6 +47,7 @@ class Progress:
     epoch_iters: int | None = None
     stage: Stage = "between"
     validated_at: int = -1
+    asked_at: int = -1
     validated_streams: dict[str, int] = field(default_factory=dict)
     samples: int | None = None
     tokens: int | None = None
@@ -72,10 +75,17 @@ class Progress:
         limits = [limit for limit in (self.max_iters, by_epoch) if limit is not None]
         return min(limits) if limits else None
 
+    def __str__(self) -> str:
+        total, epochs = self.total_iters, self.max_epochs
+        of_iters = "" if total is None else f" of {total}"
+        of_epochs = "" if epochs is None else f" of {epochs}"
+        return f"{self.iter}{of_iters} iterations, {self.epoch}{of_epochs} epochs"
+
     def state_dict(self) -> dict[str, object]:
         """Return the counters; the limits belong to the config, which a resume may change."""
-        streams = ("validated_streams",) if self.validated_streams else ()
-        return {name: getattr(self, name) for name in (*_COUNTERS, *_LATER, *streams)}
+        rare = {"validated_streams": bool(self.validated_streams), "asked_at": self.asked_at >= 0}
+        names = (*_COUNTERS, *_LATER, *(name for name, is_used in rare.items() if is_used))
+        return {name: getattr(self, name) for name in names}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Take back what `state_dict` returned."""
@@ -84,4 +94,5 @@ class Progress:
         for name in _LATER:
             if (now := getattr(self, name)) is not None:  # Otherwise nobody counts it any more.
                 setattr(self, name, state.get(name) or now)
+        self.asked_at = cast("int", state.get("asked_at", -1))
         self.validated_streams = dict(cast("Mapping[str, int]", state.get("validated_streams", {})))

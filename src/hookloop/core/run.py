@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
 from hookloop import peers
 from hookloop.arguments import missing_attribute
@@ -21,11 +21,12 @@ from hookloop.data.batch import size_of
 from hookloop.data.share import Place
 from hookloop.data.side_randomness import SideRandomness
 from hookloop.data.undeclared import Undeclared
-from hookloop.errors import DataError, ModelError, nearest
+from hookloop.errors import DataError, ModelError, SkippedUpdateError, nearest
 from hookloop.outcome import Outcome
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.world import World
 from hookloop.requests import Requests, Rewind, Stop, both
+from hookloop.runs.interventions import Interventions
 from hookloop.writers.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -40,13 +41,14 @@ if TYPE_CHECKING:
     from hookloop.metrics.store import MetricStore
     from hookloop.parallel.ranks import Reduction
     from hookloop.parallel.sharded import Shards
+    from hookloop.runs.identity import Parent
     from hookloop.writers.records import Record
 
 Value = TypeVar("Value")
 Phase = Literal["train", "val", "test", "predict"]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Run:
     """The run in progress, as hooks see it.
 
@@ -94,6 +96,10 @@ class Run:
         step_function: The ``step=`` of the Trainer, if one was given.
         arguments: The Trainer's plain arguments that a resume compares, by name.
         changes: What was changed on purpose at a resume, each with its iteration.
+        id: Which run this is, in all processes that train it; None before it is trained.
+        parent: The checkpoint of another run that it began with.
+        is_from_other: Whether what was loaded now is the checkpoint of another run.
+        interventions: The record of what happens to the run from outside.
         undeclared: What else a training changes, such as variables of a step, and parameters of a
             loss.
     """
@@ -138,6 +144,10 @@ class Run:
     step_function: object = None
     arguments: dict[str, object] = field(default_factory=dict)
     changes: list[dict[str, object]] = field(default_factory=list)
+    id: str | None = None
+    parent: Parent | None = None
+    is_from_other: bool = False
+    interventions: Interventions = field(default_factory=Interventions)
     undeclared: Undeclared = field(default_factory=Undeclared)
 
     if not TYPE_CHECKING:  # Type checkers must still report an unknown attribute.
@@ -157,6 +167,11 @@ class Run:
     def hooks(self) -> tuple[Hook, ...]:
         """The hooks in their order."""
         return self.plan.hooks
+
+    def __repr__(self) -> str:
+        where = f" in '{self.dir}'" if self.hooks else ""
+        ended = "" if self.outcome.status == "running" else f", {self.outcome}"
+        return f"<Run{where}: {self.progress} done, phase {self.phase}{ended}>"
 
     @property
     def batch_size(self) -> int:
@@ -192,8 +207,12 @@ class Run:
             requests.rewind = Rewind(to, tuple(skip), reason)
             requests.any = True
 
-    def validate(self, *streams: str, everywhere: bool = False) -> None:
+    def validate(self, *streams: str, everywhere: bool = False, planned: bool = False) -> None:
         """Request a validation after this iteration, on all streams or on those that are named.
+
+        It leaves the random numbers, the data and the buffers as they are, so that asking for one
+        does not change the training. One that is ``planned``, because it belongs to the training
+        after every so many iterations or epochs, draws from the random numbers of the training.
 
         For ``everywhere`` see `stop`.
         """
@@ -201,7 +220,10 @@ class Run:
             if name not in self.val_data:
                 raise DataError(f"val_data has no stream '{name}'.{nearest(name, self.val_data)}")
         requests = self._requests(everywhere)
-        requests.validate = both(requests.validate, frozenset(streams) or True)
+        wanted = frozenset(streams) or True
+        requests.validate = both(requests.validate, wanted)
+        if planned:
+            requests.planned = both(requests.planned, wanted)
         requests.any = True
 
     def save(self, what: Save | str | None = None, *, everywhere: bool = False) -> None:
@@ -214,6 +236,20 @@ class Run:
         if save not in requests.saves:  # Two hooks may want the same file.
             requests.saves.append(save)
             requests.any = True
+
+    def skip_update(self) -> NoReturn:
+        """End the step of the current batch without a loss, on purpose.
+
+        Only a ``step=`` of the Trainer can call it. The microbatches of an iteration that have a
+        loss are updated with; if none has, no update is made.
+
+        Raises:
+            SkippedUpdateError: To leave the step.
+        """
+        raise SkippedUpdateError(
+            "run.skip_update() was called outside of step=: only a step can skip its update. In a "
+            "loop of your own, use continue; in a hook, drop the gradients at before_update."
+        )
 
     def _requests(self, everywhere: bool) -> Requests:
         return self.requests if everywhere or self.world.is_alone else self.wishes

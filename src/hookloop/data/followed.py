@@ -30,6 +30,11 @@ class InUse:
     def __init__(self) -> None:
         self._own: Iterator[object] | None = None
 
+    @property
+    def has_own(self) -> bool:
+        """Whether the user has read the loader itself, which started workers of their own."""
+        return self._own is not None
+
     def _reset(self, loader: DataLoader[object], first_iter: bool = False) -> None:
         """Start a pass of the user's own, as torch does with the iterator it expects here."""
         if self._own is None:

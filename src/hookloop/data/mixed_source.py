@@ -114,7 +114,7 @@ class MixedSource(TrainStreams):
             self._labels.append(taken[0])
             group.append(taken[1])
             self._shares += self._shares_of(*taken)
-            self.position += 1
+            self.at.batches += 1
         return group
 
     def _take_zipped(self) -> tuple[str, object] | None:
@@ -154,7 +154,7 @@ class MixedSource(TrainStreams):
         return (name, taken[0]) if taken else None
 
     def _next_of(self, stream: Source, *, restarts: bool) -> list[object]:
-        was_inside = stream.position > 0
+        was_inside = stream.at.batches > 0
         taken = stream.next_group(1, restarts=restarts)
         if not taken and (restarts or not was_inside) and not stream.is_one_pass:
             raise nothing_read(stream.data, stream.name, stream.passes)
@@ -173,7 +173,7 @@ class MixedSource(TrainStreams):
         if self._key is None and self._seed is not None:
             self._key = self._seed % LARGEST_KEY
         if self._key is None:
-            order = self.order
+            order = self.order.now
             state = torch.get_rng_state() if order is None else cast("Tensor", order.state["torch"])
             self._key = derive_key([state], 0) % LARGEST_KEY
         return self._key
@@ -198,7 +198,7 @@ class MixedSource(TrainStreams):
 
     def finish(self) -> None:
         """Leave the current pass; with weights, the streams stay where they are."""
-        self.position, self._is_over = 0, False
+        self.at.batches, self._is_over = 0, False
         self._current = next(iter(self.streams))
         if self.way != "weights":
             for stream in self.streams.values():
@@ -224,7 +224,7 @@ class MixedSource(TrainStreams):
         """Return the position of the mixture and that of each stream."""
         return {
             "way": self.way,
-            "position": self.position,
+            "position": self.at.batches,
             "is_over": self._is_over,
             "current": self._current,
             "key": self._key,
@@ -243,7 +243,7 @@ class MixedSource(TrainStreams):
             )
         streams = cast("Mapping[str, Mapping[str, object]]", state["streams"])
         self._warn_of_changes_in(str(state["way"]), list(streams))
-        self.position = cast("int", state["position"])
+        self.at.batches = cast("int", state["position"])
         self._is_over = cast("bool", state["is_over"])
         if state["current"] in self.streams:
             self._current = str(state["current"])

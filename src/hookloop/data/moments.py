@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -36,14 +36,14 @@ class Moments:
     def now(self) -> Randomness:
         """Return where random numbers stand now."""
         now, source = Randomness.now(), self._run.train_data
-        now.order = source.order if source is not None else None
+        now.order = source.order.now if source is not None else None
         return now
 
     def restore(self, moment: Randomness) -> None:
         """Continue from where they stood."""
         moment.restore()
         if moment.order is not None and self._run.train_data is not None:
-            self._run.train_data.order = moment.order
+            self._run.train_data.order.now = moment.order
 
     def keep(self) -> Randomness:
         """Remember where they stand, for a training that is continued later.
@@ -60,6 +60,19 @@ class Moments:
         if kept is not None:
             self.restore(kept)
         return kept is not None
+
+    @contextmanager
+    def without_trace(self, sources: Iterable[Source]) -> Iterator[None]:
+        """Let data be read that leaves the random numbers where they stand, and the data too.
+
+        Args:
+            sources: The data that may be read.
+        """
+        before, undo = self.now(), [source.bookmark() for source in sources]
+        yield
+        for put_back in undo:
+            put_back()
+        self.restore(before)  # Last: the others may draw.
 
     @contextmanager
     def repeating(self, is_repeated: bool) -> Iterator[None]:

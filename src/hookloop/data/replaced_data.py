@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import cast
 
 from hookloop.data.exactness import SeedSamples
-from hookloop.data.randomness import Randomness
 from hookloop.data.sample_order import OrderMonitor
 from hookloop.data.shared_data import SharedData
 from hookloop.errors import DataError
@@ -44,12 +43,10 @@ class ReplacedData(SharedData):
         limit: int | None = None,
     ) -> None:
         super().__init__(data, name, seed_samples=seed_samples, limit=limit)
-        self._samples_before = 0  # Samples that it had given when the batch size changed.
         self.on_replaced: Callable[[], None] = lambda: None
         """Called when the data was replaced, and its generators with it."""
         self._note_length: Callable[[], None] = lambda: None
         self._monitor = OrderMonitor(data, name)
-        self._began: Randomness | None = None
         self._groups: Iterator[list[object]] | None = None
         self._goes_over = False
         self._is_continuous = False  # Whether passes continue from one epoch to the next.
@@ -85,7 +82,7 @@ class ReplacedData(SharedData):
             self._take_over(state)
             return
         self._expects_next = False
-        is_inside = bool(self.position or self._samples_before)
+        is_inside = self.at.is_inside
         if is_inside and not (now or self._is_continuous):
             # Made now, so that what is not data is rejected in the hook's own line.
             self._next_data = SharedData(data, self.name, seed_samples=self._seed_samples).data
@@ -109,7 +106,7 @@ class ReplacedData(SharedData):
         if state["position"] or state.get("samples_before"):
             self.load_state_dict(state)
         else:  # Between two passes it may be new data as well, with generators of its own.
-            self.passes = cast("int", state["passes"])
+            self.at.passes = cast("int", state["passes"])
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Go to a position."""
@@ -117,8 +114,7 @@ class ReplacedData(SharedData):
 
     def finish(self) -> None:
         """Leave the current pass: the next one starts at the first batch."""
-        self.position = self._samples_before = 0
-        self._began = None
+        self.at.leave()
         other, self._next_data = self._next_data, None
         if other is not None:
             self._switch(other)
@@ -148,6 +144,5 @@ class ReplacedData(SharedData):
         if not state.get("replaced") or self._is_replaced:
             return False
         self._awaited = state
-        if "order" in state:  # Ranks draw the orders of all data from it.
-            self._load_order(state)
+        self._load_order(state)  # Ranks draw the orders of all data from it.
         return True

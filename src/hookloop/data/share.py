@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil, floor
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -77,8 +77,8 @@ def zip_shares(streams: Mapping[str, Share], counted: str) -> Share:
     return Share(streams[counted].own, total, streams)
 
 
-def add_losses(output: Mapping[str, Any], place: Place | None) -> Tensor:
-    """Add the losses of several streams, each weighted by its own samples on this rank.
+def losses_of_streams(output: Mapping[str, Any], place: Place | None) -> dict[str, Tensor]:
+    """Return what the losses of several streams add to the whole, by their samples on this rank.
 
     Args:
         output: What a step returned, with a mapping from the streams to their losses in it.
@@ -100,10 +100,10 @@ def add_losses(output: Mapping[str, Any], place: Place | None) -> Tensor:
         )
     own, total = _sums(streams or {})
     if streams is None or total is None or not own:
-        return cast("Tensor", sum(losses.values()))
+        return dict(losses)
     # The sum counts for `own / total`. What a stream differs from that is made up for here.
     weights = {name: one.own * total / ((one.total or 1) * own) for name, one in streams.items()}
-    return cast("Tensor", sum(_weighted(losses[name], weights[name]) for name in streams))
+    return {name: _weighted(losses[name], weights[name]) for name in streams}
 
 
 def _weighted(loss: Tensor, weight: float) -> Tensor:

@@ -1,14 +1,12 @@
 """Data that one process reads, or that several ranks share.
 
-Ranks that share data draw the same orders, and each takes its part of each global batch. Orders are
-drawn from a state of the generators that is equal on all ranks, because only orders advance it:
-what a model draws, such as dropout, differs from rank to rank.
+Ranks that share data draw the same orders, and each takes its part of each global batch.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import cast
 
 import torch
@@ -18,6 +16,8 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from hookloop.data.cut import Cut
 from hookloop.data.exactness import SeedSamples
 from hookloop.data.measures import length_of
+from hookloop.data.position.order import Order
+from hookloop.data.position.position import Position
 from hookloop.data.randomness import Randomness
 from hookloop.data.reader import make_reader
 from hookloop.data.samplers import State, Stateful
@@ -26,13 +26,6 @@ from hookloop.data.share import Share
 from hookloop.errors import DataError
 
 _log = logging.getLogger("hookloop")
-
-
-class SharedOrder:
-    """From where the orders of passes are drawn: the same for all data of a run, on all ranks."""
-
-    def __init__(self, now: Randomness) -> None:
-        self.now = now
 
 
 class SharedData:
@@ -59,12 +52,10 @@ class SharedData:
             raise DataError(f"{name} is {type(data).__name__}: it must be an iterable of batches.")
         self.data = data
         self.name = name
-        self.position = 0
-        """Batches taken from the current pass; 0 if there is none."""
-        self.passes = 0  # How many have begun.
+        self.at = Position()
+        self.order = Order()
         self._seed_samples = seed_samples
         self.limit = limit
-        self.shared_order: SharedOrder | None = None
         self._cut: Cut | None = None
         self._is_shard = False
         self._shares: list[Share] = []
@@ -99,15 +90,14 @@ class SharedData:
         return isinstance(self.data, Iterator)
 
     @property
-    def order(self) -> Randomness | None:
-        """From where the order of the next pass is drawn; None for the process's generators."""
-        return self.shared_order.now if self.shared_order is not None else None
+    def position(self) -> int:
+        """Batches taken from the current pass; 0 if there is none."""
+        return self.at.batches
 
-    @order.setter
-    def order(self, now: Randomness) -> None:
-        if self.shared_order is None:
-            self.shared_order = SharedOrder(now)
-        self.shared_order.now = now
+    @property
+    def passes(self) -> int:
+        """How many passes have begun."""
+        return self.at.passes
 
     def generators(self) -> list[torch.Generator]:
         """Return the generators that the order depends on, except for the process's own."""
@@ -116,9 +106,7 @@ class SharedData:
     def reading_state(self) -> dict[str, object]:
         """Return what the next whole pass depends on, except for the process's generators."""
         generators = [generator.get_state() for generator in self._reader.generators()]
-        state: dict[str, object] = {"passes": self.passes, "generators": generators}
-        if self.order is not None:
-            state["order"] = self.order.state
+        state = {"passes": self.passes, "generators": generators, **self.order.state_dict()}
         if (workers := self.worker_states()) is not None:
             state["workers"] = workers
         return state
@@ -126,7 +114,7 @@ class SharedData:
     def worker_states(self) -> dict[str, object] | None:
         """Return the random numbers of this rank's workers, if they are kept and needed."""
         carried = self._reader.carried
-        return carried.state_dict(self.position) if carried is not None else None
+        return carried.state_dict(self.at.batches) if carried is not None else None
 
     def load_worker_states(self, state: Mapping[str, object] | None, *, is_needed: bool) -> None:
         """Take back what `worker_states` returned; warn if they are needed and cannot be used."""
@@ -142,19 +130,17 @@ class SharedData:
 
     def load_reading_state(self, state: Mapping[str, object]) -> None:
         """Take back what `reading_state` returned."""
-        self.passes = cast("int", state["passes"])
-        if "order" in state:
-            self._load_order(state)
+        self.at.passes = cast("int", state["passes"])
+        self._load_order(state)
         self._load_generators(state)
         workers = cast("Mapping[str, object] | None", state.get("workers"))
         goes_on = self.passes > 0 and getattr(self.data, "persistent_workers", False)
         self.load_worker_states(workers, is_needed=bool(state.get("position")) or goes_on)
 
     def _load_order(self, state: Mapping[str, object]) -> None:
-        order = Randomness(cast("dict[str, object]", state["order"]))
-        if self._cut is None:
-            self.share_among(0, 1, order)
-        self.order = order
+        self.order.load_state_dict(state)
+        if "order" in state and self._cut is None:
+            self.share_among(0, 1)
 
     def _load_generators(self, state: Mapping[str, object]) -> None:
         saved = cast("list[Tensor]", state["generators"])
@@ -182,7 +168,7 @@ class SharedData:
         self._is_shard = shard is not None
         self._cut = Cut(rank, size, self.name)
         self._reader.share(self._cut, is_shard=self._is_shard)
-        self.order = order or self.order or Randomness.now(gpus=False)
+        self.order.now = order or self.order.now or Randomness.now(gpus=False)
 
     def shares(self) -> list[Share] | None:
         """Return the shares of the last group, or of the last batch of an evaluation.
@@ -193,14 +179,14 @@ class SharedData:
 
     def order_state(self) -> dict[str, object]:
         """Return all that orders are drawn from, so that the other ranks can draw the same."""
-        order = self.order or Randomness.now(gpus=False)
+        order = self.order.now or Randomness.now(gpus=False)
         generators = [generator.get_state() for generator in self._reader.generators()]
         samplers = self._reader.sampler_states()
         return {"order": order.state, "generators": generators, "samplers": samplers}
 
     def load_order_state(self, state: Mapping[str, object]) -> None:
         """Take over what `order_state` returned on another rank."""
-        self.order = Randomness(cast("dict[str, object]", state["order"]))
+        self.order.load_state_dict(state)
         self._load_generators(state)
         self._reader.load_sampler_states(cast("State", state["samplers"]))
 
@@ -218,22 +204,11 @@ class SharedData:
                 setter(epoch)
                 return
 
-    def _draw_order(self, begin: Callable[[], Iterator[object]]) -> Iterator[object]:
-        """Start a pass from the shared order, and keep the process's own generators."""
-        own = Randomness.now(gpus=False)
-        cast("Randomness", self.order).restore(gpus=False)
-        try:
-            batches = begin()
-            self.order = Randomness.now(gpus=False)
-        finally:
-            own.restore()
-        return batches
-
     def _replace_data(self, data: Iterable[object]) -> None:
         """Read other data, shared in the same way."""
         other = SharedData(data, self.name, seed_samples=self._seed_samples)
         if self._cut is not None:
-            other.share_among(self._cut.rank, self._cut.size, self.order)
+            other.share_among(self._cut.rank, self._cut.size, self.order.now)
             self._cut, self._is_shard = other._cut, other._is_shard
         # The passes are counted on: a resume cannot tell data that is there again from new data.
         self.data, self._reader = other.data, other._reader

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice, takewhile
 from typing import cast
 
+from hookloop.data.attribute_state import restore_state, to_state
 from hookloop.data.cut import Cut
 from hookloop.data.exactness import SeedSamples
+from hookloop.data.find_generators import DEPTH, find_generators
 from hookloop.data.first_batches import first_batches
 from hookloop.data.indices import PassStart
 from hookloop.data.measures import (
@@ -21,6 +24,7 @@ from hookloop.data.measures import (
     samples_of_batches,
     sizes_of,
 )
+from hookloop.data.position.order import SharedGenerators
 from hookloop.data.randomness import Randomness
 from hookloop.data.replaced_data import ReplacedData
 from hookloop.errors import CheckpointError, caused_by
@@ -55,13 +59,44 @@ class Source(ReplacedData):
         limit: int | None = None,
     ) -> None:
         super().__init__(data, name, seed_samples=seed_samples, limit=limit)
-        self.sets_epoch_per_pass = False
-        """Whether each pass calls a sampler's ``set_epoch``, for a training without epochs."""
+        self._sets_epoch = False
         self._side_passes: list[Source] = []
+        self.on_pass: Callable[[], None] | None = None
+        """Called when a pass begins, before its order is drawn."""
+
+    def set_epoch_per_pass(self) -> None:
+        """Let each pass call ``set_epoch`` with its number: its passes are not the run's epochs."""
+        self._sets_epoch = True
+
+    def place_at(
+        self,
+        *,
+        passes: int | None = None,
+        batches: int | None = None,
+        order: Randomness | None = None,
+    ) -> None:
+        """Continue a training that was begun elsewhere.
+
+        Args:
+            passes: How many passes have begun; by default as many as now.
+            batches: How many batches of the current one are read; by default as many as now.
+            order: The generators from which the next pass draws its order; by default the
+                process's own.
+        """
+        if passes is not None:
+            self.at.passes = passes
+        if batches is not None:
+            self.at.batches = batches
+        self.order.shared = None if order is None else SharedGenerators(order)
 
     def parts(self) -> Sequence[Source]:
         """Return the data itself, or the streams that it is mixed from."""
         return [self]
+
+    @property
+    def began(self) -> Randomness | None:
+        """Where the generators stood when the current pass began; None without one."""
+        return self.at.began
 
     def label(self, groups: Groups, tell: Callable[[str], None]) -> Groups:
         """Return groups that tell of each microbatch from which stream it is, if it is of one."""
@@ -104,20 +139,19 @@ class Source(ReplacedData):
 
     def _pass(self, size: Size) -> Iterator[list[object]]:
         self.check_is_there()
-        is_inside = self.position or self._samples_before
-        batches = self._continue() if is_inside else self._begin()
+        batches = self._continue() if self.at.is_inside else self._begin()
         if self._cut is not None:
             yield from self._shared_groups(batches, size, self._cut)
             return
         # The position is counted before each yield: a checkpoint is made while the group is out.
         if size == 1:  # The common case, at half the cost.
             for batch in batches:
-                self.position += 1
+                self.at.batches += 1
                 yield [batch]
                 if self._goes_over:
                     return
         while group := list(islice(batches, size if isinstance(size, int) else size())):
-            self.position += len(group)
+            self.at.batches += len(group)
             yield group
             if self._goes_over:
                 return
@@ -127,7 +161,7 @@ class Source(ReplacedData):
         self, batches: Iterator[object], size: Size, cut: Cut
     ) -> Iterator[list[object]]:
         while group := list(islice(batches, size if isinstance(size, int) else size())):
-            self.position += len(group)
+            self.at.batches += len(group)
             self._shares = [cut.shares.popleft() for _ in group]
             yield group
             if self._goes_over:
@@ -151,33 +185,36 @@ class Source(ReplacedData):
 
     def _begin(self) -> Iterator[object]:
         """Start a pass at its first batch."""
-        return self._begin_now() if self.order is None else self._draw_order(self._begin_now)
+        return self.order.draw(self._begin_now)
 
     def _begin_now(self) -> Iterator[object]:
         generators = self._reader.generators()
         # The states of GPUs are those of one rank.
-        self._began = began = Randomness.now(generators, gpus=self.order is None)
-        if self.sets_epoch_per_pass:
-            self.set_epoch(self.passes)
-        if self.passes:
+        at = self.at
+        at.began = began = Randomness.now(generators, gpus=self.order.shared is None)
+        if self._sets_epoch:
+            self.set_epoch(at.passes)
+        if at.passes:
             self._monitor.warn_if_reordered()
-        self.passes += 1
-        key = began.key(self.passes)
-        return self._read_from(PassStart(0, 0, key, self.passes, lambda: began.restore(generators)))
+        at.passes += 1
+        if self.on_pass is not None:
+            self.on_pass()
+        key = began.key(at.passes)
+        return self._read_from(PassStart(0, 0, key, at.passes, partial(began.restore, generators)))
 
     def _continue(self) -> Iterator[object]:
         """Continue in the middle of a pass, in the order that the pass had."""
-        generators = self._reader.generators()
+        at, generators = self.at, self._reader.generators()
         now = Randomness.now(generators)
-        if self.sets_epoch_per_pass:
-            self.set_epoch(self.passes - 1)
+        if self._sets_epoch:
+            self.set_epoch(at.passes - 1)
         # The order is drawn again from the generators as they were when the pass began. Then they
         # continue from the checkpoint, so that the model draws what it would have drawn.
-        began = self._began or now
-        key = began.key(self.passes)
+        began = at.began or now
+        key = began.key(at.passes)
         began.restore(generators)
-        at = self.position, self._samples_before
-        start = PassStart(*at, key, self.passes, lambda: began.restore(generators))
+        rewind = partial(began.restore, generators)
+        start = PassStart(at.batches, at.samples_before, key, at.passes, rewind)
         batches = self._read_from(start)
         now.restore(generators)
         return batches
@@ -194,16 +231,14 @@ class Source(ReplacedData):
         if self._awaited is not None:
             return {**self._awaited, **self.replacement_state(), "replaced": True}
         self._monitor.warn_if_reordered()
-        stream = self._reader.stream_state() if self.position else None
+        stream = self._reader.stream_state() if self.at.batches else None
         return {
             **self.replacement_state(),
             **self.reading_state(),
             **({} if stream is None else {"stream": stream}),
-            "position": self.position,
+            **self.at.state_dict(),
             "samples": self._samples_read(),
-            "samples_before": self._samples_before,
-            "began": self._began.state if self._began is not None else None,
-            "loader": self._reader.state_dict(self.position),
+            "loader": self._reader.state_dict(self.at.batches),
             "measures": self._measures(),
             "orders": self._monitor.state_dict(),
         }
@@ -219,17 +254,14 @@ class Source(ReplacedData):
             return
         self.load_reading_state(state)
         self._groups = None
-        self.position = cast("int", state["position"])
-        self._samples_before = cast("int", state.get("samples_before", 0))
+        self.at.load_state_dict(state)
         measures = cast("Mapping[str, object]", state.get("measures") or {})
         samples = cast("int | None", state.get("samples", samples_of_batches(state, measures)))
         is_recounted = self._reader.counts_samples and has_another_size(measures, self._measures())
-        if is_recounted and samples is not None and self.position:
-            self.position, self._samples_before = 0, samples
+        if is_recounted and samples is not None and self.at.batches:
+            self.at.batches, self.at.samples_before = 0, samples
         self._warn_of_changes(measures)
         self._monitor.warn_of_changes(cast("Mapping[str, list[object]]", state.get("orders") or {}))
-        began = cast("dict[str, object] | None", state["began"])
-        self._began = Randomness(began) if began is not None else None
         if loader := cast("dict[str, object]", state["loader"]):
             self._reader.load_state_dict(loader)
         if stream := cast("dict[str, object] | None", state.get("stream")):
@@ -245,9 +277,10 @@ class Source(ReplacedData):
         changes = list_changes(before, self._measures())
         if not changes:
             return
-        where = f"at batch {self.position} of it"
-        if self._samples_before and not self.position:
-            where = f"after {self._samples_before} samples of the pass and reads the others once"
+        at = self.at
+        where = f"at batch {at.batches} of it"
+        if at.samples_before and not at.batches:
+            where = f"after {at.samples_before} samples of the pass and reads the others once"
         what = f"{self.name} has changed: {'; '.join(changes)}. The run continues {where}"
         _log.warning("%s, so it is not what an uninterrupted run would have read.", what)
 
@@ -256,14 +289,14 @@ class Source(ReplacedData):
         if not self._reader.counts_samples:
             return None
         size, length = sizes_of(self.data)
-        return min(self._samples_before + self.position * size, length)
+        return min(self.at.samples_before + self.at.batches * size, length)
 
     @property
     def batches_left(self) -> int | None:
         """How many batches the current pass still has, or None if that is unknown."""
-        if not self._samples_before:
+        if not self.at.samples_before:
             total = self.num_batches
-            return None if total is None else max(0, total - self.position)
+            return None if total is None else max(0, total - self.at.batches)
         return batches_after(self.data, self._samples_read() or 0, self.limit)
 
     def first_batch(self) -> object:
@@ -279,6 +312,27 @@ class Source(ReplacedData):
         for batch in batches:
             self._shares = [cut.shares.popleft()]
             yield batch
+
+    def bookmark(self) -> Callable[[], None]:
+        """Return what undoes the whole passes that are read from now on, by `read`.
+
+        What it cannot undo is that an iterator was read, which can be read only once.
+        """
+        if self.is_one_pass:
+            return lambda: None
+        state, samplers, passes = self.reading_state(), self._reader.sampler_states(), self.passes
+        generators = {id(one): one for _, one in find_generators(self.data, DEPTH + 1)}
+        drawn = [(one, to_state(one)) for one in generators.values()]
+
+        def put_back() -> None:
+            if not passes:  # Persistent workers draw their seed when they are started.
+                self.close()
+            self.load_reading_state(state)
+            self._reader.load_sampler_states(samplers)
+            for generator, before in drawn:
+                restore_state(generator, before)
+
+        return put_back
 
     def __iter__(self) -> Iterator[object]:
         """Read a pass for a hook: it is not counted and does not disturb the current pass."""

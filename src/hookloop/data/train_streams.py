@@ -8,7 +8,8 @@ import torch
 
 from hookloop.data.exactness import SeedSamples
 from hookloop.data.mixture import way_of
-from hookloop.data.randomness import Randomness
+from hookloop.data.position.order import Order
+from hookloop.data.position.position import Position
 from hookloop.data.replaced_data import NoteLength
 from hookloop.data.source import Batches, Groups, Source
 from hookloop.errors import DataError, nearest
@@ -42,12 +43,12 @@ class TrainStreams(Source):
             for key, value in data.items()
         }
         for stream in self.streams.values():
-            stream.sets_epoch_per_pass = True  # Their passes are not the epochs of the run.
+            stream.set_epoch_per_pass()  # Their passes are not the epochs of the run.
         self._seed_samples = seed_samples
         self._progress: Counters | None = None
         self._current = next(iter(self.streams))
         self._is_over = False
-        self.position = self.passes = self._samples_before = 0
+        self.at = Position()
         self._groups: Groups | None = None
         self._goes_over = False
 
@@ -98,7 +99,7 @@ class TrainStreams(Source):
             return 0
         if self.way in ("cycle", "weights"):
             total = self.num_batches
-            return None if total is None else max(0, total - self.position)
+            return None if total is None else max(0, total - self.at.batches)
         names = list(self.streams)
         first = names.index(self._current) if self.way == "in order" else 0
         left = [self.streams[name].batches_left for name in names[first:]]
@@ -113,14 +114,9 @@ class TrainStreams(Source):
         return any(stream.is_one_pass for stream in self.streams.values())
 
     @property
-    def order(self) -> Randomness | None:
-        """From where the streams draw the orders of their passes, where ranks share them."""
+    def order(self) -> Order:  # type: ignore[override]
+        """From where the streams draw the orders of their passes; where ranks share them, all."""
         return self.streams[self._current].order
-
-    @order.setter
-    def order(self, now: Randomness) -> None:
-        for stream in self.streams.values():
-            stream.order = now
 
     def generators(self) -> list[torch.Generator]:
         """Return the generators that the orders of the streams depend on."""

@@ -19,7 +19,7 @@ from hookloop.hooks._live_settings import find_setting
 from hookloop.runs.asking import Request, give_answer, identity, take_requests
 from hookloop.runs.changes import Change
 from hookloop.runs.life import Holder
-from hookloop.runs.run_log import current_logs
+from hookloop.runs.run_log import current_logs, show_on_stderr
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -151,11 +151,19 @@ class AnswerRequests(Hook):
             one.apply()
             change = {"iter": run.progress.iter, "key": one.key, "old": one.old, "new": one.new}
             changes.append(cast("Change", {**change, "how": "asked"}))
+            named = {"key": one.key, "old": one.old, "new": one.new, "how": "asked"}
+            run.interventions.add("change", run.progress.iter, **named)
             if one.key.startswith(KEPT):
                 old = self._kept.get(one.key, (one.old, one.new))[0]
                 self._kept[one.key] = (old, one.new)
         run.changes.extend(cast("list[dict[str, object]]", changes))
-        self.answer(run, request, changes=changes)
+        # Only now: settings that are changed together decide together what comes of them.
+        outlook = [text for one in found if (text := one.outlook())]
+        for text in outlook if run.world.is_main else ():
+            for log in current_logs():
+                log.note(text)
+        more: dict[str, object] = {"outlook": outlook} if outlook else {}
+        self.answer(run, request, problem="", changes=changes, **more)
 
     def _restore_settings(self, run: Run) -> None:
         """Continue with what was changed, unless the config has another value than then."""
@@ -197,14 +205,15 @@ class AnswerRequests(Hook):
             self._trying(give_answer, run.dir, request.id, _content(run, request, problem) | more)
 
     def _note(self, run: Run, request: Request) -> None:
+        run.interventions.add("asked", run.progress.iter, do=request.do, by=request.by)
         what = ", ".join(f"{key}={value:g}" for key, value in request.settings.items())
         text = f"{request.do} {what}".rstrip()
         text = f"Iteration {run.progress.iter}: {text}, asked for by {request.by or 'somebody'}."
+        # It is intended, so it is not a warning; whoever watches the training sees it all the same.
         if request.do in ("set", "stop") and run.world.is_main:
-            _log.warning(text)
-        else:
-            for log in current_logs():
-                log.note(text)
+            show_on_stderr(text)
+        for log in current_logs():
+            log.note(text)
 
     def _trying(self, write: object, *args: object) -> None:
         """Write something; a full disk must not end the training."""

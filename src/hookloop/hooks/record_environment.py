@@ -106,5 +106,7 @@ def describe_torch(device: torch.device) -> dict[str, object]:
         **found,
         "gpus": gpus,
         "driver": environment.driver_version(),
+        # ATEN_CPU_CAPABILITY changes it, and it changes the bits.
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": {"torch": torch.get_num_threads(), "interop": torch.get_num_interop_threads()},
     }

@@ -16,6 +16,7 @@ from hookloop.hooks._timetable import Timetable
 from hookloop.hooks._writing import Writing
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.metrics.best import BestValues
+from hookloop.runs.identity import Identity
 from hookloop.runs.layout import RunDir
 from hookloop.runs.policy import Rule, machine_names
 from hookloop.runs.reader import trained_seconds
@@ -136,11 +137,12 @@ class WriteMetrics(Writing):
         file, done = RunDir(run.dir).metrics_file, run.progress
         # By count: lines of the checkpoint's own iteration may come before and after it. There
         # is no count without a checkpoint, or in one of an earlier version.
-        if self._lines_at_checkpoint is not None:
+        # The lines of another run are not in this file.
+        if self._lines_at_checkpoint is not None and not run.is_from_other:
             keep_first(file, self._lines_at_checkpoint)
-            self._lines_at_checkpoint = None
         else:
             drop_after(file, done.iter, validated=done.validated_at == done.iter)
+        self._lines_at_checkpoint = None
 
     def _update_summary(self, run: Run) -> None:
         """Update the summary for other programs; a problem must not stop the numbers."""
@@ -159,17 +161,20 @@ class WriteMetrics(Writing):
             old = directory.read_summary()
         except (OSError, ValueError):  # A damaged file is replaced.
             old = {}
-        if old and not (self._trained or self._evaluated):  # A completed run was only loaded.
+        # Who the run is was noted first, by itself.
+        has_status = "status" in old
+        if has_status and not (
+            self._trained or self._evaluated
+        ):  # A completed run was only loaded.
             return
         summary = {**_outcome(run), "started": self._started}
         # The time of a trained run does not include later evaluations.
-        is_counted = self._trained or not old
+        is_counted = self._trained or not has_status
         seconds = self._watch.seconds if is_counted else self._watch.earlier
         clock = {"seconds": round(seconds, 3), "written": _now()}
         latest, best = run.metrics.all_latest(), cast("object", self._best.all())
-        if (
-            not self._trained and old
-        ):  # An evaluation adds its numbers to the summary of the training.
+        # An evaluation adds its numbers to the summary of the training.
+        if not self._trained and has_status:
             summary = {key: old.get(key) for key in summary}
             best = old.get("best")
             # Not those of the checkpoint, which may be older than the summary.
@@ -217,6 +222,7 @@ def _outcome(run: Run) -> dict[str, object]:
         "machine": machine_names(name for hook in run.hooks for name in hook.writes),
         "ranks": run.world.size,
         "changes": run.changes,
+        **Identity(run.id, run.parent).as_summary(),
     }
 
 

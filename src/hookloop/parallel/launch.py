@@ -1,4 +1,4 @@
-"""Start the ranks of a run on this node with torch's launcher, and pass signals on to them."""
+"""Start the ranks of a run on this node, watch them, and pass signals on to them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import signal
 import sys
 import threading
 import time
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,10 +16,11 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from hookloop.parallel.launched import LAUNCH, RESTART, Report, read_reports
+from hookloop.parallel.rendezvous import Place, Rendezvous
 from hookloop.parallel.signals import STOP_SIGNALS
 
 if TYPE_CHECKING:
-    from torch.distributed.launcher.api import LaunchConfig
+    from torch.distributed.elastic.multiprocessing import PContext
 
 INSISTENT = ("SIGINT", "SIGTERM", "SIGQUIT")
 """Signals that kill the ranks when they come a second time."""
@@ -31,27 +31,16 @@ THREADS = "OMP_NUM_THREADS"
 LOOK_EVERY = 0.1
 """Seconds between two looks at the ranks."""
 
+INTERFACE = "GLOO_SOCKET_IFNAME"
+"""The variable that says by which network interface gloo connects the ranks."""
+
+GRACE, KILL_AFTER = 10.0, 30.0
+"""Seconds in which ranks end when those of another node are gone: by themselves, after SIGTERM."""
+
 GIVE_UP = 1.0
 """Seconds after a signal for which ranks may still appear that have to be told."""
 
 _log = logging.getLogger("hookloop")
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How many ranks there are, and where they meet.
-
-    Attributes:
-        ranks: The number on this node.
-        nodes: The number of nodes, each with a launcher of its own.
-        rendezvous: ``HOST:PORT`` where the launchers of several nodes meet.
-        patience: Seconds to wait for the launchers of the other nodes.
-    """
-
-    ranks: int
-    nodes: int = 1
-    rendezvous: str | None = None
-    patience: int = 900
 
 
 @dataclass
@@ -64,12 +53,18 @@ class Ended:
             killed one is minus the signal.
         error: Why they could not be started.
         signal: The first signal that the launcher has passed on.
+        attempt: How often the ranks of all nodes had been started before.
+        lost: What happened to the launcher of another node meanwhile.
+        is_ended_for_lost: Whether this launcher ended its ranks because of that.
     """
 
     reports: dict[int, Report] = field(default_factory=dict)
     codes: dict[int, int] = field(default_factory=dict)
     error: Exception | None = None
     signal: int | None = None
+    attempt: int = 0
+    lost: str | None = None
+    is_ended_for_lost: bool = False
 
 
 class Attempt:
@@ -77,20 +72,19 @@ class Attempt:
 
     Args:
         command: The arguments for Python.
-        layout: How many ranks there are.
+        rendezvous: The connection to the launchers of the other nodes.
         folder: A private directory for the reports of this attempt.
         number: How often the ranks have been started before.
     """
 
     def __init__(
-        self, command: Sequence[str], layout: Layout, folder: Path, number: int = 0
+        self, command: Sequence[str], rendezvous: Rendezvous, folder: Path, number: int = 0
     ) -> None:
-        # torch's launcher takes $ for the start of a variable.
-        self._command = [argument.replace("$", "$$") for argument in command]
-        self._layout = layout
+        self._command = command
+        self._rendezvous = rendezvous
         self._folder = folder
         self._number = number
-        self._ended = Ended()
+        self._ended = Ended(attempt=number)
         self._asked: list[int] = []
         self._shown = 0
         self._told: set[tuple[int, int]] = set()
@@ -99,13 +93,9 @@ class Attempt:
 
     def run(self) -> Ended:
         """Start the ranks, and wait until all have ended."""
-        own = {LAUNCH: f"{os.getpid()}:{self._folder}", RESTART: str(self._number)}
-        if self._layout.ranks > 1:
-            # As torchrun does: ranks with a thread for each core would compete for all of them.
-            own[THREADS] = os.environ.get(THREADS, "1")
-        # Not in the main thread, in which Python handles signals: torch waits there in C++.
+        # Not in the main thread, in which Python handles signals: torch would take them over.
         agent = threading.Thread(target=self._run_agent, daemon=True)
-        with _variables(own), _handled(self._receive):
+        with _handled(self._receive):
             agent.start()
             while agent.is_alive():
                 agent.join(LOOK_EVERY)
@@ -117,39 +107,84 @@ class Attempt:
         return self._ended
 
     def _run_agent(self) -> None:
-        from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-        from torch.distributed.launcher.api import elastic_launch
-
         try:
             with _quiet():
-                elastic_launch(self._config(), sys.executable)(*self._command)
-        except ChildFailedError as error:
-            self._ended.codes = {rank: one.exitcode for rank, one in error.failures.items()}
+                place = self._rendezvous.meet(self._number)
+                self._ended.attempt = place.attempt
+                ranks = self._start(place)
+                try:
+                    self._watch(ranks, place)
+                finally:
+                    ranks.close()
         except Exception as error:  # noqa: BLE001 - it is shown by whoever waits for this thread
             self._ended.error = error
 
-    def _config(self) -> LaunchConfig:
-        from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
-        from torch.distributed.launcher.api import LaunchConfig
-
-        layout, is_one = self._layout, self._layout.nodes == 1
-        # The first rank writes to the terminal itself; lines of the others get their rank.
-        others = dict.fromkeys(range(layout.ranks), Std.ALL) | {0: Std.NONE}
-        return LaunchConfig(
-            min_nodes=layout.nodes,
-            max_nodes=layout.nodes,
-            nproc_per_node=layout.ranks,
-            # An attempt of its own: what the last one left at the meeting place does not count.
-            run_id=uuid.uuid4().hex if is_one else f"hookloop-{self._number}",
-            rdzv_backend="c10d",
-            rdzv_endpoint="127.0.0.1:0" if is_one else layout.rendezvous or "",
-            rdzv_configs={"timeout": layout.patience},
-            local_addr="127.0.0.1" if is_one else None,
-            max_restarts=0,
-            monitor_interval=LOOK_EVERY,
-            log_line_prefix_template="[rank ${rank}] ",
-            logs_specs=DefaultLogsSpecs(str(self._folder / "output"), tee=others),
+    def _start(self, place: Place) -> PContext:
+        from torch.distributed.elastic.multiprocessing import (
+            DefaultLogsSpecs,
+            Std,
+            start_processes,
         )
+
+        local = range(self._rendezvous.layout.ranks)
+        # The first rank writes to the terminal itself; lines of the others get their rank.
+        others = dict.fromkeys(local, Std.ALL) | {0: Std.NONE}
+        return start_processes(
+            name="ranks",
+            entrypoint=sys.executable,
+            args={rank: tuple(self._command) for rank in local},
+            envs={rank: self._variables(place, rank) for rank in local},
+            logs_specs=DefaultLogsSpecs(str(self._folder / "output"), tee=others),
+            log_line_prefixes={rank: f"[rank {place.first_rank + rank}] " for rank in local},
+        )
+
+    def _variables(self, place: Place, local_rank: int) -> dict[str, str]:
+        """Return the environment of a rank, which is that of torchrun and some of our own."""
+        layout = self._rendezvous.layout
+        rank, size = str(place.first_rank + local_rank), str(place.world_size)
+        variables = {
+            LAUNCH: f"{os.getpid()}:{self._folder}",
+            RESTART: str(place.attempt),
+            "LOCAL_RANK": str(local_rank),
+            "RANK": rank,
+            "ROLE_RANK": rank,
+            "ROLE_NAME": "default",
+            "LOCAL_WORLD_SIZE": str(layout.ranks),
+            "WORLD_SIZE": size,
+            "ROLE_WORLD_SIZE": size,
+            "GROUP_RANK": str(place.node),
+            "GROUP_WORLD_SIZE": str(layout.nodes),
+            "MASTER_ADDR": place.address,
+            "MASTER_PORT": str(place.port),
+            "TORCHELASTIC_RESTART_COUNT": "0",
+            "TORCHELASTIC_MAX_RESTARTS": "0",
+            "TORCHELASTIC_RUN_ID": self._rendezvous.run_id,
+            # The launcher of the first node keeps the store, so that it outlives each rank.
+            "TORCHELASTIC_USE_AGENT_STORE": "True",
+        }
+        if layout.ranks > 1:
+            # As torchrun does: ranks with a thread for each core would compete for all of them.
+            variables[THREADS] = os.environ.get(THREADS, "1")
+        if place.interface is not None:
+            # gloo would take the address of the host's name, which may be one for itself only.
+            variables[INTERFACE] = os.environ.get(INTERFACE, place.interface)
+        return variables
+
+    def _watch(self, ranks: PContext, place: Place) -> None:
+        """Wait for the end of the ranks, also if those of another node are gone."""
+        since = None
+        while (result := ranks.wait(0)) is None:
+            time.sleep(LOOK_EVERY)
+            if since is None and (lost := self._rendezvous.news()) is not None:
+                # Its ranks break off their connections, and ours end by themselves, with reasons.
+                self._ended.lost, since = lost, time.monotonic()
+            elif since is not None and time.monotonic() > since + GRACE:
+                self._ended.is_ended_for_lost = True
+                ranks.close(timeout=int(KILL_AFTER))
+        failures = result.failures.items()
+        self._ended.codes = {place.first_rank + rank: one.exitcode for rank, one in failures}
+        if failures and self._ended.lost is None:
+            self._ended.lost = self._rendezvous.news()
 
     # --- signals --------------------------------------------------------------------------------
 
@@ -183,19 +218,6 @@ class Attempt:
 
     def _reports(self) -> dict[int, Report]:
         return read_reports(self._folder)
-
-
-@contextmanager
-def _variables(added: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables, which is how torch's launcher hands them to the ranks."""
-    before = dict(os.environ)
-    os.environ.update(added)
-    try:
-        yield
-    finally:
-        for name in {*os.environ} - {*before}:
-            del os.environ[name]
-        os.environ.update(before)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from hookloop.errors import HookloopError
 from hookloop.parallel import slurm
 from hookloop.parallel.failure import LastWord, PeerFailed
 from hookloop.parallel.settings import TIMEOUT
+from hookloop.parallel.warnings_of_torch import set_aside
 from hookloop.parallel.world import World
 
 if TYPE_CHECKING:
@@ -66,8 +67,11 @@ class Ranks:
         Args:
             device: Where the model is, which decides how tensors travel.
         """
-        if self.world.is_alone or self.is_open:
-            return
+        if not self.world.is_alone and not self.is_open:
+            with set_aside():
+                self._open(device)
+
+    def _open(self, device: torch.device) -> None:
         import torch.distributed as dist
 
         if not dist.is_initialized():  # Otherwise whoever started this process has done it.

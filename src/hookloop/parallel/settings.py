@@ -14,6 +14,9 @@ Strategy = Literal["auto", "none", "replicated", "sharded"]
 TIMEOUT = 300.0
 """Seconds for which one rank may keep the others waiting."""
 
+PATIENCE = 900.0
+"""Seconds to wait for the launchers of the other nodes."""
+
 
 @dataclass(frozen=True)
 class Parallel:
@@ -91,14 +94,26 @@ def _switch(value: object) -> bool | None:
     return value
 
 
-def _seconds(value: object) -> float:
+def read_seconds(value: object) -> float | None:
+    """Return how many seconds a number or a text such as "5 min" means; None if it is not a time.
+
+    >>> read_seconds("5 min"), read_seconds(20), read_seconds("5 epochs")
+    (300.0, 20.0, None)
+    """
     if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
         return float(value)
     if isinstance(value, str):
         interval = Every.parse(value)
         if interval.unit == "seconds":
             return float(interval.count)
-    raise _problem(f"timeout is {value!r}: write seconds, or a time such as '5 min'.")
+    return None
+
+
+def _seconds(value: object) -> float:
+    seconds = read_seconds(value)
+    if seconds is None:
+        raise _problem(f"timeout is {value!r}: write seconds, or a time such as '5 min'.")
+    return seconds
 
 
 def _mesh(value: object) -> tuple[int, int] | None:

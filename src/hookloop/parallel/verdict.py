@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hookloop.parallel.launch import Ended
 from hookloop.parallel.launched import Report
+from hookloop.parallel.rendezvous import NotMet
 from hookloop.parallel.signals import STOP_SIGNALS
 
 FAILED = 1
@@ -45,6 +46,8 @@ def find_cause(ended: Ended) -> Cause | None:
     own = [one for one in failed if one.blame in ("user", "own")]
     if own:
         return _exception(own[0])
+    if ended.lost is not None and ended.is_ended_for_lost:
+        return Cause((f"{ended.lost}; the ranks here waited for its ranks, and were ended.",))
     silent = {rank: code for rank, code in ended.codes.items() if not _has_reported(rank, ended)}
     # SIGTERM is what torch's launcher ends the others with.
     sudden = {rank: code for rank, code in silent.items() if code != -signal.SIGTERM}
@@ -52,11 +55,16 @@ def find_cause(ended: Ended) -> Cause | None:
         return _silent_end(rank, code, ended.reports)
     # Those that another rank has told why know more than those with a broken connection.
     for one in sorted(failed, key=lambda one: one.blame != "peer"):
-        return _of_another(one)
-    if ended.error is not None:
-        kind = type(ended.error).__name__
-        return Cause((f"the ranks could not be started: {kind}: {ended.error}",))
-    return None
+        cause = _of_another(one)
+        more = () if ended.lost is None or cause.repeats is not None else (ended.lost,)
+        return replace(cause, messages=(*cause.messages, *more))
+    return None if ended.error is None else _not_started(ended.error)
+
+
+def _not_started(error: Exception) -> Cause:
+    if isinstance(error, NotMet):  # It has been waited for as long as it is worth.
+        return Cause((str(error).rstrip(".") + ".",), may_pass=False)
+    return Cause((f"the ranks could not be started: {type(error).__name__}: {error}",))
 
 
 def _has_reported(rank: int, ended: Ended) -> bool:

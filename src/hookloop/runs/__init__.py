@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hookloop.runs.asking import ask
     from hookloop.runs.changes import read_changes
     from hookloop.runs.config_values import read_config
+    from hookloop.runs.interventions import read_interventions
     from hookloop.runs.layout import RunDir
     from hookloop.runs.reader import Best, RunSummary, list_runs, summarize
     from hookloop.runs.series import Column, history
@@ -28,6 +29,7 @@ __all__ = [
     "list_runs",
     "read_changes",
     "read_config",
+    "read_interventions",
     "read_labels",
     "read_rows",
     "summarize",
@@ -45,6 +47,7 @@ _MODULE_OF = {
     "list_runs": "reader",
     "read_changes": "changes",
     "read_config": "config_values",
+    "read_interventions": "interventions",
     "read_labels": "tags",
     "read_rows": "table",
     "summarize": "reader",

@@ -201,7 +201,8 @@ def take_requests(directory: Path, own: str) -> Iterator[tuple[str, Request | st
             names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
     except (FileNotFoundError, NotADirectoryError):  # Nobody has asked yet.
         return
-    waiting = sorted(name for name in names if name.endswith(".json") and name[0] != ".")
+    # Only what `ask` can have written: a request is deleted when it is taken.
+    waiting = sorted(n for n in names if n.endswith(".json") and _ID.fullmatch(n[:-5]))
     for name in waiting[:MOST]:
         number = name.removesuffix(".json")
         try:
@@ -213,8 +214,7 @@ def take_requests(directory: Path, own: str) -> Iterator[tuple[str, Request | st
         (folder / name).unlink(missing_ok=True)
         if isinstance(found, Request) and found.to not in ("", own):
             found = f"it is for another process: {found.to}"
-        if _ID.fullmatch(number):  # Otherwise nobody of ours waits for the answer.
-            yield number, found
+        yield number, found
 
 
 def give_answer(directory: Path, number: str, answer: Mapping[str, object]) -> None:

@@ -31,7 +31,7 @@ MOST_STARTS = 50
 
 VARIABLES = re.compile(
     r"(CUDA|CUBLAS|CUDNN|NVIDIA|OMP|MKL|OPENBLAS|KMP|TORCH|PYTORCH|NCCL|GLOO|UCX|SLURM|HIP|ROCM|"
-    r"ROCR|HSA|XLA|TRITON|HOOKLOOP)_\w+|WORLD_SIZE|LOCAL_WORLD_SIZE|PYTHONHASHSEED"
+    r"ROCR|HSA|XLA|TRITON|ATEN|HOOKLOOP)_\w+|WORLD_SIZE|LOCAL_WORLD_SIZE|PYTHONHASHSEED"
 )
 """Variables that change how a training computes, or say where it was started."""
 
@@ -158,6 +158,7 @@ def compare(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
         "gpus",
         "driver",
         "cpu",
+        "cpu_capability",
         "threads",
         "ranks",
         "system",

@@ -9,6 +9,7 @@ Only links inside the directory matter: the directory itself may be reached thro
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import stat
 from collections.abc import Iterator
@@ -72,9 +73,9 @@ def naming(path: Path) -> Iterator[None]:
 @contextmanager
 def drafted(path: Path) -> Iterator[Path]:
     """Yield a path to write to; its file replaces ``path`` if nothing fails."""
-    draft = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
+    # Never the same twice: other threads, processes and machines may be writing the same file.
+    draft = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.tmp{path.suffix}")
     try:
-        draft.unlink(missing_ok=True)  # Of a process that crashed, or a link with that name.
         yield draft
         os.replace(draft, path)
     # Also for an interrupt, so that no draft is left behind.

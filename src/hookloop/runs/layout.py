@@ -7,6 +7,7 @@ Laid out like this::
       trained_with.yaml  instead of it, what a script has trained with; for comparisons only
       metrics.jsonl      one JSON object per line
       run.log            warnings, failures and how it ended, with times
+      interventions.jsonl  what happened to it from outside: starts, changes, requests, rewinds
       summary.json       how the run ended (see ``write_summary``)
       last_checkpoint    the name of the newest checkpoint
       epoch_5.pth        checkpoints
@@ -134,6 +135,11 @@ class RunDir:
         return self.path / "media.jsonl"
 
     @property
+    def interventions_file(self) -> Path:
+        """What happened to the run from outside, one JSON object per line."""
+        return self.path / "interventions.jsonl"
+
+    @property
     def last_checkpoint_file(self) -> Path:
         """The text file that names the newest checkpoint."""
         return self.path / "last_checkpoint"
@@ -161,6 +167,10 @@ class RunDir:
             return True
         return self.path.is_dir() and any(self.path.glob("*.pth"))
 
+    def has_checkpoints(self) -> bool:
+        """Return whether there are checkpoints here, or a pointer to some elsewhere."""
+        return self.last_checkpoint_file.is_file() or any(self.path.glob("*.pth"))
+
     def can_be_continued(self) -> bool:
         """Return whether a run was started here; one that was killed early has only its config."""
         return self.holds_run() or self.last_checkpoint_file.is_file() or self.config_file.is_file()
@@ -171,8 +181,9 @@ class RunDir:
             raise RunExistsError(f"'{self.path}' is a file: a run needs a directory of its own.")
         if self.holds_run():
             raise RunExistsError(
-                f"'{self.path}' already holds a run: resume it (--resume, or resume=True; "
-                "resume='auto' begins or continues), or choose another run directory."
+                f"'{self.path}' already holds a run: resume it (--resume, or resume=True), or "
+                "choose another run directory. A script or a cell that is run again and again "
+                "takes resume='auto', which begins or continues."
             )
 
     def write_config(self, config: Mapping[str, object]) -> None:

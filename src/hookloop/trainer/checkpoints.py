@@ -6,6 +6,8 @@ checkpoints have become durable.
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,15 +17,16 @@ from typing import TYPE_CHECKING
 from hookloop.checkpoint.background import BackgroundSaver, Job
 from hookloop.checkpoint.gradients import pending_gradients
 from hookloop.checkpoint.index import Saved
+from hookloop.checkpoint.pointer import LastPointer
 from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.search import is_same_location
 from hookloop.checkpoint.shards import directory_name, stage
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.storage import is_url
-from hookloop.checkpoint.store import LAST, CheckpointStore
+from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.plan import fire
-from hookloop.runs.layout import write_text
-from hookloop.secret import without_credentials
+from hookloop.errors import CheckpointError
+from hookloop.runs.identity import Owner
 from hookloop.trainer.state import State, current_metrics, gather
 
 if TYPE_CHECKING:
@@ -32,6 +35,11 @@ if TYPE_CHECKING:
     from hookloop.core.run import Run
     from hookloop.requests import Requests
 
+LONGEST_QUESTION = 10.0
+"""Seconds that the start of a training waits for a remote store to say whose it is."""
+
+_log = logging.getLogger("hookloop")
+
 
 class CheckpointSaver:
     """Makes the checkpoints of a run.
@@ -39,6 +47,9 @@ class CheckpointSaver:
     Args:
         scaler: The loss scaler of half precision, if there is one.
         restore: Creates the run's directory again if it was deleted, and returns whether it was.
+
+    Attributes:
+        pointer: Names the newest checkpoint in the run's directory.
     """
 
     def __init__(
@@ -46,6 +57,7 @@ class CheckpointSaver:
     ) -> None:
         self.is_sharded = False  # Whether each rank writes its part of the model.
         self.keeps_gradients = False  # Between iterations, where the user makes the updates.
+        self.pointer = LastPointer()
         self._scaler = scaler
         self._restore = restore
         self._snapshot = Snapshot()
@@ -61,6 +73,23 @@ class CheckpointSaver:
     def problem(self) -> str | None:
         """Why the newest checkpoint could not be saved, or None."""
         return self._background.problem
+
+    def claim(self, run: Run) -> None:
+        """Note in the stores outside of the run's directory that they are this run's.
+
+        Raises:
+            CheckpointError: If one belongs to another run.
+        """
+        if not run.world.is_main or run.id is None:
+            return
+        own = self._store(str(run.dir))
+        own.index.owner = Owner(run.id)
+        for place in dict.fromkeys(place for hook in run.hooks for place in hook.stores(run.dir)):
+            store = self._store(place)
+            # Others, such as a folder that ClassyVision's hook is given, may be shared by runs.
+            if store is not own and place.rstrip("/").endswith(f"/{Path(run.dir).name}"):
+                owner = Owner(run.id, str(Path(run.dir).absolute()))
+                _ask(partial(store.claim, owner), place)
 
     def save(self, run: Run, saves: Sequence[Save]) -> None:
         """Copy the current state, once, and start writing it; or keep a file that has it."""
@@ -243,17 +272,22 @@ class CheckpointSaver:
         of: str | None = None,
     ) -> None:
         store, directory = self._store(saved.location), Path(run.dir)
-        is_main = run.world.is_main
+        is_main, order = run.world.is_main, self.pointer.next_order()
+        # A resume continues from the newest state, not from the best one.
+        marks_last = save.kind in ("periodic", "other") and saved.is_resumable
+        if save.marks_last is not None:
+            marks_last = save.marks_last
         done: list[Saved | None] = []
 
         def durable() -> Saved | None:
             if not done:  # Otherwise an earlier attempt got that far.
+                if is_main:
+                    store.confirm()
                 done.append(work())
             if not is_main:  # It has written its part; the first rank does the rest.
                 return None
-            # A resume continues from the newest state, not from the best one.
-            if save.kind in ("periodic", "other") and saved.is_resumable:
-                _mark_last(store, save.name, directory)
+            if marks_last:
+                self.pointer.mark(order, store, save.name, directory)
             # After marking: the pointer must never name a file that has been deleted.
             store.prune(save.owner, save.kind, save.keep)
             return done[0]
@@ -329,17 +363,26 @@ def _promoting(store: CheckpointStore, of: str, saved: Saved) -> Callable[[], Sa
     return lambda: store.promote(of, saved)
 
 
+def _ask(claim: Callable[[], None], place: str) -> None:
+    """Claim a store; one that is away, or takes long, is asked again by each save."""
+    problems: list[Exception] = []
+
+    def work() -> None:
+        try:
+            claim()
+        except Exception as error:  # noqa: BLE001 - no error of a store may end the thread
+            problems.append(error)
+
+    # In a daemon, because a call that hangs in a store must not keep the process alive.
+    thread = threading.Thread(target=work, name="hookloop-claim", daemon=True)
+    thread.start()
+    thread.join(LONGEST_QUESTION)
+    if problems and isinstance(problems[0], CheckpointError):
+        raise problems[0]
+    if problems or thread.is_alive():
+        why = problems[0] if problems else "no answer"
+        _log.info("Whether '%s' belongs to another run is not known yet: %s.", place, why)
+
+
 def _key(place: str) -> str:
     return place if is_url(place) else str(Path(place).absolute())
-
-
-def _mark_last(store: CheckpointStore, name: str, run_dir: Path) -> None:
-    """Name the checkpoint to resume from, in its store and in the run's directory."""
-    store.mark_last(name)
-    if store.location != str(run_dir):
-        place = str(Path(store.location).absolute())
-        if is_url(store.location):
-            # The pointer is a plain file that is copied and shared with the run.
-            place = without_credentials(store.location)
-        run_dir.mkdir(parents=True, exist_ok=True)
-        write_text(run_dir / LAST, f"{place}/{name}\n")

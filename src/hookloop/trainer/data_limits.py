@@ -14,6 +14,7 @@ from hookloop.data.measures import length_of
 from hookloop.data.mixed_source import open_train_data
 from hookloop.data.mixture import Mix
 from hookloop.data.source import Batches, Source, open_streams
+from hookloop.data.zipped import Zipped, check_val_mix
 from hookloop.errors import DataError, caused_by, nearest
 from hookloop.trainer.inputs import make_progress
 
@@ -144,17 +145,21 @@ class DataLimits:
                 limit=None if limit is None else limit * GroupSizes(accumulate).first,
             )
 
-    def val(self, data: Streams) -> dict[str, Source]:
-        """Open the validation data; where one overfits, each stream is the training data."""
+    def val(self, data: Streams, mix: str | None = None) -> dict[str, Source]:
+        """Open the validation data; where one overfits, each stream is the training data.
+
+        With ``mix="zip"``, several streams are read side by side, as one.
+        """
+        check_val_mix(mix)
         if self._first is not None and data is not None:
             names = data if isinstance(data, Mapping) else None
             first = cast("Batches", self._first)
             data = first if names is None else dict.fromkeys(names, first)
-        return self._open(data, "val")
+        return self._open(_zip(data, mix), "val")
 
-    def test(self, data: Streams) -> dict[str, Source]:
-        """Open the test data."""
-        return self._open(data, "test")
+    def test(self, data: Streams, mix: str | None = None) -> dict[str, Source]:
+        """Open the test data; for ``mix`` see `val`."""
+        return self._open(_zip(data, mix), "test")
 
     def predict(self, data: Streams) -> dict[str, Source]:
         """Open the data to predict, which has no limit."""
@@ -179,3 +184,7 @@ class DataLimits:
     def _open(self, data: Streams, phase: str) -> dict[str, Source]:
         limit = self._limit.get(phase)
         return open_streams(data, f"{phase}_data", seed_samples=self._seed_samples, limit=limit)
+
+
+def _zip(data: Streams, mix: str | None) -> Streams:
+    return Zipped(data) if mix == "zip" and isinstance(data, Mapping) else data

@@ -15,7 +15,7 @@ from hookloop.core.run import Run
 from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.mixed_source import MixedSource
 from hookloop.data.source import Source
-from hookloop.errors import DataError, HookError, ModelError
+from hookloop.errors import DataError, HookError, HookloopError, ModelError
 from hookloop.lr_schedule import Schedule
 from hookloop.metrics.meters import Accumulating, Metric
 from hookloop.trainer.compilation import Compile, compile_model
@@ -192,6 +192,21 @@ def check_mixture(source: Source | None, loss: object) -> None:
             f"loss= needs batches of (inputs, targets), and mix='{way}' gives mappings from the "
             f"streams ({names}) to a batch of each: write step=, which computes the loss of all.",
             argument="loss",
+        )
+
+
+def note_streams(error: Exception, run: Run) -> None:
+    """Add to an error of an evaluation that the step gets another form of batch in training."""
+    source, batch = run.train_data, run.batch
+    if isinstance(error, HookloopError) or not isinstance(source, MixedSource):
+        return
+    is_zipped = isinstance(batch, Mapping) and set(source.streams) <= set(batch)
+    if source.way in ("zip", "cycle") and not is_zipped:
+        error.add_note(
+            f"In training, the step gets a mapping with a batch of each stream "
+            f"({', '.join(source.streams)}). Here it gets a batch of one stream: tell them apart "
+            f"by run.phase, or give {run.phase}_data as a mapping of such streams and "
+            "val_mix='zip'."
         )
 
 

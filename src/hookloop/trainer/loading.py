@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hookloop.checkpoint.gradients import restore_gradients
 from hookloop.core.loop import Loop
 from hookloop.core.plan import fire
+from hookloop.runs.identity import Identity
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.several_ranks import find_checkpoint, join_orders
 from hookloop.trainer.start import Start
@@ -36,7 +37,12 @@ class Loading:
             # Once: a second train() continues with the trained weights.
             start.weights = None
         stores = [store for hook in run.hooks for store in hook.stores(run.dir)]
-        if (found := find_checkpoint(run, start, stores)) is not None:
+        found = find_checkpoint(run, start, stores)
+        is_main = run.world.is_main
+        identity = start.identify(found, stores, trains=trains) if is_main else Identity()
+        identity, is_from_other = run.ranks.share((identity, start.is_from_other))
+        run.id, run.parent, run.is_from_other = identity.run_id, identity.parent, is_from_other
+        if found is not None:
             self.restore(*found, start.change, trains=trains)
             start.loaded = found[0]
             if not trains:  # What the checkpoint had not written yet is the training's to write.

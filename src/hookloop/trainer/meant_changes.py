@@ -15,7 +15,7 @@ from hookloop.checkpoint.schedules import join_curve
 from hookloop.errors import ArgumentError
 from hookloop.runs.records import plain
 from hookloop.runs.run_log import current_logs
-from hookloop.runs.trees import Difference
+from hookloop.runs.trees import NOTHING, Difference
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -106,7 +106,7 @@ def record_changes(
     earlier = cast("list[dict[str, object]]", checkpoint.get("changes") or [])
     run.changes = [dict(one) for one in earlier]
     for one in changes:
-        values = {"old": _written(one.old), "new": _written(one.new), "how": "resumed"}
+        values = {"old": written(one.old), "new": written(one.new), "how": "resumed"}
         run.changes.append({"iter": run.progress.iter, "key": one.path, **values})
     if changes:
         listed = "; ".join(map(str, changes))
@@ -114,9 +114,9 @@ def record_changes(
             log.note(f"changed on purpose after iteration {run.progress.iter}: {listed}")
 
 
-def _written(value: object) -> object:
+def written(value: object) -> object:
     """Return a value as JSON holds it; one that is missing on a side is null."""
-    return None if type(value) is object else plain(value)
+    return None if value is NOTHING else plain(value)
 
 
 def _concerns(change: Difference, part: str, name: str, run: Run) -> bool:

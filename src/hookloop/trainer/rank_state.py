@@ -54,7 +54,7 @@ def undeclared_of_rank(run: Run, checkpoint: Mapping[str, object]) -> Mapping[st
 def own_data(run: Run) -> dict[str, object] | None:
     """Return the position in the data of this rank, if each rank has data of its own."""
     source = run.train_data
-    is_own = source is not None and source.order is None and not run.world.is_alone
+    is_own = source is not None and source.order.shared is None and not run.world.is_alone
     return source.state_dict() if is_own and source is not None else None
 
 

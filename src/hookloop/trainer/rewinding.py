@@ -73,7 +73,7 @@ class Rewinder:
         for save in (*run.requests.saves, *run.wishes.saves):
             if save.on_lost is not None:
                 save.on_lost()
-        run.requests.saves, run.requests.validate = [], False
+        run.requests.saves, run.requests.validate, run.requests.planned = [], False, False
         run.wishes = Requests()
 
     def _forget(self) -> None:
@@ -124,6 +124,9 @@ class Rewinder:
                 undone.append(str(change["key"]))
         values = {"old": iteration, "new": run.progress.iter, "how": "rewound"}
         run.changes.append({"iter": run.progress.iter, "key": "iter", **values})
+        branch = sum(change["how"] == "rewound" for change in run.changes)
+        left = {"from": iteration, "skip": list(rewind.skip), "reason": rewind.reason}
+        run.interventions.add("rewind", run.progress.iter, **left, branch=branch)
         if not run.world.is_main:  # Every rank goes back; one of them says so.
             return
         why = f" ({rewind.reason})" if rewind.reason else ""

@@ -35,9 +35,11 @@ from hookloop.secret import redact
 from hookloop.trainer.arithmetic import Arithmetic
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.ending import do_at_end, fire_after_run
+from hookloop.trainer.inputs import note_streams
 from hookloop.trainer.loading import Loading
 from hookloop.trainer.other_weights import OtherWeights, best_of, load_best
 from hookloop.trainer.peer_failures import break_off, breaking_off, explaining, linger
+from hookloop.trainer.recording import record_end, record_start
 from hookloop.trainer.rewinding import Rewinder
 from hookloop.trainer.several_ranks import agree_on_order, align_ranks
 from hookloop.trainer.start import Start
@@ -92,15 +94,21 @@ class Session:
         if self._replaced is not None:  # A training continues where it ended, not from the best.
             self._replaced.put_back()
             self._replaced = None
+        is_resuming = self.start.is_resuming
         watching = marking_used_gradients(run.optimizers) if own_updates else nullcontext()
         with watching, self.running(trains=True):
-            is_described = run.hooks and run.world.is_main and not is_whole(run.config)
-            self.start.keep_config(run.config, describe_training(run) if is_described else None)
+            is_described = self.start.is_open and not is_whole(run.config)
+            described = describe_training(run) if is_described else None
+            self.start.keep_config(run.config, described if run.hooks else None)
+            if self.start.is_open:
+                loaded = self.start.loaded if is_resuming else None
+                record_start(run, loaded=loaded, described=described, change=self.start.change)
             # A training that is continued gets its random numbers from the checkpoint or from the
             # last call.
             if run.seed is not None and run.progress.iter == 0:
                 seed_all(run.seed)
             agree_on_order(run, is_new=run.progress.iter == 0 and self._loop.moments.kept is None)
+            self._saver.claim(run)
             yield Rewinder(self._loop, self._saver, self._loading.restore)
 
     def is_over(self) -> bool:
@@ -142,8 +150,8 @@ class Session:
         run, process = self.run, os.getpid()
         # A validation that a signal cut short stays due in the next call. A request to stop does
         # not.
-        due = run.requests.validate
-        run.requests = Requests(validate=due, any=bool(due))
+        due, planned = run.requests.validate, run.requests.planned
+        run.requests = Requests(validate=due, planned=planned, any=bool(due))
         run.wishes = Requests()
         run.outcome = Outcome("running")
         with breaking_off(run):
@@ -191,6 +199,7 @@ class Session:
         if run.phase != "train" and isinstance(error, Exception):
             stream = "" if run.stream == run.phase else f"['{run.stream}']"
             number = self._loop.evaluation.batch_number
+            note_streams(error, run)
             error.add_note(f"while evaluating {run.phase}_data{stream}, batch {number}")
         break_off(run, error)
         run.outcome = self._outcome(error)
@@ -228,7 +237,8 @@ class Session:
         run, ranks = self.run, self.run.ranks
         if run.world.is_main:
             run.dir = self.start.open(run.config, trains=trains)
-        run.dir = ranks.share(run.dir)
+        run.dir, identity = ranks.share((run.dir, self.start.identity))
+        run.id, run.parent = identity.run_id, identity.parent
         if not run.world.is_main:
             self.start.join(run.dir)
         try:
@@ -250,6 +260,8 @@ class Session:
         run.outcome = outcome = replace(run.outcome, disabled=tuple(run.plan.disabled))
         if outcome.disabled and run.world.is_main:
             record_disabled(run, trains=trains)
+        if trains:
+            record_end(run)
         log.note(f"{outcome} after iteration {run.progress.iter}")
 
     def _close_data(self) -> None:

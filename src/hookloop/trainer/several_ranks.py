@@ -66,10 +66,9 @@ def share_sources(run: Run) -> None:
 
 def join_orders(run: Run) -> None:
     """Draw the orders of all data from one sequence, as one process does from its generators."""
-    orders = [source.shared_order for source, _ in _sources(run) if source.shared_order]
-    for source, _ in _sources(run):
-        if source.shared_order is not None:
-            source.shared_order = orders[0]
+    orders = [source.order for source, _ in _sources(run) if source.order.shared is not None]
+    for order in orders:
+        order.shared = orders[0].shared
 
 
 def agree_on_order(run: Run, *, is_new: bool) -> None:
@@ -85,7 +84,7 @@ def agree_on_order(run: Run, *, is_new: bool) -> None:
     start = run.ranks.share(Randomness.now(gpus=False).state)
     for source, is_training in _sources(run):
         if is_new and is_training:
-            source.order = Randomness(start)
+            source.order.now = Randomness(start)
         source.load_order_state(run.ranks.share(source.order_state()))
     if is_new:
         Randomness(start).restore()
@@ -192,4 +191,6 @@ def join_divided(loop: Loop, world: World) -> None:
 
 def is_divided(run: Run) -> bool:
     """Return whether each rank has data of its own; see `join_divided`."""
-    return not run.world.is_alone and all(source.order is None for source, _ in _sources(run))
+    return not run.world.is_alone and all(
+        source.order.shared is None for source, _ in _sources(run)
+    )

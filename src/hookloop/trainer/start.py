@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hookloop.checkpoint.ancestry import load_parent, note_parent, path_from
 from hookloop.checkpoint.search import is_same_location, load_newest
 from hookloop.checkpoint.storage import is_checkpoint_directory, is_url
 from hookloop.checkpoint.store import CheckpointStore
@@ -14,6 +15,15 @@ from hookloop.checkpoint.weights import Pretrained
 from hookloop.core.progress import Progress
 from hookloop.errors import CheckpointError, HookloopError, LinkError, nearest
 from hookloop.runs.files import reject_link
+from hookloop.runs.identity import (
+    Identity,
+    Parent,
+    as_id,
+    is_foreign,
+    new_id,
+    read_identity,
+    write_identity,
+)
 from hookloop.runs.layout import TIME, RunDir
 from hookloop.runs.lock import RunLock
 from hookloop.trainer.meant_changes import Resume
@@ -47,9 +57,14 @@ class Start:
         self.weights = load_from
         self.loaded: str | None = None
         """The checkpoint that the run continues from, once it is loaded."""
+        self.identity = Identity()
+        """Who the run is, as far as that is decided; see `identify`."""
+        self.is_from_other = False
+        """Whether what was loaded is the checkpoint of another run."""
         self._dir = Path(run_dir) if run_dir is not None else None
         self._resume: str | None = None
         self._continues = False
+        self._is_noted = False  # Whether the identity was written by itself.
         self._lock: RunLock | None = None
         self._config: Mapping[str, object] = {}  # Written again if the directory is deleted.
         self._described: Mapping[str, object] | None = None  # So is this.
@@ -64,7 +79,7 @@ class Start:
             self._continues = self._dir == home
         # The checkpoint may be in a store elsewhere while its run is in this directory.
         if self._resume is not None and self._dir is not None and not self._continues:
-            self._continues = _keeps_in(self._dir, self._resume)
+            self._continues = _may_continue(self._dir, self._resume)
         wanted = str(self.weights.path) if self.weights is not None else ""
         if wanted and not is_url(wanted) and not _is_checkpoint(Path(wanted)):
             raise CheckpointError(
@@ -75,6 +90,11 @@ class Start:
     def is_given(self) -> bool:
         """Whether the user chose the directory."""
         return self._dir is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a training has opened the directory, on this rank."""
+        return self._lock is not None
 
     @property
     def is_resuming(self) -> bool:
@@ -114,17 +134,26 @@ class Start:
         try:
             is_new = not self._continues or self._dir is None
             directory = RunDir.create(self._dir) if is_new else RunDir.open(self._dir or "")
-            # Both are appended to. In a directory that was copied or unpacked, a link in their
+            # All are appended to. In a directory that was copied or unpacked, a link in their
             # place could lead to any file.
-            for file in (directory.log_file, directory.metrics_file):
+            for file in (
+                directory.log_file, directory.metrics_file, directory.interventions_file
+            ):  # fmt: skip
                 reject_link(file)
             if trains:
                 # Before anything is written: a process that was started twice must not touch the
                 # files of the first.
                 self._lock = RunLock(directory.path)
                 self._lock.take()
+            if trains and is_new and self._resume is not None:
+                # Before the config, with which the directory looks like a run: one that is killed
+                # from now on must not begin at 0 in silence.
+                parent = Parent(path_from(directory.path, self._resume))
+                write_identity(directory, Identity(None, parent))
             if is_new and config:
                 directory.write_config(config)
+            known = read_identity(directory)
+            self.identity = known if known != Identity() else self.identity
         except LinkError:
             self.leave()
             raise
@@ -144,6 +173,50 @@ class Start:
         """Use the directory that another rank has opened; it holds the lock for all ranks."""
         self._dir, self._continues = directory, True
 
+    def identify(
+        self,
+        found: tuple[str, Mapping[str, object]] | None,
+        stores: Sequence[str],
+        *,
+        trains: bool,
+    ) -> Identity:
+        """Decide which run this is, once it is loaded; a training notes it in the directory.
+
+        Args:
+            found: The checkpoint that it continues, and where that is from.
+            stores: Directories and URLs besides its own in which it keeps checkpoints.
+            trains: Whether it is trained; only then a run gets an id.
+        """
+        if self._dir is None:
+            return self.identity
+        known = read_identity(RunDir(self._dir))
+        run_id = known.run_id or self.identity.run_id
+        parent = known.parent if known.parent is not None else self.identity.parent
+        if found is not None:
+            label, checkpoint = found
+            place = label.rpartition("/")[0]
+            own = any(is_same_location(one, place) for one in (str(self._dir), *stores))
+            self.is_from_other = not own
+            if own:
+                run_id = run_id or self._id_in(place, checkpoint)
+            else:
+                parent = note_parent(self._dir, label, checkpoint)
+        if parent is not None and parent.iter is None:
+            parent = None  # There was nothing to continue.
+        self.identity = Identity(run_id or (new_id() if trains else None), parent)
+        # Otherwise its own index and `WriteMetrics` note it with what they write.
+        self._is_noted = trains and (bool(stores) or parent is not None)
+        if self._is_noted:
+            write_identity(RunDir(self._dir), self.identity)
+        return self.identity
+
+    def _id_in(self, place: str, checkpoint: Mapping[str, object]) -> str | None:
+        """Return the id of a run whose directory has lost it: that of its checkpoints."""
+        owner = CheckpointStore(place).index.read_owner()
+        if owner is None:
+            return as_id(checkpoint.get("run_id"))
+        return None if is_foreign(owner, self._dir or "", None) else owner.run_id
+
     def forget_checkpoint(self) -> None:
         """Continue what was trained from now on: the checkpoint of the start was loaded."""
         self._resume = None
@@ -157,6 +230,8 @@ class Start:
             RunDir.open(self._dir)
             self._lock.take()
             self.keep_config(self._config, self._described)
+            if self._is_noted:
+                write_identity(RunDir(self._dir), self.identity)
         except (OSError, HookloopError) as error:
             _log.warning("'%s' cannot be restored: %s", self._dir, error)
         _log.warning(  # Only now: the log is in that directory, too.
@@ -211,6 +286,10 @@ class Start:
         # mistyped.
         if found is None and is_url(path):
             raise CheckpointError(f"resume: there is no checkpoint in '{path}'.")
+        parent = read_identity(RunDir(Path(path))).parent if found is None else None
+        if parent is not None:
+            found = load_parent(Path(path), parent, stores, whole=whole)
+            _log.warning("'%s' has no checkpoint yet: it begins again with '%s'.", path, found[0])
         if found is None:
             _log.warning("'%s' has no checkpoint yet: the run starts from the beginning.", path)
         return found
@@ -228,6 +307,18 @@ def _keeps_in(run_dir: Path, checkpoint: str) -> bool:
         return False
     given = (checkpoint, checkpoint.rpartition("/")[0])
     return any(is_same_location(place, pointer.location) for place in given)
+
+
+def _may_continue(run_dir: Path, checkpoint: str) -> bool:
+    """Return whether a run's directory continues with a checkpoint that the user named.
+
+    It does if it claims the checkpoint as its own; and if it has none, as the run was cut before
+    its first save: what it began with may be elsewhere now.
+    """
+    if _keeps_in(run_dir, checkpoint):
+        return True
+    run = RunDir(run_dir)
+    return read_identity(run).parent is not None and not run.has_checkpoints()
 
 
 def _run_to_continue(directory: Path | None, resume: bool | str | Path) -> str | None:

@@ -20,6 +20,7 @@ world        on how many ranks it was made
 kinds        what the parts are, to notice when a resume is given others
 arguments    the plain arguments of the Trainer, to notice the same
 changes      what was changed on purpose at resumes, each with its iteration
+run_id       of the run that saved it, whatever its directory is called
 config       the effective config, with references to the environment
 environment  checksums of the numbers among these, to notice when they have changed
 versions     of hookloop and torch
@@ -61,6 +62,7 @@ from hookloop.version import VERSION
 if TYPE_CHECKING:
     from hookloop.core.hook import Hook
     from hookloop.core.run import Run
+    from hookloop.requests import Wanted
 
 State = MutableMapping[str, object]
 
@@ -74,7 +76,7 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "optimizers": {name: _state_of(run, one) for name, one in run.optimizers.items()},
         "schedules": {name: one.state_dict() for name, one in run.schedules.items()},
         "scaler": scaler.state_dict() if scaler is not None else None,
-        "progress": {**run.progress.state_dict(), "validation_due": _validation_due(run)},
+        "progress": {**run.progress.state_dict(), **_validation_due(run)},
         "data": run.train_data.state_dict() if run.train_data is not None else {},
         "val_data": {name: one.reading_state() for name, one in run.val_data.items()},
         "metrics": current_metrics(run),
@@ -86,6 +88,7 @@ def gather(run: Run, scaler: torch.amp.GradScaler | None) -> State:
         "kinds": kinds_of(run),
         "arguments": run.arguments,
         "changes": run.changes,
+        "run_id": run.id,
         "config": plain(run.config),  # A file that is read back holds plain types only.
         "environment": fingerprints(run.config),
         "versions": {"hookloop": VERSION, "torch": str(torch.__version__)},
@@ -147,7 +150,10 @@ def restore(
     progress = _part(checkpoint, "progress", label)
     run.progress.load_state_dict(progress)
     record_changes(run, checkpoint, changes)
+    # A version that did not tell them apart made all of them with the training's random numbers.
+    planned = progress.get("validation_planned", progress["validation_due"])
     _request_validation(run, progress["validation_due"])
+    _request_validation(run, planned, planned=True)
     with restoring("position in the data", label):
         _restore_data(run, checkpoint, label)
     restore_workers(run, checkpoint, label)
@@ -165,17 +171,24 @@ def restore(
     return randomness_of_rank(run, checkpoint, label)
 
 
-def _validation_due(run: Run) -> bool | list[str]:
-    wanted = run.requests.validate
+def _validation_due(run: Run) -> dict[str, object]:
+    requests = run.requests
+    due = {"validation_due": _plain_wanted(requests.validate)}
+    if requests.planned != requests.validate:
+        due["validation_planned"] = _plain_wanted(requests.planned)
+    return due
+
+
+def _plain_wanted(wanted: Wanted) -> object:
     return wanted if isinstance(wanted, bool) else sorted(wanted)
 
 
-def _request_validation(run: Run, due: object) -> None:
+def _request_validation(run: Run, due: object, *, planned: bool = False) -> None:
     # The resumed run may have been given other validation data, or none.
     if due is True and run.val_data:
-        run.validate(everywhere=True)
+        run.validate(everywhere=True, planned=planned)
     elif names := [name for name in run.val_data if isinstance(due, list) and name in due]:
-        run.validate(*names, everywhere=True)
+        run.validate(*names, everywhere=True, planned=planned)
 
 
 def _restore_each(
@@ -207,7 +220,7 @@ def _restore_data(run: Run, checkpoint: Mapping[str, object], label: str) -> Non
         if "order" not in data and not run.world.is_alone:
             # Of a run in one process: its orders continue from the numbers of that process.
             rng = cast("list[dict[str, object]]", checkpoint["rng"])
-            run.train_data.order = Randomness(rng[0])
+            run.train_data.order.now = Randomness(rng[0])
     # Streams may come and go between the runs: a new one starts from its beginning.
     for name, state in _part(checkpoint, "val_data", label).items():
         if name in run.val_data:

@@ -8,7 +8,7 @@ core/loop                        the training itself
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import Path
@@ -45,7 +45,6 @@ from hookloop.trainer.counting import CountTokens, start_counting
 from hookloop.trainer.data_limits import DataLimits, Limit
 from hookloop.trainer.default_hooks import default_hooks as build_default_hooks
 from hookloop.trainer.default_hooks import own_hooks
-from hookloop.trainer.first_loss import watching_first_losses
 from hookloop.trainer.guard import Guarded
 from hookloop.trainer.inputs import (
     check_ends,
@@ -68,17 +67,18 @@ from hookloop.trainer.predicting import Predictions, Target, make_update, open_d
 from hookloop.trainer.preparation import Prepare
 from hookloop.trainer.rank_checks import check_on_ranks
 from hookloop.trainer.roots import RootsOfRun
+from hookloop.trainer.schedule_curve import judge_schedules, report_schedules
 from hookloop.trainer.session import Session
 from hookloop.trainer.several_ranks import join_ranks
 from hookloop.trainer.start import Start
 from hookloop.trainer.timetable import Row, timetable_of
 from hookloop.trainer.val_intervals import make_validation
 from hookloop.update.application import make_scaler
-from hookloop.update.assemble import Loss, assemble, check_assembly, make_updates
+from hookloop.update.assemble import Loss, Makes, assemble, check_assembly, make_updates
 from hookloop.update.by_hook import maker_of
 from hookloop.update.loss_weights import warn_if_uncounted
 from hookloop.update.objective import Precision, autocast
-from hookloop.update.update import Make, Step, Update
+from hookloop.update.update import Step, Update
 
 if TYPE_CHECKING:
     import torch
@@ -96,8 +96,10 @@ class Trainer(Guarded):
         train_data: Any iterable of batches, or a mapping from names to several of them.
         mix: How several streams are mixed: ``"zip"``, ``"cycle"``, ``"in order"``, or weights,
             ``{"a": 3, "b": 1}``, which may change along the run.
-        val_data: The same for validation.
+        val_data: The same as ``train_data``, for validation.
         test_data: The same for `test`.
+        val_mix: ``"zip"`` gives a step a batch of each stream of ``val_data`` and ``test_data`` at
+            once; by default each stream is evaluated by itself.
         predict_data: The same for `predict`; its targets, if there are any, are ignored.
         loss: ``loss(output, targets)`` for batches of (inputs, targets), or of mappings with
             ``input`` and ``target``.
@@ -140,7 +142,7 @@ class Trainer(Guarded):
             False removes all of them.
         points: Mount points of your own.
         run_dir: The run's directory; by default a new one under ``runs/``.
-        seed: Seed for Python, NumPy and torch, set when training starts.
+        seed: Seed for Python, NumPy and torch, set when training starts: after all is built.
         resume: True continues the run in ``run_dir``; ``"auto"`` does so too, or begins it if it is
             not there; a path continues that run or checkpoint. A `Resume` also says what differs on
             purpose.
@@ -175,6 +177,7 @@ class Trainer(Guarded):
         *,
         train_data: Batches | Mapping[str, Batches] | None = None,
         mix: Mix | None = None,
+        val_mix: Literal["zip"] | None = None,
         val_data: Batches | Mapping[str, Batches] | None = None,
         test_data: Batches | Mapping[str, Batches] | None = None,
         predict_data: Batches | Mapping[str, Batches] | None = None,
@@ -226,8 +229,8 @@ class Trainer(Guarded):
             optimizers=named_optimizers(optimizer, model),
             schedules=named_schedules(schedule),
             train_data=source,
-            val_data=limits.val(val_data),
-            test_data=limits.test(test_data),
+            val_data=limits.val(val_data, val_mix),
+            test_data=limits.test(test_data, val_mix),
             predict_data=limits.predict(predict_data),
             metrics=MetricStore(),
             plan=Plan([], self._planner.points),  # Made later: `on` may still add hooks.
@@ -263,8 +266,20 @@ class Trainer(Guarded):
             epoch_iters=epoch_iters,
             saver=saver,
         )
-        self._makes: Sequence[Make] | None = None
+        self._makes: Makes | None = None
         self._session = Session(self.run, self._loop, start, saver, together, arithmetic)
+
+    def __repr__(self) -> str:
+        run = self.run
+        count = sum(parameter.numel() for parameter in run.model.parameters())
+        parts = [
+            f"{type(run.model).__name__} with {count} parameters",
+            *(type(optimizer).__name__ for optimizer in run.optimizers.values()),
+            f"{run.progress} done",
+            *([str(run.outcome)] if run.outcome.status != "running" else []),
+        ]
+        hooks = ", ".join(hook.name for hook in self.run.hooks)
+        return f"<Trainer: {'; '.join([*parts, *([f'hooks {hooks}'] if hooks else [])])}>"
 
     @property
     def resumed_from(self) -> str | None:
@@ -301,12 +316,15 @@ class Trainer(Guarded):
         # An `Update` of the user's own may spread one update over several iterations, as `loop`
         # may.
         own_updates = maker_of(self.run) or any(one.keeps_gradients for one in self._updates)
+        is_whole = max_epochs is None and max_iters is None
+        problems = judge_schedules(self.run, is_whole=is_whole)  # Before a resume moves them.
         with self._session.training(own_updates=bool(own_updates)) as go_back:
             self._limits.warn()
+            report_schedules(problems)
             if self.run.world.is_main and not (self.run.world.is_alone and self._loop.sizes.is_one):
                 warn_if_uncounted(self.run.loss_function)
-            with watching_first_losses(self.run, self._updates):
-                self._loop.train(Assembly(self._assemble(), count, go_back))
+            self._loop.train(Assembly(*self._assemble(), count, go_back))
+            self._updates[0].check_end(self.run)
             self._prepared.report()
         return self.run.outcome
 
@@ -334,9 +352,11 @@ class Trainer(Guarded):
             yield iter(())
             return
         self._planner.use()
+        problems = judge_schedules(self.run)  # Before a resume moves them.
         with self._session.training(own_updates=True) as go_back:
             self._limits.warn()
-            groups = self._loop.iterations(Assembly((), count, go_back))
+            report_schedules(problems)
+            groups = self._loop.iterations(Assembly(count=count, go_back=go_back))
             # Each group has one batch: check_own_updates has rejected any other value of
             # accumulate=.
             yield (group[0] for group in logged(groups))
@@ -449,11 +469,12 @@ class Trainer(Guarded):
     def _check_assembly(self) -> None:
         check_assembly(self.run, self._updates, self._loop.sizes, self._session.parallel)
 
-    def _assemble(self) -> Sequence[Make]:
+    def _assemble(self) -> Makes:
         """Return what makes the updates; on ranks that is done once, as torch keeps its parts."""
-        if self._makes is None or self.run.world.is_alone:
-            parallel = self._session.parallel
-            self._makes = assemble(self.run, self._updates, self._loop.sizes, parallel)
+        if self._makes is not None and not self.run.world.is_alone:
+            return Makes(self._makes.later, self._makes.later)
+        parallel = self._session.parallel
+        self._makes = assemble(self.run, self._updates, self._loop.sizes, parallel)
         return self._makes
 
     def check_hooks(self) -> None:

@@ -52,10 +52,14 @@ class Validation:
         # Clocks differ from rank to rank, so only that of the first one counts.
         is_by_clock = self.every.unit == "seconds"
         if not is_by_clock or run.world.is_main:
-            run.validate(*self.due, everywhere=not is_by_clock)
+            run.validate(*self.due, everywhere=not is_by_clock, planned=not is_by_clock)
 
-    def note(self, progress: Progress, wanted: Wanted = True) -> None:
-        """Record that a validation took place now."""
+    def note(self, progress: Progress, wanted: Wanted = True, *, is_planned: bool = True) -> None:
+        """Record that a validation took place now, and whether a plan asked for it."""
+        if is_planned:
+            progress.asked_at = -1
+        elif progress.validated_at != progress.iter:
+            progress.asked_at = progress.iter
         progress.validated_at = progress.iter
         self.last_time = monotonic()
 
@@ -88,7 +92,7 @@ class Validation:
 
     def due_after_epoch(self, progress: Progress) -> bool:
         """Return whether to validate after the epoch that was just completed."""
-        return self.due_at_end(progress) if progress.is_done else self.is_regular(progress)
+        return self.is_regular(progress) or self.due_at_end(progress)
 
     def is_regular(self, progress: Progress) -> bool:
         """Return whether the interval asks for a validation after this epoch, last or not."""
@@ -97,7 +101,8 @@ class Validation:
             and self.every.unit == "epochs"
             and self.every.due(progress)
             and progress.epoch >= self.begin
-            and progress.validated_at != progress.iter
+            # One that was asked for does not replace it, or the random numbers would differ.
+            and (progress.validated_at != progress.iter or progress.asked_at == progress.iter)
         )
 
     def due_at_end(self, progress: Progress) -> bool:
@@ -126,9 +131,16 @@ class StreamValidation(Validation):
         now = monotonic()
         self._times = dict.fromkeys(self.intervals, now)
 
-    def note(self, progress: Progress, wanted: Wanted = True) -> None:
+    def request(self, run: Run) -> None:
+        """Request the validation whose time has come, of each stream for its own reason."""
+        for is_planned in (True, False):
+            names = [n for n in self.due if (self.intervals[n].unit != "seconds") is is_planned]
+            if names:
+                run.validate(*names, everywhere=True, planned=is_planned)
+
+    def note(self, progress: Progress, wanted: Wanted = True, *, is_planned: bool = True) -> None:
         """Record that some streams were validated now."""
-        super().note(progress, wanted)
+        super().note(progress, wanted, is_planned=is_planned)
         names: Collection[str] = wanted if isinstance(wanted, frozenset) else self.intervals
         for name in names:
             progress.validated_streams[name] = progress.iter
@@ -171,7 +183,7 @@ class StreamValidation(Validation):
             if every.unit == "epochs"
             and every.due(progress)
             and progress.epoch >= self.begin
-            and not self._is_done(name, progress)
+            and (progress.asked_at == progress.iter or not self._is_done(name, progress))
         )
 
     def due_at_end(self, progress: Progress) -> bool:

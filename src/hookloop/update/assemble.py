@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,10 +17,12 @@ from torch import Tensor
 from hookloop.errors import ModelError
 from hookloop.parallel.replicated import SLOTS, Replica
 from hookloop.parallel.sharded import ShardedAverager, has_sparse_gradients
-from hookloop.update.by_hook import UpdateByHook, check_maker, maker_of
+from hookloop.update.by_hook import check_maker, make_by_hook, maker_of
+from hookloop.update.first_loss import watched
 from hookloop.update.in_parts import InParts, InPartsOnRanks, check_parts
 from hookloop.update.loss_weights import counter_of
 from hookloop.update.microbatches import is_sum
+from hookloop.update.missing_losses import MissingLosses
 from hookloop.update.objective import (
     forward_all,
     forward_inputs,
@@ -89,21 +92,24 @@ def _choose(
 ) -> list[Update]:
     if isinstance(step, Mapping):
         _check_names(step, optimizers)
+        missing = MissingLosses([*step])
         return [
             Update(
                 name,
-                forward_step(own_step),
+                forward_step(own_step, partial(missing.declare, name)),
                 loss_in_output,
                 [optimizers[name]],
                 clip_norm=clip_norm,
                 scaler=scaler,
+                missing=missing,
             )
             for name, own_step in step.items()
         ]
     forward: Forward
     loss_of: LossOf
+    missing = MissingLosses()
     if step is not None:
-        forward, loss_of = forward_step(step), loss_in_output
+        forward, loss_of = forward_step(step, partial(missing.declare, "")), loss_in_output
     elif loss is None:  # The model returns it.
         forward, loss_of = forward_all, loss_in_output
     else:
@@ -120,6 +126,7 @@ def _choose(
             sums=is_sum(loss),
             counts=counter_of(loss) if step is None and loss is not None else None,
             may_skip=step is not None,
+            missing=missing,
         )
     ]
 
@@ -148,28 +155,54 @@ def check_assembly(
         check_parts(run, updates, is_sharded=parallel.is_sharded)
 
 
-def assemble(
-    run: Run, updates: Sequence[Update], sizes: GroupSizes, parallel: Parallel
-) -> list[Make]:
-    """Return what makes the updates of an iteration, one after the other."""
-    if maker_of(run) is not None:
-        return [UpdateByHook(update).make for update in updates]
-    finds_unused = len(updates) > 1
-    return [
-        make_of(run, one, parallel, in_parts=sizes.is_auto, finds_unused=finds_unused)
-        for one in updates
-    ]
+class Makes(NamedTuple):
+    """What makes the updates of an iteration, one after the other.
+
+    Attributes:
+        first: In the first iteration of this call, whose losses are looked at.
+        later: In all that follow.
+    """
+
+    first: Sequence[Make]
+    later: Sequence[Make]
 
 
-def make_of(
+def assemble(run: Run, updates: Sequence[Update], sizes: GroupSizes, parallel: Parallel) -> Makes:
+    """Return what makes the updates of an iteration."""
+    first, later = [], []
+    for update in updates:
+        way: Callable[[Update], Make] = make_by_hook
+        if maker_of(run) is None:
+            way = _way_of(
+                run, update, parallel, in_parts=sizes.is_auto, finds_unused=len(updates) > 1
+            )
+        later.append(way(update))
+        looked_at = watched(run, update)
+        first.append(later[-1] if looked_at is None else way(looked_at))
+    return Makes(first, later)
+
+
+def make_of(run: Run, update: Update, parallel: Parallel, *, finds_unused: bool = False) -> Make:
+    """Return what makes an update, together with the other ranks if there are any.
+
+    Args:
+        run: The run.
+        update: The update.
+        parallel: How the ranks work together.
+        finds_unused: Whether the loss may leave out parameters, as with several updates.
+    """
+    return _way_of(run, update, parallel, finds_unused=finds_unused)(update)
+
+
+def _way_of(
     run: Run,
     update: Update,
     parallel: Parallel,
     *,
     in_parts: bool = False,
     finds_unused: bool = False,
-) -> Make:
-    """Return what makes an update, together with the other ranks if there are any.
+) -> Callable[[Update], Make]:
+    """Choose how an update is made, and its copies.
 
     Args:
         run: The run.
@@ -179,7 +212,7 @@ def make_of(
         finds_unused: Whether the loss may leave out parameters, as with several updates.
     """
     if run.world.is_alone or update.averages_itself:
-        return InParts(update).make if in_parts else update.make
+        return lambda one: InParts(one).make if in_parts else one.make
     averager: Averager
     if run.shards is not None:
         averager = ShardedAverager(run.shards, run.ranks)
@@ -190,11 +223,15 @@ def make_of(
             finds_unused=_finds_unused(run, update, parallel, finds_unused),
             slots=SLOTS if update.returns_loss else 2,
         )
-    reduction = Reduction(update, averager, run.world.size)
-    if type(update).make is not Update.make:  # It makes the update from what it computes.
-        update.average_with(reduction.compute_averaged)
-        return update.make
-    return InPartsOnRanks(reduction).make if in_parts else reduction.make
+
+    def on_ranks(one: Update) -> Make:
+        reduction = Reduction(one, averager, run.world.size)
+        if type(one).make is not Update.make:  # It makes the update from what it computes.
+            one.average_with(reduction.compute_averaged)
+            return one.make
+        return InPartsOnRanks(reduction).make if in_parts else reduction.make
+
+    return on_ranks
 
 
 def _finds_unused(run: Run, update: Update, parallel: Parallel, is_one_of_several: bool) -> bool:

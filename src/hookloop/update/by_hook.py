@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.core.hook import Hook
 from hookloop.errors import HookError, ModelError
-from hookloop.update.update import Update
+from hookloop.update.update import Make, Update
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +37,7 @@ class UpdateByHook(Update):
             update.optimizers,
             counts=update.counts,
             may_skip=update.may_skip,
+            missing=update._missing,
         )
         self._whole = update
 
@@ -60,6 +61,11 @@ class UpdateByHook(Update):
 
     def apply(self, run: Run) -> None:
         """Do nothing: the hook has done it."""
+
+
+def make_by_hook(update: Update) -> Make:
+    """Return what computes an update's loss and leaves the rest to a hook."""
+    return UpdateByHook(update).make
 
 
 def maker_of(run: Run) -> Hook | None:

@@ -118,7 +118,8 @@ class InParts:
         _make_until_it_fits(run, lambda: self._fits(run, batches), ("", ""))
         group, self._group = cast("Group", self._group), None
         try:
-            if group.close(run):
+            is_made = group.close(run)
+            if is_made:
                 self._update.finish(run)
         except torch.OutOfMemoryError as error:
             error.add_note(
@@ -126,6 +127,8 @@ class InParts:
                 "optimizer or a hook needs the memory"
             )
             raise
+        if not is_made:
+            self._update.note_no_loss(run)
 
     def _fits(self, run: Run, batches: list[object]) -> bool:
         """Add the gradients; return False if memory ran out and smaller parts can be tried."""
@@ -165,8 +168,11 @@ class InPartsOnRanks:
         )
         group, self._group = cast("RankParts", self._group), None
         cast("Replica", self._reduction.averager).average()
+        update = self._reduction.update
         if group.close(run):
-            self._reduction.update.finish(run)
+            update.finish(run)
+        else:
+            update.note_no_loss(run)
 
     def _fits(self, run: Run, batches: list[object]) -> bool:
         """Add this rank's gradients; return False if memory ran out and it may try again."""
@@ -191,7 +197,7 @@ def _split(one: Part, count: int) -> list[Part]:
 
 
 class Moment:
-    """What a forward may change besides gradients: random numbers and buffers.
+    """What a forward may change besides gradients: random numbers, buffers, recorded numbers.
 
     Args:
         run: The run, as it is now.
@@ -199,6 +205,7 @@ class Moment:
 
     def __init__(self, run: Run) -> None:
         self._randomness = Randomness.now()
+        self._take_back_metrics = run.metrics.bookmark()  # A step, or a hook, may put some.
         roots = [run.model]
         if isinstance(run.loss_function, torch.nn.Module):
             roots.append(run.loss_function)
@@ -212,6 +219,7 @@ class Moment:
     def restore(self) -> None:
         """Go back to it."""
         self._randomness.restore()
+        self._take_back_metrics()
         with torch.no_grad():
             for module, name, buffer, value in self._buffers:
                 # A forward may have put another tensor in its place, as well as changed it.

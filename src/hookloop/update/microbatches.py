@@ -36,7 +36,7 @@ class Microbatches:
     def __init__(self, update: Update, batches: Sequence[object]) -> None:
         self.compute = update.computation
         self._update = update
-        self._batches = batches[:]  # Counted later, without going over the microbatches again.
+        self._batches = batches
         self._expected: Weight | None = None
         self._counted = False
         self._total: Weight = 0.0
@@ -114,7 +114,8 @@ class Microbatches:
 
     def _expect(self, weight: Weight, counted: bool) -> Weight:
         if not counted:
-            return float(sum(map(size_of, self._batches)) or 1)
+            # Of a copy: going over those of several streams tells hooks which is current.
+            return float(sum(map(size_of, self._batches[:])) or 1)
         # The first weight stands for all: close enough to the sum that half precision neither
         # overflows nor underflows.
         first = torch.where(weight == 0, 1.0, weight) if isinstance(weight, Tensor) else weight or 1

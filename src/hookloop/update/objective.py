@@ -11,8 +11,8 @@ from torch import Tensor
 
 from hookloop.data.batch import pair_of
 from hookloop.data.description import describe
-from hookloop.data.share import add_losses
-from hookloop.errors import DataError, ModelError
+from hookloop.data.share import losses_of_streams
+from hookloop.errors import DataError, ModelError, SkippedUpdateError
 from hookloop.update.microbatches import loss_or_zero
 
 if TYPE_CHECKING:
@@ -72,11 +72,16 @@ def forward_all(run: Run) -> object:
     return output
 
 
-def forward_step(step: Step) -> Forward:
-    """Let the user's step do everything."""
+def forward_step(step: Step, declare: Callable[[Run], None] | None = None) -> Forward:
+    """Let the user's step do everything; ``declare`` hears that it skips its update on purpose."""
 
     def forward(run: Run) -> object:
-        return step(run, run.batch)
+        try:
+            return step(run, run.batch)
+        except SkippedUpdateError:
+            if declare is not None:
+                declare(run)
+            return None
 
     return forward
 
@@ -87,7 +92,11 @@ def loss_in_output(run: Run) -> Tensor | None:
     if isinstance(output, Mapping):
         if "loss" in output:
             if isinstance(output["loss"], dict):  # Of each stream.
-                return add_losses(output, run.place)
+                parts = losses_of_streams(output, run.place)
+                # The parts stand beside the whole, like other numbers of a step.
+                shown = {f"{name}_loss": loss.detach() for name, loss in parts.items()}
+                run.output = {**shown, **output}
+                return cast("Tensor", sum(parts.values()))
             loss = cast("Tensor", output["loss"])
             return loss_or_zero(loss, output["weight"]) if "weight" in output else loss
         if run.phase != "train":  # An evaluation may do without a loss.

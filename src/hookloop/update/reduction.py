@@ -86,8 +86,11 @@ class Reduction:
     def make(self, run: Run, batches: list[object]) -> None:
         """Make the update from this rank's microbatches, unless all ranks skip it."""
         parts = RankParts(self, parts_of(run, batches))
-        if self.update.add_gradients(run, batches, parts) and parts.close(run):
-            self.update.finish(run)
+        update = self.update
+        if update.add_gradients(run, batches, parts) and parts.close(run):
+            update.finish(run)
+        else:
+            update.note_no_loss(run)
 
     def compute_averaged(self, compute: Callable[[Run], Tensor | None], run: Run) -> Tensor | None:
         """Compute output and loss for an update of the user's own, whose backward averages.
@@ -277,6 +280,8 @@ class RankParts:
                     parameter.grad.div_(divisor)
             means = means / ratio
         run.loss = means[1]
+        if self._is_empty:
+            update.begin(run, None)
         last, run.output = run.output, self._reduction.with_means(run.output, means)
         update.record(run, run.loss)
         run.output = last
@@ -292,7 +297,7 @@ class RankParts:
 
 def parts_of(run: Run, batches: Sequence[object]) -> list[Part]:
     """Return the microbatches that this rank has read in an iteration, with their shares."""
-    shares, last = shares_of(run), cast("Source", run.train_data).position
+    shares, last = shares_of(run), cast("Source", run.train_data).at.batches
     numbers = range(last + 1 - len(batches), last + 1)
     return [Part(*one) for one in zip(batches, shares, numbers, strict=True)]
 

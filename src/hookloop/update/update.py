@@ -21,7 +21,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -33,6 +33,7 @@ from hookloop.data.batch import is_scalar, pair_of
 from hookloop.metrics.weighted import Weight
 from hookloop.update.application import step_optimizer, zero_optimizer
 from hookloop.update.microbatches import Microbatches, check_loss, weight_in
+from hookloop.update.missing_losses import MissingLosses
 from hookloop.update.objective import loss_in_output
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ class Update:
         sums: Whether the loss is a sum over a batch; otherwise it is a mean.
         counts: What the mean of ``loss=`` is taken over; None for samples.
         may_skip: Whether there may be no loss for a batch, as a step may decide.
+        missing: Notices that there never is one; shared by the updates of an iteration.
 
     Attributes:
         averages_itself: Whether it averages its gradients over the ranks on its own.
@@ -111,7 +113,9 @@ class Update:
         sums: bool = False,
         counts: Counts | None = None,
         may_skip: bool = True,
+        missing: MissingLosses | None = None,
     ) -> None:
+        self._name = name
         self.loss_name = f"{name}_loss" if name else "loss"
         self.forward = forward
         self.loss_of = loss_of
@@ -119,17 +123,13 @@ class Update:
         self.sums = sums
         self.counts = counts
         self.may_skip = may_skip
+        self._missing = missing or MissingLosses([name])
         self.optimizers = tuple(optimizers)
         self.clip_norm = clip_norm
         self.scaler = scaler
         self._losses: Series | None = None
         self._context: AbstractContextManager[None] | None = None
         self._bind()
-
-    @property
-    def is_new(self) -> bool:
-        """Whether it has recorded no loss yet."""
-        return self._losses is None
 
     # --- what is chosen before a training ---------------------------------------------------------
 
@@ -151,16 +151,19 @@ class Update:
         """Return a copy that leaves no trace in this one: for a search beside the training."""
         copied = copy.copy(self)
         copied._losses, copied.scaler = None, scaler or self.scaler
+        copied._missing = MissingLosses([self._name])
         copied._bind()
         return copied
 
-    def exchange_objective(self, compute: Callable[[Run], Any]) -> Callable[[Run], Any]:
-        """Let another function find the loss, within ``loss=`` or a step; return what did so."""
+    def computing_by(self, around: Callable[[Callable[[Run], Any]], Callable[[Run], Any]]) -> Self:
+        """Return a copy in which a function wraps what finds the loss: ``loss=``, or a step."""
+        copied = copy.copy(self)
         if self.returns_loss:
-            before, self.forward = self.forward, compute
-            return before
-        of_output, self.loss_of = self.loss_of, compute
-        return cast("LossOf", of_output)
+            copied.forward = around(self.forward)
+        elif self.loss_of is not None:
+            copied.loss_of = around(self.loss_of)
+        copied._bind()
+        return copied
 
     def _bind(self) -> None:
         """Choose what the hot path calls, so that it does not choose in each iteration."""
@@ -187,6 +190,8 @@ class Update:
         group = None if len(batches) == 1 else Microbatches(self, batches)
         if self.add_gradients(run, batches, group) and (group is None or group.close(run)):
             self.finish(run)
+        else:
+            self.note_no_loss(run)
 
     def add_gradients(self, run: Run, batches: list[object], group: Group | None) -> bool:
         """Add the gradients of all microbatches; return False if a single one has no loss."""
@@ -227,6 +232,14 @@ class Update:
         if calls := run.plan.after_update:
             fire(calls, run)
         run.will_skip = False
+
+    def note_no_loss(self, run: Run) -> None:
+        """Note that an iteration had no loss, and so no update; reject a training without any."""
+        self._missing.note(self._name, run)
+
+    def check_end(self, run: Run) -> None:
+        """Reject a training that has ended without any update."""
+        self._missing.check_end(run)
 
     # --- its stages -------------------------------------------------------------------------------
 
@@ -274,10 +287,11 @@ class Update:
             for name, value in self.numbers(run).items():
                 run.metrics.put(f"train/{name}", value)
 
-    def begin(self, run: Run, loss: Tensor) -> Series:
-        """Check the first loss, and return the series of all losses."""
+    def begin(self, run: Run, loss: Tensor | None) -> Series:
+        """Check the first loss, unless only other ranks have one; return the series of all."""
         if self._losses is None:
-            check_loss(loss, self.loss_name)
+            if loss is not None:
+                check_loss(loss, self.loss_name)
             self._losses = run.metrics.series(f"train/{self.loss_name}")
         return self._losses
 

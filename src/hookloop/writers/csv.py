@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TextIO
 
+from hookloop.runs.csv_cells import read_cell, safe_cell
 from hookloop.runs.files import open_to_append, reject_link, write_text
 from hookloop.writers.base import Writer
 from hookloop.writers.records import Record, Scalars
@@ -20,7 +21,8 @@ class Csv(Writer):
     """Appends a row per record of numbers, under one header.
 
     A metric that appears later gets a column of its own: the file is rewritten with the new header,
-    and earlier rows have an empty field there. An existing file is continued.
+    and earlier rows have an empty field there. An existing file is continued. No cell is a formula,
+    see `hookloop.runs.csv_cells`.
 
     Args:
         path: The file.
@@ -51,6 +53,7 @@ class Csv(Writer):
         # A kill can leave half a row. Text after the last line break is not a row.
         whole = text if text.endswith("\n") else text[: text.rfind("\n") + 1]
         reader = csv.DictReader(io.StringIO(whole, newline=""), delimiter=self.delimiter)
+        reader.fieldnames = [read_cell(name) for name in reader.fieldnames or ()]
         return [
             {key: value if value is not None else self.missing for key, value in row.items()}
             for row in reader
@@ -85,7 +88,7 @@ class Csv(Writer):
             "phase": record.phase,
             "iter": record.step,
             "epoch": record.epoch,
-            **record.values,
+            **{name: safe_cell(value) for name, value in record.values.items()},
         }
         new = [name for name in row if name not in self._columns]
         self._file.flush()  # Before the file is measured, and before it is read again.
@@ -101,7 +104,7 @@ class Csv(Writer):
         """Replace the file, in one step: a kill leaves the old or the new one."""
         text = io.StringIO(newline="")
         writer = self._row_writer(text)
-        writer.writeheader()
+        writer.writerow({name: safe_cell(name) for name in self._columns})
         writer.writerows(rows)
         write_text(self.path, text.getvalue())
 

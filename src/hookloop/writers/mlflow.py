@@ -155,6 +155,8 @@ class MLflow(Writer):
 
 def _repair_metrics(root: Path, run_id: str) -> None:
     """Remove half-written lines that a kill has left: MLflow cannot read a run with one."""
+    if not re.fullmatch(r"[0-9A-Za-z_-]+", run_id):  # Of a file: not a path.
+        return
     for folder in root.glob(f"*/{run_id}/metrics"):
         for path in [path for path in folder.rglob("*") if path.is_file()]:
             text = path.read_bytes()

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import numpy as np
 
 from hookloop.errors import DataError, nearest
+from hookloop.runs.csv_cells import safe_row
 from hookloop.runs.files import drafted
 from hookloop.writers.base import require
 
@@ -138,9 +139,14 @@ def _csv(path: Path) -> Iterator[Callable[[Arrays], None]]:
             nonlocal done
             columns = _columns(arrays, done)
             if not done:
-                rows.writerow(columns)
+                rows.writerow(safe_row(columns))
             done += len(columns["id"])
-            rows.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+            lists = [column.tolist() for column in columns.values()]
+            texts = [
+                safe_row(one) if column.dtype.kind in "OSUT" else one
+                for one, column in zip(lists, columns.values(), strict=True)
+            ]
+            rows.writerows(zip(*texts, strict=True))
 
         yield write
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
+from hookloop.runs.csv_cells import safe_row
 from hookloop.secret import redact
 from hookloop.writers.pixels import to_pixels
 
@@ -134,14 +135,15 @@ class Table(_Record):
     file: Path | None = None
 
     def to_csv(self) -> str:
-        """Return the table as CSV.
+        """Return the table as CSV, in which no cell is a formula.
 
         >>> print(Table("t", ["a", "b"], [[1, "x,y"]]).to_csv(), end="")
         a,b
         1,"x,y"
         """
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
+        rows = [safe_row(row) for row in (self.columns, *self.rows)]
+        csv.writer(text, lineterminator="\n").writerows(rows)
         return text.getvalue()
 
     def to_markdown(self) -> str:

@@ -33,6 +33,49 @@ def test_another_directory_gets_the_files(tmp_path):
     assert names[0] == names[1] == ["epoch_1.pth", "epoch_2.pth"]
 
 
+def test_each_iteration_is_saved_in_another_directory(tmp_path):
+    checkpoint = {"out_dir": str(tmp_path / "out"), "interval": 1, "max_keep_ckpts": 2}
+    with dialects.graft("mmengine"):
+        for _ in range(2):  # The second continues what the first has trained.
+            runner = toy.make_runner(
+                tmp_path / "run", by_epoch=False, length=40, checkpoint=checkpoint, resume=True
+            )
+            runner.train()
+    files = tmp_path / "out" / "run"
+    assert toy.files_in(files) == ["iter_39.pth", "iter_40.pth"]
+    assert (tmp_path / "run" / "last_checkpoint").read_text() == str(files / "iter_40.pth")
+
+
+class ReadPointer(Hook):
+    """Note what `last_checkpoint` names, and whether that is there."""
+
+    priority = "LOWEST"
+
+    def __init__(self):
+        self.seen = []
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+        pointer = os.path.join(runner.work_dir, "last_checkpoint")
+        if os.path.exists(pointer):
+            with open(pointer) as file:
+                path = file.read()
+            self.seen.append((int(path.rpartition("_")[2].removesuffix(".pth")), path))
+            assert os.path.isfile(path)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_the_pointer_never_goes_back_and_names_a_whole_file(tmp_path, elsewhere):
+    hook = ReadPointer()
+    checkpoint = {"interval": 1, **({"out_dir": str(tmp_path / "out")} if elsewhere else {})}
+    with dialects.graft("mmengine"):
+        toy.make_runner(
+            tmp_path / "run", hook, by_epoch=False, length=30, checkpoint=checkpoint
+        ).train()
+    numbers = [number for number, _ in hook.seen]
+    assert numbers == sorted(numbers)
+    assert numbers[-1] > 1
+
+
 class FailLast(Hook):
     """Fail in the sweep in which a checkpoint was asked for, after the hook that asked."""
 

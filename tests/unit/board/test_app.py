@@ -115,6 +115,9 @@ def test_labels_are_written(client, run):
         f"/api/runs/{run}/labels", json={"tags": ["good"], "note": "<b>"}, headers=ORIGIN
     )
     assert answer.json() == {"tags": ["good"], "note": "<b>"}
+    # At once: a page that is opened now would not be told of it any more.
+    (listed,) = client.get("/api/runs").json()["runs"]
+    assert (listed["tags"], listed["note"]) == (["good"], "<b>")
 
 
 def test_a_run_that_is_not_running_rejects_a_request(client, run):

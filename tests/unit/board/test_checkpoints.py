@@ -6,7 +6,7 @@ import zipfile
 import zlib
 
 import pytest
-from tests.board_runs import entry_of, write_run
+from tests.board_runs import entry_of, locked, write_run
 
 from hookloop.board.checkpoints import checkpoints_view, verify
 from hookloop.board.collection import NotFound
@@ -46,6 +46,13 @@ def test_a_checkpoint_is_listed_with_commands_for_a_shell(run):
 def test_a_checkpoint_of_a_failure_is_not_offered_to_resume(run):
     index(run, {"name": "epoch_4.pth", "iter": 80, "epoch": 4, "size": 7, "kind": "exception"})
     assert "resume" not in look(run)[0]["commands"]
+
+
+def test_a_checkpoint_of_a_run_that_lives_is_not_offered_to_resume(run):
+    (run / "summary.json").write_text('{"status": "running"}')
+    with locked(run):
+        commands = look(run)[0]["commands"]
+    assert list(commands) == ["test", "predict", "export", "publish"]
 
 
 def test_without_a_config_no_command_would_work(tmp_path):

@@ -45,6 +45,17 @@ def test_a_run_without_a_config_has_none(tmp_path):
     assert config_view(entry_of(tmp_path)[1], None) == {"text": "", "values": []}
 
 
+def test_a_run_of_a_script_has_what_it_was_trained_with(tmp_path):
+    path = write_run(tmp_path / "a", config="seed: 1\n")
+    (path / "trained_with.yaml").write_text("optimizer:\n  lr: 0.5\nseed: null\n")
+    found = config_view(entry_of(tmp_path)[1], None)
+    values = {one["key"]: (one["value"], one["source"]) for one in found["values"]}
+    assert list(values.items()) == [
+        ("seed", (1, "config.yaml:1")),
+        ("optimizer.lr", (0.5, "trained_with.yaml:2")),
+    ]
+
+
 def test_environments_are_compared(tmp_path):
     for name, version in (("a", "3.11"), ("b", "3.12")):
         path = write_run(tmp_path / name)

@@ -4,7 +4,7 @@ import gzip
 import json
 from pathlib import Path
 
-from tests.board_runs import entry_of, record, write_run
+from tests.board_runs import entry_of, locked, record, write_run
 
 from hookloop.board.collection import Collection
 from hookloop.board.run_view import (
@@ -94,6 +94,52 @@ def test_a_run_without_a_config_has_no_command(tmp_path):
     write_run(tmp_path / "a", config="")
     collection, entry = entry_of(tmp_path)
     assert run_view(collection, entry)["command"] is None
+
+
+def test_a_run_of_a_script_is_compared_and_not_resumed(tmp_path):
+    path = write_run(tmp_path / "a", config="")
+    (path / "trained_with.yaml").write_text("optimizer: {type: SGD, lr: 0.5}\n")
+    collection, entry = entry_of(tmp_path)
+    found = run_view(collection, entry)
+    assert found["config"] == {"optimizer.type": "SGD", "optimizer.lr": 0.5}
+    assert found["command"] is None and not found["has_config"]
+
+
+def test_what_a_script_trains_with_is_seen_when_it_is_written(tmp_path):
+    path = write_run(tmp_path / "a", config="")
+    collection, entry = entry_of(tmp_path)
+    assert row_view(entry)["config"] == {}
+    (path / "trained_with.yaml").write_text("optimizer: {lr: 0.5}\n")
+    (entry,) = collection.entries(fresh=0).values()
+    assert row_view(entry)["config"] == {"optimizer.lr": 0.5}
+
+
+def test_a_run_that_lives_is_not_resumed(tmp_path):
+    path = write_run(tmp_path / "a", summary={"status": "running"})
+    with locked(path):
+        collection, entry = entry_of(tmp_path)
+        assert entry.summary.status == "running"
+        found = run_view(collection, entry)
+    assert found["command"] is None and found["has_config"]
+
+
+def test_metrics_are_judged_by_the_policy(tmp_path):
+    values = {"val/loss": 1.0, "train/iter_time": 0.1, "val/fan_speed": 3.0, "val/zebra": 2.0}
+    write_run(tmp_path / "a", [record(1, **values)], {"metrics": values, "machine": ["val/fan_*"]})
+    collection, entry = entry_of(tmp_path)
+    for found in (run_view(collection, entry), list_view(collection, can_change=True)):
+        assert found["machine"] == ["train/iter_time", "val/fan_speed"]
+        assert found["better"] == {"val/loss": "less"}
+
+
+def test_the_main_metric_is_a_result(tmp_path):
+    for name, values in (
+        ("val/loss", {"val/iter_time": 0.1, "val/loss": 1.0}),
+        ("train/loss", {"lr": 0.1, "train/loss": 1.0}),
+    ):
+        path = tmp_path / name.replace("/", "-")
+        write_run(path, summary={"metrics": values, "best": {}})
+        assert row_view(entry_of(path)[1])["main_metric"] == name
 
 
 def test_a_path_is_never_an_option():

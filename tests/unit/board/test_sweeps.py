@@ -7,6 +7,7 @@ from tests.board_runs import write_run
 from hookloop.board.collection import Collection
 from hookloop.board.run_view import row_view
 from hookloop.board.sweeps import sweeps_view
+from hookloop.cli.sweep_space import describe, split
 
 
 def test_a_sweep_is_shown_with_its_trials(tmp_path):
@@ -33,7 +34,14 @@ def test_a_sweep_is_shown_with_its_trials(tmp_path):
         "odd",
     ]
     (folder / "sweep.json").write_text(
-        json.dumps({"metric": "val/accuracy", "mode": "max", "trials": trials})
+        json.dumps(
+            {
+                "metric": "val/accuracy",
+                "mode": "max",
+                "space": {**describe(split(["lr=log(1e-3,1)", "width=[1,2]"])[0]), "odd": 3},
+                "trials": trials,
+            }
+        )
     )
     collection = Collection([tmp_path])
     (sweep,) = sweeps_view(collection)["sweeps"]
@@ -42,6 +50,7 @@ def test_a_sweep_is_shown_with_its_trials(tmp_path):
         "maximize",
         ["lr"],
     )
+    assert sweep["log"] == ["lr"]
     first, second, third = sweep["trials"]
     assert (first["problem"], second["problem"]) == ("", r"exit code 1\x1b[31m")
     rows = {one["name"]: one for one in map(row_view, collection.entries().values())}

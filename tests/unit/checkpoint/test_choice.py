@@ -26,7 +26,8 @@ def test_the_last_is_taken_where_no_best_is_kept(tmp_path: Path) -> None:
     chosen = choose(tmp_path)
     assert chosen.kind == "last" and chosen.part == "model" and chosen.path.endswith("epoch_3.pth")
     assert all(torch.equal(chosen.weights[n], v) for n, v in model.state_dict().items())
-    assert str(chosen) == f"weights of '{tmp_path}/epoch_3.pth' (last, iteration 9)"
+    label = f"weights of '{tmp_path}/epoch_3.pth' (last, iteration 9)"
+    assert str(chosen) == f"{label}, of run {chosen.run_id}"
     with pytest.raises(CheckpointError, match="keeps no best checkpoint"):
         choose(tmp_path, "best")
 

@@ -10,8 +10,9 @@ import pytest
 from tests.unit.cli.conftest import Invoke
 
 from hookloop.cli.launch import Launch, Restarts, orderly_code
-from hookloop.parallel.launch import Ended, Layout
+from hookloop.parallel.launch import Ended
 from hookloop.parallel.launched import Report
+from hookloop.parallel.rendezvous import Layout
 
 RANK = """
 import os, signal, sys, time
@@ -134,7 +135,8 @@ def test_only_ranks_that_all_end_in_order_have_an_orderly_code() -> None:
 
 
 def test_options_that_need_ranks_are_rejected_without_them(invoke: Invoke) -> None:
-    for option in (["--nodes", "2"], ["--rendezvous", "a:1"], ["--restarts", "1"]):
+    options = (["--nodes", "2"], ["--rendezvous", "a:1"], ["--restarts", "1"], ["--patience", "9"])
+    for option in options:
         result = invoke("train", "config.yaml", *option)
         assert result.exit_code == 2
         assert f"{option[0]} needs --ranks N, the processes on each node." in result.output
@@ -143,6 +145,8 @@ def test_options_that_need_ranks_are_rejected_without_them(invoke: Invoke) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--patience", "soon"], "'soon' is not a time: write seconds, or as in '15 min'."),
+        (["--patience", "3 epochs"], "'3 epochs' is not a time"),
         (["--nodes", "2"], "--nodes needs --rendezvous HOST:PORT: a free port of one of the nodes"),
         (["--nodes", "2", "--rendezvous", "gpu1"], "'gpu1' must be HOST:PORT, as in gpu1:29500."),
         (

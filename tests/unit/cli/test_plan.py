@@ -28,3 +28,21 @@ def test_a_config_that_cannot_be_trained_is_rejected(project: Path, invoke: Invo
     result = invoke("plan", "config.yaml", "hooks=[StopAftr]")
     assert result.exit_code == 2
     assert "Did you mean 'StopAfter'?" in result.stderr
+
+
+def test_the_learning_rate_of_the_whole_run_is_drawn(project: Path, invoke: Invoke) -> None:
+    schedule = "schedule={type: StepLR, step_size: 2}"
+    result = invoke("plan", "config.yaml", schedule, "max_epochs=20")
+    assert result.exit_code == 0, result.output
+    drawn = next(line for line in result.stdout.splitlines() if line.startswith("lr "))
+    assert "█" in drawn and "StepLR" in drawn
+    assert "every: 1 epoch" in result.stdout
+    fits = invoke("plan", "config.yaml", "schedule={type: StepLR, step_size: 2, every: 8 epochs}")
+    assert "warning" not in fits.stdout
+
+
+def test_check_reports_a_schedule_in_another_unit(project: Path, invoke: Invoke) -> None:
+    schedule = "schedule={type: StepLR, step_size: 2}"
+    result = invoke("check", "config.yaml", schedule, "max_epochs=20")
+    assert result.exit_code == 0
+    assert "warning: The schedule StepLR" in result.stdout

@@ -142,11 +142,19 @@ class Backward(nn.Module):
     [
         (
             {"model": nn.Sequential(nn.Linear(4, 8), nn.Linear(9, 3))},
-            ["in training, iteration 1: the batch is", "in model.1 (Linear(in_features=9, "],
+            [
+                "in training, iteration 1: the batch is",
+                "in model.1 (Linear(in_features=9, ",
+                "write Linear(8, 3)",
+            ],
         ),
         (
             {"loss": nn.NLLLoss(), "model": nn.Sequential(nn.Flatten(0), nn.Linear(16, 3))},
-            ["in training, iteration 1: the batch is", "in NLLLoss("],
+            [
+                "in training, iteration 1: the batch is",
+                "in NLLLoss(",
+                "changes the first dimension",
+            ],
         ),
         ({"model": Backward()}, ["in training, iteration 1: the batch is"]),
         (
@@ -155,7 +163,12 @@ class Backward(nn.Module):
         ),
         (
             {"model": nn.Linear(4, 3), "val_data": [(torch.ones(2, 5), torch.ones(2).long())]},
-            ["in the phase val, after iteration 3", "in model (Linear(", "val_data, batch 1"],
+            [
+                "in the phase val, after iteration 3",
+                "in model (Linear(",
+                "write Linear(5, 3)",
+                "val_data, batch 1",
+            ],
         ),
     ],
 )

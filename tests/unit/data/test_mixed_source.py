@@ -235,7 +235,7 @@ def test_ranks_read_their_part_of_the_batch_of_each_stream(mix):
         for part in source.parts():
             part.share_among(rank, size, order)
         for part in source.parts():
-            part.shared_order = source.parts()[0].shared_order
+            part.order.shared = source.parts()[0].order.shared
         read = []
         for group in source.groups(2):
             for batch, share in zip(group, source.shares(), strict=True):
@@ -318,3 +318,56 @@ def test_a_loss_cannot_use_a_zipped_batch(tmp_path):
     streams = {"a": make_data(16), "b": make_data(8)}
     with pytest.raises(ModelError, match="mix='zip' gives mappings .* write step="):
         make_trainer(train_data=streams, mix="zip", run_dir=tmp_path)
+
+
+def loss_of_each(run, batch):
+    return {"loss": {name: (run.model(x) - y).square().mean() for name, (x, y) in batch.items()}}
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_the_loss_of_each_stream_is_recorded(accumulate):
+    streams = {"a": make_data(16), "b": make_data(8, 2)}
+    trainer = make_trainer(
+        loss=None,
+        step=loss_of_each,
+        train_data=streams,
+        val_data=streams,
+        mix="zip",
+        val_mix="zip",
+        accumulate=accumulate,
+        max_epochs=1,
+    )
+    metrics = trainer.train().metrics
+    for prefix in ("train", "train_epoch", "val"):
+        parts = metrics[f"{prefix}/a_loss"] + metrics[f"{prefix}/b_loss"]
+        assert metrics[f"{prefix}/loss"] == pytest.approx(parts)
+
+
+def test_a_zipped_validation_reads_until_the_shortest_stream_ends():
+    seen = []
+
+    def step(run, batch):
+        seen.append((run.phase, run.stream, *batch))
+        return loss_of_each(run, batch)
+
+    streams = {"a": make_data(16), "b": make_data(8)}
+    trainer = make_trainer(
+        loss=None, step=step, train_data=streams, test_data=streams, mix="zip", val_mix="zip"
+    )
+    trainer.test()
+    assert seen == [("test", "test", "a", "b")] * 2
+
+
+def test_a_step_that_wants_a_mapping_in_validation_is_told_how_to_get_it():
+    streams = {"a": make_data(16), "b": make_data(8)}
+    trainer = make_trainer(
+        loss=None, step=loss_of_each, train_data=streams, mix="zip", val_data=streams
+    )
+    with pytest.raises(AttributeError) as caught:
+        trainer.train()
+    assert any("val_mix='zip'" in note for note in caught.value.__notes__)
+
+
+def test_another_way_to_mix_a_validation_is_rejected():
+    with pytest.raises(DataError, match="val_mix='cycle'"):
+        make_trainer(val_data={"a": make_data(4)}, val_mix="cycle")

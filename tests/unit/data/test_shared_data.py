@@ -399,10 +399,10 @@ def test_the_generators_of_the_process_do_not_move():
 
 def test_the_shared_order_moves_by_orders_only():
     source = start(lambda: KINDS["random"](45), 1, order_of())[0].source
-    orders = [source.order]
+    orders = [source.order.now]
     for _ in range(2):
         list(source.groups(1))
-        orders.append(source.order)
+        orders.append(source.order.now)
     assert not any(torch.equal(a.state["torch"], b.state["torch"]) for a, b in pairwise(orders))
 
 
@@ -467,7 +467,7 @@ def test_other_data_is_shared_in_the_same_way():
 def test_data_that_is_not_shared_has_no_shares():
     source = Source([1, 2], "train_data")
     assert list(source.groups(1)) == [[1], [2]]
-    assert source.shares() is None and source.order is None
+    assert source.shares() is None and source.order.shared is None
     assert "order" not in source.state_dict()
 
 

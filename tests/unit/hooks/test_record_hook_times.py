@@ -84,7 +84,7 @@ def test_the_table_can_be_left_out_and_the_training_is_the_same(tmp_path):
         model=measured, hooks=[RecordHookTimes(file=None)], max_epochs=2, run_dir=tmp_path
     ).train()
     assert_same_bits(plain, measured)
-    assert [path.name for path in tmp_path.iterdir()] == ["run.log"]
+    assert not (tmp_path / "hook_times.txt").exists()
 
 
 @pytest.mark.parametrize(("evaluate", "phase"), [("validate", "val"), ("test", "test")])

@@ -22,9 +22,11 @@ NOT_CHECKPOINTS = {
     "last_checkpoint",
     "config.yaml",
     "environment.json",
+    "interventions.jsonl",
     "metrics.jsonl",
     "run.log",
     "summary.json",
+    "trained_with.yaml",
 }
 
 
@@ -358,7 +360,7 @@ def test_what_a_checkpoint_holds(tmp_path):
     assert set(saved(tmp_path, "epoch_1")) == {
         "model", "optimizers", "schedules", "scaler", "progress", "data", "val_data", "metrics",
         "metric_store", "hooks", "rng", "side_randomness", "kinds", "arguments", "changes",
-        "config", "environment", "versions",
+        "config", "environment", "machine", "run_id", "versions",
     }  # fmt: skip
     entry = CheckpointStore(tmp_path).index.entries["epoch_1.pth"]
     assert (entry.iter, entry.epoch, entry.owners) == (1, 1, ("save_checkpoint",))

@@ -1,3 +1,5 @@
+import threading
+
 import pytest
 import torch.distributed as dist
 
@@ -10,8 +12,8 @@ def store():
     return dist.HashStore()
 
 
-def words(store, rank, patience=0.01):
-    return LastWord(World(rank, 3), store, patience)
+def words(store, rank, patience=0.01, answer=60.0):
+    return LastWord(World(rank, 3), store, patience, answer)
 
 
 def test_the_first_rank_that_fails_has_the_last_word(store):
@@ -44,3 +46,31 @@ def test_a_rank_that_did_not_come_is_named_to_all(store):
     )
     broken = RuntimeError("gloo: Connection closed by peer")
     assert "rank 1 did not come in time" in str(words(store, 1).of_another(broken, 7))
+
+
+class SilentStore:
+    """A store behind a cut network: torch waits for its answer without a limit."""
+
+    def __init__(self):
+        self.asked = 0
+        self.is_cut = threading.Event()
+
+    def __getattr__(self, name):
+        def ask(*_):
+            self.asked += 1
+            self.is_cut.wait()
+
+        return ask
+
+
+def test_a_store_that_does_not_answer_is_asked_once():
+    store = SilentStore()
+    last_word = words(store, 1, answer=0.2)
+    late = RuntimeError("gloo: Timed out waiting 1000ms for recv operation to complete")
+    lost = last_word.of_another(late, 7)
+    assert "no answer from another rank in time after iteration 7, nor from the store" in str(lost)
+    last_word.say(lost, 7)
+    last_word.say(ValueError("x"), 7)
+    last_word.linger()
+    assert store.asked == 1
+    store.is_cut.set()

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from hookloop.parallel import launch
-from hookloop.parallel.launch import Attempt, Ended, Layout
+from hookloop.parallel.launch import Attempt, Ended
 from hookloop.parallel.launched import read_reports
+from hookloop.parallel.rendezvous import Layout, Rendezvous
 
 pytestmark = [
     pytest.mark.slow,
@@ -48,7 +49,7 @@ def attempt(tmp_path):
         script.write_text(RANK + body)
         folder = tmp_path / "reports"
         folder.mkdir()
-        return Attempt([str(script), *arguments], Layout(ranks), folder, number).run()
+        return Attempt([str(script), *arguments], Rendezvous(Layout(ranks)), folder, number).run()
 
     return start
 
@@ -153,7 +154,9 @@ def test_a_signal_before_there_are_ranks_ends_the_launcher(tmp_path, monkeypatch
 
     monkeypatch.setattr(Attempt, "_run_agent", waits_for_nodes)
     start = time.monotonic()
-    assert Attempt(["x"], Layout(2, 2, "host:1"), tmp_path).run().signal == signal.SIGTERM
+    assert (
+        Attempt(["x"], Rendezvous(Layout(2, 2, "host:1")), tmp_path).run().signal == signal.SIGTERM
+    )
     assert time.monotonic() - start < 30
 
 
@@ -164,8 +167,10 @@ def test_no_rank_outlives_a_killed_launcher(tmp_path):
     folder.mkdir()
     code = (
         "from pathlib import Path\n"
-        "from hookloop.parallel.launch import Attempt, Layout\n"
-        f"Attempt([{str(tmp_path / 'rank.py')!r}], Layout(2), Path({str(folder)!r})).run()\n"
+        "from hookloop.parallel.launch import Attempt\n"
+        "from hookloop.parallel.rendezvous import Layout, Rendezvous\n"
+        f"command, folder = [{str(tmp_path / 'rank.py')!r}], Path({str(folder)!r})\n"
+        "Attempt(command, Rendezvous(Layout(2)), folder).run()\n"
     )
     with subprocess.Popen([sys.executable, "-c", code]) as launcher:
         while len(read_reports(folder)) < 2:
@@ -180,7 +185,7 @@ def test_no_rank_outlives_a_killed_launcher(tmp_path):
 
 
 def test_what_cannot_be_started_is_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(launch.Attempt, "_config", lambda self: 1 / 0)
-    ended = Attempt(["x"], Layout(2), tmp_path).run()
+    monkeypatch.setattr(launch.Attempt, "_variables", lambda *_: 1 / 0)
+    ended = Attempt(["x"], Rendezvous(Layout(2)), tmp_path).run()
     assert isinstance(ended.error, ZeroDivisionError)
     assert ended.reports == {}

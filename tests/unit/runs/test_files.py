@@ -86,8 +86,6 @@ def test_a_file_with_two_names_is_copied_before_it_grows(home: Path, victim: Pat
 
 def test_writing_replaces_a_link(home: Path, victim: Path) -> None:
     (home / "file").symlink_to(victim)
-    # The name of the draft can be guessed.
-    (home / f".file.{os.getpid()}.tmp").symlink_to(victim)
     files.write_text(home / "file", "new")
     assert (home / "file").read_text() == "new"
     assert victim.read_text() == "precious"
@@ -146,3 +144,14 @@ def test_an_error_names_the_file(tmp_path):
         open("/dev/full", "wb", buffering=0) as full,
     ):
         full.write(b"text")
+
+
+def test_two_may_write_one_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    with files.drafted(path) as first:
+        first.write_text("first")
+        with files.drafted(path) as second:
+            second.write_text("second")
+        assert path.read_text() == "second"
+    assert path.read_text() == "first"
+    assert os.listdir(tmp_path) == ["file.txt"]

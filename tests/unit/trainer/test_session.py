@@ -261,6 +261,8 @@ def test_a_failure_in_an_evaluation_names_the_data():
     assert caught.value.__notes__ == [
         "in the phase val, after iteration 3: the batch is (float32[2, 3], float32[2, 1])",
         "in model.0 (Linear(in_features=4, out_features=8, bias=True))",
+        "To fix it: Linear takes 4 features in the last dimension, and got [2, 3]: "
+        "write Linear(3, 8), or change the inputs.",
         "while evaluating val_data['wrong'], batch 1",
     ]
 

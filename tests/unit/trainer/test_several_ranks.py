@@ -13,7 +13,7 @@ def test_one_process_shares_nothing():
     share_sources(run)
     join_orders(run)
     agree_on_order(run, is_new=True)
-    assert run.train_data.shares() is None and run.train_data.order is None
+    assert run.train_data.shares() is None and run.train_data.order.shared is None
 
 
 @pytest.fixture
@@ -72,8 +72,8 @@ def test_all_data_of_a_run_is_drawn_from_one_order():
         torch.manual_seed(run.world.rank)  # As if each rank had drawn something else.
         agree_on_order(run, is_new=True)
         return (
-            run.train_data.shared_order is run.val_data[""].shared_order,
-            run.train_data.order.state["torch"],
+            run.train_data.order.shared is run.val_data[""].order.shared,
+            run.train_data.order.now.state["torch"],
             torch.rand(1).item(),
         )
 

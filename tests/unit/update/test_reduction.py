@@ -222,6 +222,16 @@ def test_a_part_for_which_a_step_returns_none_is_left_out(accumulate):
     assert_same_numbers(*check(3, step, batch=4, accumulate=accumulate, close=SINGLE))
 
 
+def test_a_rank_may_have_no_loss_in_its_first_iteration():
+    def step(run, batch):
+        if run.place is not None and run.world.rank and not run.progress.iter:
+            run.skip_update()
+        return mean_loss(run, batch)
+
+    (_, first), (_, second) = on_ranks(lambda: train(step, batch=4), 2)
+    assert first == second
+
+
 def test_an_update_that_all_ranks_skip_leaves_no_trace():
     def step(run, batch):
         return None if run.progress.iter % 3 == 1 else mean_loss(run, batch)

@@ -73,13 +73,13 @@ class EmloopCompanion(Companion):
         # Shuffling and augmentation in the zeroth epoch draw random numbers. They are restored in
         # after_val, so that the training has the same bits as without it.
         self._before = Randomness.now()
-        self._before.order = source.order  # On many ranks all data draws its order from here.
+        self._before.order = source.order.now  # On many ranks all data draws its order from here.
         # A new Source over the same data, so that the training's own position does not move.
         zeroth = Source(source.data, source.name)
         if not run.world.is_alone:  # As all other sources of the run.
-            zeroth.share_among(run.world.rank, run.world.size, source.order, is_training=False)
+            zeroth.share_among(run.world.rank, run.world.size, source.order.now, is_training=False)
         run.val_data = {TRAIN: zeroth, **run.val_data}
-        run.validate(everywhere=True)
+        run.validate(everywhere=True, planned=True)  # The cycle of emloop asks for it.
 
     def before_train_epoch(self, run: Run) -> None:
         # The epoch opens with its first batch, since the validation requested above comes between.
@@ -132,7 +132,7 @@ class EmloopCompanion(Companion):
             run.val_data = {name: data for name, data in run.val_data.items() if name != TRAIN}
             self._before.restore()
             if self._before.order is not None and run.train_data is not None:
-                run.train_data.order = self._before.order
+                run.train_data.order.now = self._before.order
             self._before = None
 
     def after_epoch(self, run: Run) -> None:
@@ -158,7 +158,7 @@ class EmloopCompanion(Companion):
         self.cycle.flush()
         streams = Streams(run, is_test=self.cycle.closes_at == "test")
         self.cycle.prefixes = streams.prefixes
-        self.cycle.close(streams.aliases, self._known(run))
+        self.cycle.close(streams.aliases, self._known(run), evaluated_names(run.plan.produced))
         if self.is_training:
             self._closed = run.progress.epoch
 

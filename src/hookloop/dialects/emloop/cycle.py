@@ -64,17 +64,24 @@ class Cycle:
         if stream not in self.streams:
             self.streams.append(stream)
 
-    def close(self, aliases: Mapping[str, str] | None = None, known: Collection[str] = ()) -> None:
+    def close(
+        self,
+        aliases: Mapping[str, str] | None = None,
+        known: Collection[str] = (),
+        evaluated: Collection[str] = (),
+    ) -> None:
         """Create the data of an epoch whose streams have all been read.
 
         Args:
             aliases: Further names of streams.
             known: All streams of the run.
+            evaluated: The metrics that the engine computes in evaluations only.
         """
         # emloop lists the training stream first; sorted() keeps the order of the others.
         order = sorted(self.streams, key=lambda stream: stream != TRAIN)
         self.epoch_data = EpochData((stream, OrderedDict()) for stream in order)
         self.epoch_data.aliases, self.epoch_data.known = aliases or {}, known
+        self.epoch_data.evaluated = evaluated
         self.exchange.begin()
 
     @property

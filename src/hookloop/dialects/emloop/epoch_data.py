@@ -36,6 +36,7 @@ class EpochData(OrderedDict[str, Variables]):
     Attributes:
         aliases: Further names of streams. They are found, but not listed.
         known: The streams of the run, those that this epoch did not read, too.
+        evaluated: The metrics that the engine computes in evaluations only.
 
     >>> data = EpochData({"dev": OrderedDict(loss=0.5)})
     >>> data.aliases = {"valid": "dev"}
@@ -45,6 +46,7 @@ class EpochData(OrderedDict[str, Variables]):
 
     aliases: Mapping[str, str] = MappingProxyType({})
     known: Collection[str] = ()
+    evaluated: Collection[str] = ()
 
     def __missing__(self, stream: str) -> Variables:
         meant = self.aliases.get(stream, stream)
@@ -65,6 +67,10 @@ class EpochData(OrderedDict[str, Variables]):
         return dict.__contains__(self, stream) or dict.__contains__(
             self, self.aliases.get(cast("str", stream))
         )
+
+    def leaves_out(self, stream: str, name: str) -> bool:
+        """Return whether this epoch need not have a variable: a metric of evaluations only."""
+        return name in self.evaluated and name not in self.get(stream, ())  # type: ignore[operator]
 
     # `dict.get` calls neither of the two methods above.
     def get(self, stream: str, default: object = None) -> object:  # type: ignore[override]

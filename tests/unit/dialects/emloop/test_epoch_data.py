@@ -1,6 +1,7 @@
 """What native hooks compute is in emloop's epoch data, and what its hooks add is a metric."""
 
 import copy
+import csv
 import logging
 from collections import OrderedDict
 
@@ -140,3 +141,29 @@ def test_a_stream_is_found_by_its_other_names():
         data["train"]
     with pytest.raises(KeyError, match="no stream 'devv' in this epoch. Did you mean 'dev'"):
         data["devv"]
+
+
+@pytest.mark.parametrize("variables", [None, ["gap", "loss"]])
+@pytest.mark.parametrize("zeroth", [True, False])
+def test_a_metric_of_evaluations_is_missing_in_the_training_stream(
+    tmp_path, caplog, variables, zeroth
+):
+    caplog.set_level(logging.INFO)
+    listed = [
+        *([] if zeroth else [hooks.SkipZerothEpoch()]),
+        hooks.ComputeStats(["loss"]),
+        hooks.WriteCSV(str(tmp_path), variables=variables),
+        hooks.LogVariables(variables),
+    ]
+    metrics = {"gap": lambda output, targets: (output - targets).abs().mean()}
+    trainer = make_trainer(
+        hooks=listed, metrics=metrics, max_epochs=2, val_data=make_data(8), run_dir=tmp_path / "run"
+    )
+    trainer.train()
+    with (tmp_path / "training.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["epoch_id"] for row in rows] == (["0", "1", "2"] if zeroth else ["1", "2"])
+    assert {row["train_gap"] for row in rows[-2:]} == {""}
+    assert rows[-1]["valid_gap"] == str(trainer.run.metrics.latest("val/gap"))
+    assert all(row["train_loss"] and row["valid_loss"] for row in rows)
+    assert "valid gap: " in caplog.text

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from hookloop.dialects.emloop.epoch_data import EpochData as OfRun
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.types import EpochData
 
@@ -44,6 +45,8 @@ class LogVariables(AbstractHook):
     def _log_variables(self, epoch_data: EpochData) -> None:
         for stream, data in epoch_data.items():
             for name in data if self._variables is None else self._variables:
+                if isinstance(epoch_data, OfRun) and epoch_data.leaves_out(stream, name):
+                    continue
                 if name not in data:
                     raise KeyError(
                         f"the stream '{stream}' has no '{name}' to log. "

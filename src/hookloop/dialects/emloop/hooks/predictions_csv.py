@@ -11,6 +11,7 @@ from pathlib import Path
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.hooks.accumulate_variables import variable
 from hookloop.dialects.emloop.types import Batch
+from hookloop.runs.csv_cells import safe_row
 from hookloop.runs.layout import write_text
 
 _log = logging.getLogger()  # emloop logs with the root logger.
@@ -33,9 +34,10 @@ class TableHook(AbstractHook):
             return
         # As one text, because the file is replaced only when it is complete.
         text = io.StringIO()
-        table = csv.DictWriter(text, list(self._accumulator[0]), lineterminator="\n")
-        table.writeheader()
-        table.writerows(self._accumulator)
+        names = list(self._accumulator[0])
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(safe_row(names))
+        table.writerows(safe_row(row[name] for name in names) for row in self._accumulator)
         _log.info("Saving %d rows to %s.", len(self._accumulator), self._output_file)
         write_text(Path(self._output_file), text.getvalue())
         # emloop never clears it, so its table holds the rows of all epochs.

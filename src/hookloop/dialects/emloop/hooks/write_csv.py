@@ -14,6 +14,7 @@ import numpy as np
 from hookloop.dialects.emloop.epoch_data import EpochData as OfRun
 from hookloop.dialects.emloop.hooks.abstract_hook import AbstractHook
 from hookloop.dialects.emloop.types import EpochData
+from hookloop.runs.csv_cells import safe_row
 from hookloop.runs.files import append
 
 _log = logging.getLogger()  # emloop logs with the root logger.
@@ -29,7 +30,7 @@ class WriteCSV(AbstractHook):
         output_file: Name of the file.
         delimiter: Separator of the columns.
         default_value: Written for a value that is missing or not a number.
-        variables: Their names; None for those of the first stream.
+        variables: Their names; None for those of the first stream and the run's own metrics.
         on_unknown_type: What to do with a value that is not a number: ``error``, ``warn``,
             ``default``.
         on_missing_variable: What to do with a missing value.
@@ -82,7 +83,13 @@ class WriteCSV(AbstractHook):
 
     def _write_header(self, epoch_data: EpochData) -> None:
         self._streams = list(epoch_data)
-        self._variables = self._variables or list(next(iter(epoch_data.values())))
+        if not self._variables:
+            names = list(next(iter(epoch_data.values())))
+            # What the engine computes in evaluations only is not in the training stream.
+            if isinstance(epoch_data, OfRun):
+                others = [name for variables in epoch_data.values() for name in variables]
+                names += [name for name in others if epoch_data.leaves_out(self._streams[0], name)]
+            self._variables = list(dict.fromkeys(names))
         titles = [f"{stream}_{name}" for stream in self._streams for name in self._variables]
         # The first title has quotes in emloop's files, so the csv module must not add more.
         self._append(['"epoch_id"', *titles], quoted=False)
@@ -97,7 +104,10 @@ class WriteCSV(AbstractHook):
 
     def _value(self, epoch_data: EpochData, stream: str, name: str) -> object:
         # A stream that is not evaluated in every epoch leaves its columns empty in the others.
-        if isinstance(epoch_data, OfRun) and stream not in epoch_data:
+        # So does the training stream those of metrics that only evaluations compute.
+        if isinstance(epoch_data, OfRun) and (
+            stream not in epoch_data or epoch_data.leaves_out(stream, name)
+        ):
             return self._default_value
         if stream not in epoch_data or name not in epoch_data[stream]:
             self._report(self._on_missing_variable, KeyError(f"there is no '{stream}_{name}'."))
@@ -120,7 +130,7 @@ class WriteCSV(AbstractHook):
     def _append(self, row: Iterable[object], *, quoted: bool = True) -> None:
         text = io.StringIO()
         if quoted:
-            csv.writer(text, delimiter=self._delimiter, lineterminator="\n").writerow(row)
+            csv.writer(text, delimiter=self._delimiter, lineterminator="\n").writerow(safe_row(row))
         else:
-            text.write(self._delimiter.join(map(str, row)) + "\n")
+            text.write(self._delimiter.join(map(str, safe_row(row))) + "\n")
         append(self._file_path, text.getvalue())

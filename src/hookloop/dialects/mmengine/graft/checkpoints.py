@@ -163,7 +163,7 @@ def _find(runner: Any, filename: str) -> tuple[str, Mapping[str, object]] | None
     home = Path(runner.work_dir)
     pointer = home / LAST
     is_last = pointer.is_file() and pointer.read_text().strip() == filename
-    if is_last and not os.path.dirname(filename):  # Killed before the whole path was written.
+    if is_last and not os.path.dirname(filename):  # As the alias writes it.
         filename = str(home / filename)
     try:
         return filename, read_checkpoint(filename)

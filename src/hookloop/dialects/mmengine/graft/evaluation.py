@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils.data import DataLoader
 
 from hookloop.core.evaluation import Evaluation
 from hookloop.core.run import Run
+from hookloop.data.followed import InUse
 from hookloop.dialects.mmengine.runner.update import as_number
 from hookloop.metrics.results import LiveResults, Results
 from hookloop.requests import Wanted
@@ -39,37 +41,65 @@ class RunValLoop(Evaluation):
         run, runner = self.run, self._training.runner
         run.phase = run.stream = "val"
         call_hook = runner.call_hook
+        shown: dict[str, Any] = {}
 
-        def call_or_leave(name: str, **arguments: object) -> None:
+        def call_or_leave(name: str, **arguments: Any) -> None:  # noqa: ANN401 - of mmengine
             if name == "before_val_iter" and run.is_interrupted:
                 raise _CutShort
+            if name == "after_val_epoch":
+                shown.update(arguments.get("metrics") or {})
             call_hook(name, **arguments)
 
         runner.call_hook = call_or_leave
         is_first = run.progress.validated_at < 0
         try:
-            with _continued_workers(runner.val_loop.dataloader, is_first=is_first):
-                metrics = runner.val_loop.run()
+            with ExitStack() as stack:
+                for loader in loaders_of(runner.val_loop):
+                    stack.enter_context(_continued_workers(loader, is_first=is_first))
+                returned = runner.val_loop.run()
         except _CutShort:
             return Results("val", {})
         finally:
             del runner.call_hook
             run.phase = run.stream = "train"
             runner.model.train()
-        numbers = {name: as_number(value) for name, value in (metrics or {}).items()}
+        # A loop of a project may return nothing; its hooks are shown the metrics all the same.
+        metrics = returned if isinstance(returned, Mapping) else shown
+        numbers = {name: as_number(value) for name, value in metrics.items()}
         self._publish("val", {f"val/{n}": v for n, v in numbers.items() if v is not None})
         self._training.obey_stop()
         return LiveResults(run.metrics, "val").read()
 
 
+def loaders_of(loop: object) -> list[DataLoader[Any]]:
+    """Return the loaders of a validation loop; that of a project may have several, or none."""
+    found: list[Any] = []
+    for value in vars(loop).values():
+        parts = list(value.values()) if isinstance(value, Mapping) else value
+        found += parts if isinstance(parts, list | tuple) else [parts]
+    loaders = {id(one): one for one in found if isinstance(one, DataLoader)}
+    return list(loaders.values())
+
+
+def data_of(loop: object) -> Any:  # noqa: ANN401 - of a project
+    """Return what the run counts as its validation data; the loop reads it by itself."""
+    loaders = loaders_of(loop)
+    if len(loaders) > 1:
+        return {str(number): loader for number, loader in enumerate(loaders)}
+    # Without any, what the loop reads is its own affair, and a validation is still due.
+    return loaders[0] if loaders else getattr(loop, "dataloader", None) or [None]
+
+
 @contextmanager
-def _continued_workers(loader: Any, *, is_first: bool) -> Iterator[None]:  # noqa: ANN401 - any loader
+def _continued_workers(loader: DataLoader[Any], *, is_first: bool) -> Iterator[None]:
     """Let persistent workers that a resumed run starts again leave no trace.
 
     torch draws their seed in the first validation only, so the run that was cut off drew it once.
     """
     attributes = vars(loader)
-    is_late = not is_first and attributes.get("persistent_workers") and not attributes["_iterator"]
+    iterator = attributes["_iterator"]
+    has_workers = iterator.has_own if isinstance(iterator, InUse) else iterator is not None
+    is_late = not is_first and attributes.get("persistent_workers") and not has_workers
     generator = attributes.get("generator")
     if is_late:  # Past DataLoader.__setattr__, which forbids changes of a loader in use.
         attributes["generator"] = torch.Generator()

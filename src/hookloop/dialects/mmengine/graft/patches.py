@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import os
 from collections.abc import Callable
 from functools import partial, wraps
-from typing import Any
+from typing import IO, Any
 
 import mmengine
-from mmengine.hooks import CheckpointHook
+from mmengine.hooks import CheckpointHook, checkpoint_hook
 from mmengine.runner import Runner, _flexible_runner, checkpoint, loops
 from mmengine.runner.checkpoint import CheckpointLoader
 
@@ -20,6 +22,7 @@ from hookloop.dialects.mmengine.graft.checkpoints import (
     write_file,
 )
 from hookloop.dialects.mmengine.graft.iterator import LateIterator
+from hookloop.dialects.mmengine.graft.saving import LAST
 from hookloop.dialects.mmengine.graft.training import Training, optimizers_of
 from hookloop.dialects.mmengine.graft.without_gpus import allow_processes
 
@@ -52,8 +55,10 @@ def make_graft() -> Graft:
         graft.replace(runner, "save_checkpoint", _instead(runner.save_checkpoint, save_checkpoint))
         graft.replace(runner, "resume", _instead(runner.resume, resume))
         graft.replace(runner, "build_train_loop", _reporting(runner.build_train_loop))
+    pointers: set[str] = set()
     for name in ("_save_checkpoint_with_step", "_save_best_checkpoint"):
-        graft.replace(CheckpointHook, name, _everywhere(getattr(CheckpointHook, name)))
+        graft.replace(CheckpointHook, name, _everywhere(getattr(CheckpointHook, name), pointers))
+    graft.replace(checkpoint_hook, "open", _open_but_pointers(pointers))
     # The loader keeps the functions themselves, by the beginning of the paths.
     load = _named_as(checkpoint.load_from_local, load_file)
     graft.replace(checkpoint, "load_from_local", load)
@@ -147,8 +152,11 @@ def _instead(original: Callable[..., None], ours: Callable[..., None]) -> Callab
     return method
 
 
-def _everywhere(original: Callable[..., None]) -> Callable[..., None]:
-    """Let all ranks request a checkpoint together: the hook acts alike on all of them."""
+def _everywhere(original: Callable[..., None], pointers: set[str]) -> Callable[..., None]:
+    """Let all ranks request a checkpoint together: the hook acts alike on all of them.
+
+    Meanwhile ``pointers`` holds the path of the run's ``last_checkpoint``.
+    """
 
     @wraps(original)
     def method(hook: object, runner: Any, *args: object, **kwargs: object) -> None:  # noqa: ANN401
@@ -157,13 +165,29 @@ def _everywhere(original: Callable[..., None]) -> Callable[..., None]:
             original(hook, runner, *args, **kwargs)
             return
         before, training.asks_everywhere = training.asks_everywhere, True
+        pointers.add(os.path.join(runner.work_dir, LAST))
         try:
-            with training.files.naming_last_later(hook):
+            with training.files.saving_for(hook):
                 original(hook, runner, *args, **kwargs)
         finally:
             training.asks_everywhere = before
+            if not before:  # The one call saves the best file, and then the last again.
+                pointers.clear()
 
     return method
+
+
+def _open_but_pointers(pointers: set[str]) -> Callable[..., IO[Any]]:
+    """Return an `open` that writes nothing to ``pointers``.
+
+    CheckpointHook names its file there at once, in the thread that trains. Our engine does so when
+    the file is durable, and nobody else may: a kill in between would leave a name without a file.
+    """
+
+    def open_(file: Any, *args: Any, **kwargs: Any) -> IO[Any]:  # noqa: ANN401 - as of Python
+        return io.StringIO() if file in pointers else open(file, *args, **kwargs)
+
+    return open_
 
 
 def _replace_writing(graft: Graft) -> None:

@@ -7,6 +7,7 @@ and under its name only once it is durable. Old files are deleted after that and
 from __future__ import annotations
 
 import copy
+import logging
 import os
 import time
 from collections import OrderedDict
@@ -15,10 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from hookloop.checkpoint.ours import is_checkpoint_file
 from hookloop.checkpoint.request import Save
 from hookloop.core.hook import Hook, Priority
 from hookloop.dialects.mmengine.graft.plain import plain_hub, to_plain
-from hookloop.runs.files import write_text
+
+_log = logging.getLogger("hookloop")
 
 if TYPE_CHECKING:
     from hookloop.checkpoint.index import Kind, Saved
@@ -46,7 +49,7 @@ class SaveFiles(Hook):
         self._meta: dict[str, object] = {}
         self._counters: tuple[int, int] | None = None
         self._coming: set[str] = set()
-        self._named_last: set[str] = set()
+        self._saving: Any = None
         # Each with the file that replaces it, once that has been requested.
         self._removals: list[tuple[str, str | None]] = []
 
@@ -68,7 +71,10 @@ class SaveFiles(Hook):
         self._coming.add(path)
         location = None if Path(directory) == Path(run.dir).absolute() else directory
         kind: Kind = "best" if leave_out else "periodic"
-        save = Save(name, location, kind, self.name, leave_out=leave_out)
+        # MMEngine names a file without the optimizer, too.
+        last = getattr(self._saving, "last_ckpt", None)
+        marks_last = True if last is not None and os.path.abspath(last) == path else None
+        save = Save(name, location, kind, self.name, leave_out=leave_out, marks_last=marks_last)
         run.save(save, everywhere=self._training.asks_everywhere)
 
     def remove_later(self, path: str) -> None:
@@ -80,23 +86,16 @@ class SaveFiles(Hook):
         return os.path.abspath(path) in self._coming
 
     @contextmanager
-    def naming_last_later(self, hook: Any) -> Iterator[None]:  # noqa: ANN401 - of mmengine
-        """Let a CheckpointHook name its file as the last one when that is on the disk.
+    def saving_for(self, hook: Any) -> Iterator[None]:  # noqa: ANN401 - of mmengine
+        """Let the file that a CheckpointHook names as its last one be named so when it is durable.
 
         A hook that fails before that, or a kill, leaves the name of the file before.
         """
-        pointer = Path(self._training.run.dir) / LAST
-        before = pointer.read_text() if pointer.is_file() else None
-        yield
-        if hook.last_ckpt is None or not self.is_coming(hook.last_ckpt):
-            return
-        self._named_last.add(os.path.abspath(hook.last_ckpt))
-        if not self._training.run.world.is_main:
-            return
-        if before is not None:
-            write_text(pointer, before)
-        else:
-            pointer.unlink(missing_ok=True)
+        before, self._saving = self._saving, hook
+        try:
+            yield
+        finally:
+            self._saving = before
 
     # --- at the points
 
@@ -141,25 +140,28 @@ class SaveFiles(Hook):
 
     def after_save_checkpoint(self, run: Run, saved: Saved) -> None:
         path = os.path.abspath(saved.path)
-        is_last = path in self._named_last or (saved.kind != "best" and saved.is_resumable)
         self._coming.discard(path)
-        self._named_last.discard(path)
         if not run.world.is_main:
             return
-        # MMEngine and its tools read a whole path there.
-        if is_last:
-            write_text(Path(run.dir) / LAST, path)
         replaced = [old for old, after in self._removals if after == path]
         self._removals = [entry for entry in self._removals if entry[0] not in replaced]
         for old in replaced:
-            Path(old).unlink(missing_ok=True)
+            _delete(old)
 
     def finish(self) -> None:
         """Delete what is left to delete, when nothing more will be saved."""
         for old, after in self._removals:
             if after is None or after not in self._coming:
-                Path(old).unlink(missing_ok=True)
+                _delete(old)
         self._removals = []
+
+
+def _delete(path: str) -> None:
+    """Delete a checkpoint; the one that was resumed may name it, and be a stranger's."""
+    if is_checkpoint_file(Path(path)):
+        Path(path).unlink(missing_ok=True)
+    elif os.path.lexists(path):
+        _log.warning("'%s' is not a checkpoint, so it is not deleted.", path)
 
 
 def meta_of(runner: Any, meta: Mapping[str, object]) -> dict[str, object]:  # noqa: ANN401

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from hookloop import hooks as native
-from hookloop.dialects.mmengine.graft.evaluation import RunValLoop
+from hookloop.checkpoint.pointer import LastPointer
+from hookloop.dialects.mmengine.graft.evaluation import RunValLoop, data_of
 from hookloop.dialects.mmengine.graft.hooks import (
     BeginEpoch,
     GraftedHook,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from hookloop.core.hook import Hook
     from hookloop.core.run import Run
+    from hookloop.trainer.checkpoints import CheckpointSaver
 
 _log = logging.getLogger("hookloop")
 
@@ -127,7 +129,7 @@ class Training:
             trainer = Trainer(
                 model,
                 train_data=self._loader,
-                val_data=runner.val_loop.dataloader if runner.val_loop is not None else None,
+                val_data=data_of(runner.val_loop) if runner.val_loop is not None else None,
                 step=CallTrainStep(runner, list(optimizers.values())),
                 optimizer=optimizers,
                 val_every=f"{self._val_interval()} {unit}",
@@ -143,6 +145,8 @@ class Training:
             )
         trainer._session.start.adopt()  # MMEngine trains again in a directory that holds a run.
         trainer._loop.evaluation = RunValLoop(trainer.run, self)
+        saver = cast("CheckpointSaver", trainer._loop.saver)
+        saver.pointer = LastPointer(has_whole_paths=True)
         join_divided(trainer._loop, _world())
         self._place(trainer.run)
         return trainer
@@ -153,14 +157,13 @@ class Training:
         progress.iter = loop.iter
         progress.epoch = 0 if self.is_iter_based else loop.epoch
         if source is not None and self.is_iter_based:
-            source.sets_epoch_per_pass = True  # Samplers shuffle each pass.
+            source.set_epoch_per_pass()  # Samplers shuffle each pass.
             if loop.iter:
                 progress.iter_in_epoch, progress.stage = loop.iter, "inside"
-                length = source.num_batches
-                source.passes = 1 + (loop.iter // length if length else 0)
-                source.position = loop.iter % length if length else loop.iter
-            elif (began := getattr(loop.dataloader_iterator, "began", None)) is not None:
-                source.order = began
+                passes, batches = divmod(loop.iter, source.num_batches or loop.iter + 1)
+                source.place_at(passes=1 + passes, batches=batches)
+            else:
+                source.place_at(order=getattr(loop.dataloader_iterator, "began", None))
 
     def wait_for_files(self) -> None:
         """Wait until what was saved is on the disk."""
@@ -183,7 +186,8 @@ class Training:
         source = self.run.train_data
         if not self.is_iter_based or source is None:
             return
-        source.shared_order = None  # Only the first pass began before the training.
+        if source.passes != self._passes:
+            source.place_at()  # Only the first pass began before the training.
         if source.passes > self._passes > 0:
             self.runner.logger.warning(
                 "The data has ended and is read from its start again. mmengine.dataset."
@@ -238,7 +242,7 @@ class Training:
             self.run.train_data.replace(loader)
             began = getattr(getattr(self.loop, "dataloader_iterator", None), "began", None)
             if self.is_iter_based and began is not None:
-                self.run.train_data.order = began
+                self.run.train_data.place_at(order=began)
 
     def _follow_hooks(self) -> None:
         """Add hooks that were registered during the training."""

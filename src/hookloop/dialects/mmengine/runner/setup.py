@@ -218,9 +218,9 @@ class RunnerSetup(RunnerFacade):
         )
         prepare.validation = trainer._loop.validation  # Its interval may change in the run.
         prepare.update = update
-        if trainer.run.train_data is not None:
-            # Samplers shuffle each pass, although there is only one epoch.
-            trainer.run.train_data.sets_epoch_per_pass = not settings.by_epoch
+        if trainer.run.train_data is not None and not settings.by_epoch:
+            for stream in trainer.run.train_data.parts():
+                stream.set_epoch_per_pass()  # Although there is only one epoch.
         self._attach(trainer)
         view = make_train_loop(self, loader)
         view.val_interval, view.val_begin = settings.val_interval, settings.val_begin

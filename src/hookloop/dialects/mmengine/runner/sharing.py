@@ -133,7 +133,7 @@ def place_of(run: Run) -> Place:
     shares = source.shares()
     if shares is None:
         raise ModelError("The training data is not shared among the processes.")
-    return Place(source.position, *shares[0])
+    return Place(source.at.batches, *shares[0])
 
 
 def factor_of(run: Run) -> float:

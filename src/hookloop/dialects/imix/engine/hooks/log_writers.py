@@ -29,14 +29,35 @@ PERIOD = 20  # iMIX's default.
 
 
 class LogBufferWriter(HookBase):
-    """The base of loggers that write the content of the log buffer, ``self.log_buffer``."""
+    """The base of loggers that write the content of the log buffer, ``self.log_buffer``.
+
+    Attributes:
+        writes_epochs: Whether it also writes at the end of an epoch.
+    """
 
     log_buffer: LogBufferStorage
+    writes_epochs = False
+    _has_written = False
 
     def write(self) -> None:
         """Write the numbers of the current iteration."""
+        self._has_written = True
         self.get_buffer_data()
         self.process_buffer_data()
+
+    def end_epoch(self, period: int) -> None:
+        """Write at the end of an epoch; report, once, that the epoch was too short for a period."""
+        if not self._has_written:
+            self._has_written = True
+            _log.warning(
+                "%s has written no iteration: its period is %d iterations, counted within the "
+                "epoch, and the first epoch had fewer. Give the config a smaller "
+                "log_config.period; in a config file, under vars.",
+                type(self).__name__,
+                period,
+            )
+        if self.writes_epochs:
+            self.write()
 
     def get_buffer_data(self) -> None:
         """Find the log buffer of the current run."""
@@ -50,8 +71,14 @@ class LogBufferWriter(HookBase):
         """Close files."""
 
     def after_train_iter(self) -> None:
-        if is_due(self.trainer, period_of(self.trainer)):
+        period = period_of(self.trainer)
+        length = self.trainer.log_buffer.single_epoch_iters
+        # By itself, for iMIX has it in a PeriodicLogger only: the end of a shorter epoch is due.
+        if is_due(self.trainer, min(period, length or period)):
             self.write()
+
+    def after_train_epoch(self) -> None:
+        self.end_epoch(period_of(self.trainer))
 
     def after_train(self) -> None:
         self.close()
@@ -163,6 +190,9 @@ class TensorboardLoggerHook(LogBufferWriter):
         window_size: Number of iterations in a median.
         kwargs: Passed to torch's SummaryWriter.
     """
+
+    # As in iMIX: epoch_time is put after the last iteration, and TensorBoard shall have it.
+    writes_epochs = True
 
     def __init__(self, log_dir: str | None = None, window_size: int = 20, **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__()

@@ -9,7 +9,6 @@ from hookloop.dialects.imix.engine.hooks.log_writers import (
     PERIOD,
     CommonMetricLoggerHook,
     LogBufferWriter,
-    TensorboardLoggerHook,
     is_due,
     period_of,
 )
@@ -41,10 +40,8 @@ class PeriodicLogger(HookBase):
                 logger.write()
 
     def after_train_epoch(self) -> None:
-        # As in iMIX: epoch_time is put after the last iteration, and TensorBoard shall have it.
         for logger in self._loggers:
-            if isinstance(logger, TensorboardLoggerHook):
-                logger.write()
+            logger.end_epoch(self._period)
 
     def after_train(self) -> None:
         for logger in self._loggers:

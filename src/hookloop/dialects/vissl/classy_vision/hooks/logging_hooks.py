@@ -14,6 +14,7 @@ from torch import Tensor
 from hookloop.dialects.vissl.classy_vision.generic.classy_checkpoints import flatten_dict
 from hookloop.dialects.vissl.classy_vision.hooks.classy_hook import QuietHook
 from hookloop.dialects.vissl.views import Meter
+from hookloop.runs.csv_cells import safe_row
 from hookloop.runs.files import append
 
 if TYPE_CHECKING:
@@ -111,7 +112,9 @@ class OutputCSVHook(QuietHook):
 
     def _append(self, rows: Iterable[Iterable[object]]) -> None:
         text = io.StringIO(newline="")
-        csv.writer(text, delimiter=self.delimiter, lineterminator="\n").writerows(rows)
+        csv.writer(text, delimiter=self.delimiter, lineterminator="\n").writerows(
+            map(safe_row, rows)
+        )
         append(self.output_path, text.getvalue())
 
 

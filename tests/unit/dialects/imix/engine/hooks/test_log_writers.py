@@ -101,6 +101,25 @@ def test_tensorboard_gets_scalars_pictures_and_distributions(tmp_path):
     assert left == [(0, 0)]  # What was written is forgotten.
 
 
+def test_loggers_by_themselves_write_at_the_end_of_epochs_that_are_shorter_than_the_period(
+    tmp_path,
+):
+    kinds = ("TensorboardLoggerHook", "JSONLoggerHook")
+    train(tmp_path, *(build_hook({"type": kind}) for kind in kinds), max_epochs=2)
+    points = tensorboard_points(tmp_path / "run" / "runs", "loss")
+    assert [step for step, _ in points] == [2, 5]
+    lines = json_lines(tmp_path / "run" / "training_status.json")
+    assert [line["inner-iteration"] for line in lines] == [2, 5]
+
+
+@pytest.mark.parametrize("kind", ["TensorboardLoggerHook", "JSONLoggerHook"])
+def test_a_periodic_logger_that_writes_no_iteration_is_reported_once(tmp_path, caplog, kind):
+    hook = engine.hooks.PeriodicLogger([getattr(engine.hooks, kind)()], 50)
+    train(tmp_path, hook, max_epochs=3)
+    (warning,) = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    assert warning.startswith(f"{kind} has written no iteration: its period is 50 ")
+
+
 def test_a_logger_has_to_write():
     with LogBufferStorage(), pytest.raises(NotImplementedError):
         LogBufferWriter().write()
@@ -122,7 +141,5 @@ def test_metrics_are_put_without_the_loss():
 
 
 def test_nothing_is_opened_before_the_first_line(tmp_path):
-    hooks = [engine.hooks.JSONLoggerHook(), engine.hooks.TensorboardLoggerHook()]
-    train(tmp_path, *hooks, config={"log_config": {"period": 50}})
+    train(tmp_path, engine.hooks.PeriodicLogger([engine.hooks.JSONLoggerHook()], 50))
     assert not (tmp_path / "run" / "training_status.json").exists()
-    assert not (tmp_path / "run" / "runs").exists()

@@ -7,10 +7,10 @@ that are mistakes almost always. Later iterations do without any of this.
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +26,8 @@ from hookloop.update.update import Update
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
+
+_log = logging.getLogger("hookloop")
 
 _TORCH = f"{Path(torch.__file__).parent}/"
 _OURS = f"{Path(__file__).parent.parent}/"
@@ -65,49 +67,48 @@ class Place(NamedTuple):
         return f"{Path(self.file).name}:{self.line}"
 
 
-@contextmanager
-def watching_first_losses(run: Run, updates: Iterable[Update]) -> Iterator[None]:
-    """Watch how each update of a training computes its first loss.
+def watched(run: Run, update: Update) -> Update | None:
+    """Return an update like one that computes its first loss; None if that is not looked at.
 
-    A model that is compiled is not watched: it would be compiled again for the second iteration.
+    It is a copy: nothing of the other one changes. An `Update` of the user's own may keep state,
+    and what is compiled would be compiled again for the second iteration. A training that is
+    continued was looked at when it began; it computes as one that was never cut off.
     """
-    with ExitStack() as until_end:
-        if not _is_compiled(run.model):
-            for update in updates:
-                if type(update).make is Update.make and update.is_new:
-                    _watch(update, until_end)
-        yield
+    if run.progress.iter or type(update) is not Update or _is_compiled(run):
+        return None
+    is_split = run.accumulate > 1 or not run.world.is_alone
+    calls = LossCalls(
+        is_main=run.world.is_main,
+        by_samples=update.counts is not None and not run.world.is_alone,
+        is_uncounted=is_split and _is_uncounted(update, run),
+    )
+
+    def around(compute: Callable[[Run], Any]) -> Callable[[Run], Any]:
+        def compute_watched(run: Run) -> object:
+            calls.backwards.clear()
+            with calls:
+                found = compute(run)
+            _reject_own_backward(calls, found)
+            return found
+
+        return compute_watched
+
+    return update.computing_by(around)
 
 
-def _is_compiled(model: nn.Module) -> bool:
-    return any(
+def _is_compiled(run: Run) -> bool:
+    given = (run.loss_function, *_steps_of(run.step_function))
+    modules = (
+        one for root in (run.model, *given) if isinstance(root, nn.Module) for one in root.modules()
+    )
+    return any(hasattr(one, "_torchdynamo_orig_callable") for one in given) or any(
         one._compiled_call_impl is not None or type(one).__name__ == "OptimizedModule"
-        for one in model.modules()
+        for one in modules
     )
 
 
-def _watch(update: Update, until_end: ExitStack) -> None:
-    """Replace what computes the loss until it was called once in training."""
-
-    def compute_watched(run: Run) -> object:
-        if run.phase != "train":
-            return compute(run)
-        update.exchange_objective(compute)
-        is_split = run.accumulate > 1 or not run.world.is_alone
-        with LossCalls(
-            is_main=run.world.is_main,
-            by_samples=update.counts is not None and not run.world.is_alone,
-            is_uncounted=is_split and _is_uncounted(update, run),
-        ) as calls:
-            found = compute(run)
-        if calls.has_broadcast:  # torch would say it again in the next iteration.
-            until_end.enter_context(warnings.catch_warnings())
-            warnings.filterwarnings("ignore", message=_OF_TORCH)
-        _reject_own_backward(calls, found)
-        return found
-
-    compute = update.exchange_objective(compute_watched)
-    until_end.callback(update.exchange_objective, compute)
+def _steps_of(step: object) -> tuple[object, ...]:
+    return tuple(step.values()) if isinstance(step, Mapping) else (step,)
 
 
 def _is_uncounted(update: Update, run: Run) -> bool:
@@ -131,7 +132,6 @@ class LossCalls(TorchFunctionMode):
         super().__init__()
         self._by_samples, self._is_uncounted = by_samples, is_uncounted
         self.backwards: list[tuple[object, Place | None]] = []
-        self.has_broadcast = False
         self._is_main = is_main
         self._warned: set[str] = set()
 
@@ -145,7 +145,19 @@ class LossCalls(TorchFunctionMode):
         given = dict(kwargs or {})
         if func is Tensor.backward:
             self.backwards.append((args[0], _users_line()))
-        elif func in _ELEMENTWISE:
+        if func not in _ELEMENTWISE:
+            found = func(*args, **given)
+        else:
+            with warnings.catch_warnings():  # torch's own would point here, not to the user's line.
+                warnings.filterwarnings("ignore", message=_OF_TORCH)
+                found = func(*args, **given)
+        self._check(func, args, given)  # Afterwards: what torch rejects needs no warning.
+        return found
+
+    def _check(
+        self, func: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]
+    ) -> None:
+        if func in _ELEMENTWISE:
             self._check_shapes(func.__name__, args, given)
         elif func in _DIFFERENCES:
             self._check_difference(args)
@@ -155,22 +167,13 @@ class LossCalls(TorchFunctionMode):
             self._check_nll(args, given)
         elif func is functional.binary_cross_entropy_with_logits:
             self._check_logits(args, given)
-        if func not in _ELEMENTWISE:
-            return func(*args, **given)
-        with warnings.catch_warnings():  # torch's own would point here, and not to the user's line.
-            warnings.filterwarnings("ignore", message=_OF_TORCH)
-            return func(*args, **given)
 
     def _check_shapes(self, name: str, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
         output, target = _pair(args, given)
         if output is None or target is None or output.shape == target.shape:
             return
-        try:
-            shape = torch.broadcast_shapes(output.shape, target.shape)  # type: ignore[no-untyped-call]
-        except RuntimeError:  # torch rejects it, with the shapes.
-            return
+        shape = torch.broadcast_shapes(output.shape, target.shape)  # type: ignore[no-untyped-call]
         if output.numel() != 1 and target.numel() != 1 and shape.numel() > 1:
-            self.has_broadcast = True
             text = _describe_broadcast(name, output, target, shape)
             if _users_line() is None and "outputs.squeeze" in text:  # It is given as loss=.
                 text += f" For example, loss=lambda outputs, targets: {name}(outputs.squeeze(-1), "
@@ -251,8 +254,15 @@ class LossCalls(TorchFunctionMode):
         if kind in self._warned or not self._is_main:
             return
         self._warned.add(kind)
-        place = _users_line() or _line_of_start()
-        warnings.warn_explicit(f"{text} {_TO_FAIL}", LossWarning, place.file, place.line)
+        place, message = _users_line() or _line_of_start(), f"{text} {_TO_FAIL}"
+        if place is not None:
+            warnings.warn_explicit(message, LossWarning, place.file, place.line)
+            return
+        # A config has no line that calls anything: what the filters let pass goes to the log.
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.warn_explicit(message, LossWarning, "", 0)
+        if caught:
+            _log.warning("%s", message)
 
 
 def _pair(args: tuple[Any, ...], given: Mapping[str, Any]) -> tuple[Tensor | None, Tensor | None]:
@@ -302,7 +312,7 @@ def _reject_own_backward(calls: LossCalls, found: object) -> None:
     )
     needs_gradient = isinstance(loss, Tensor) and loss.requires_grad
     # A step may call backward for another purpose, and return a loss that it was not called on.
-    if returned is loss or (loss is not None and not needs_gradient):
+    if returned is loss or not needs_gradient:
         where = f" ({place})" if place is not None else ""
         raise ModelError(
             f"The step calls backward() itself{where}: return the loss, and leave zero_grad(), "
@@ -321,10 +331,10 @@ def _users_line() -> Place | None:
     return None if frame is None or _is_in(frame, _OURS) else _place(frame)
 
 
-def _line_of_start() -> Place:
-    """Return the line that started the training."""
+def _line_of_start() -> Place | None:
+    """Return the line that started the training; None for the command."""
     frame = _skip(sys._getframe(1), (_TORCH, _OURS))
-    return Place("<unknown>", 0) if frame is None else _place(frame)
+    return None if frame is None else _place(frame)
 
 
 def _skip(frame: FrameType | None, folders: tuple[str, ...]) -> FrameType | None:

@@ -1,0 +1,1 @@
+"""Where a pass over data stands, and from what its order is drawn."""

@@ -1,0 +1,155 @@
+"""Write the record of a run: its starts and their changes, the passes over its data, its end."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from collections.abc import Mapping
+from functools import partial
+from operator import eq
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hookloop.data.pass_origin import MOST_STATES, names_of_origin, states_of
+from hookloop.hooks.record_environment import describe_torch
+from hookloop.runs.environment import variables
+from hookloop.runs.interventions import last_start, packed
+from hookloop.runs.layout import RunDir
+from hookloop.runs.policy import NOT_COMPARED
+from hookloop.runs.records import plain
+from hookloop.runs.trees import Difference, differences
+from hookloop.trainer.meant_changes import written
+from hookloop.version import VERSION
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+    from hookloop.data.source import Source
+
+BETWEEN_PASSES = 10
+"""Iterations between two lines about passes over the same data: a shorter way is repeated."""
+
+
+def record_start(
+    run: Run, *, loaded: str | None, described: Mapping[str, object] | None, change: object
+) -> None:
+    """Open the record, and write how the training is started, and what is different this time.
+
+    Args:
+        run: The run.
+        loaded: The checkpoint that it continues from, if one was loaded.
+        described: What it is trained with, where the config does not say all of it.
+        change: What was said to differ on purpose.
+    """
+    directory = RunDir(run.dir)
+    run.interventions.open(directory)
+    now = run.progress.iter
+    before = last_start(directory) if now else None
+    start = _describe_start(run, loaded, described)
+    run.interventions.add("start", now, **start)
+    said = [one for one in run.changes if (one["how"], one["iter"]) == ("resumed", now)]
+    for one in said if change and loaded else ():
+        run.interventions.add("change", now, **_without_iter(one))
+    named = {one["key"] for one in said}
+    for path, old, new in _differences(before, start):
+        if path not in named:
+            values = {"key": path, "old": written(old), "new": written(new), "how": "started"}
+            run.interventions.add("change", now, **values)
+    for source in run.train_data.parts() if run.train_data is not None else ():
+        source.on_pass = partial(_Passes(run).note, source)
+
+
+def _describe_start(
+    run: Run, loaded: str | None, described: Mapping[str, object] | None
+) -> dict[str, object]:
+    progress = run.progress
+    return {
+        "epoch": progress.epoch,
+        "checkpoint": _relative(loaded, run.dir) if loaded is not None else None,
+        "limits": {"max_iters": progress.max_iters, "max_epochs": progress.max_epochs},
+        "config": plain(run.config) or None,
+        "trained_with": described or None,
+        "arguments": run.arguments,
+        "versions": {"hookloop": VERSION, "python": platform.python_version()},
+        "ranks": run.world.size,
+        **describe_torch(run.device),
+        "variables": variables(os.environ),
+    }
+
+
+def _relative(checkpoint: str, run_dir: Path) -> str:
+    path = Path(checkpoint)
+    return path.relative_to(run_dir).as_posix() if path.is_relative_to(run_dir) else checkpoint
+
+
+def _differences(
+    before: Mapping[str, object] | None, start: Mapping[str, object]
+) -> list[Difference]:
+    """Return what has changed since the last start, under the names that a user knows."""
+    if before is None:
+        return []
+    # A config says what the arguments are; a script has those beside its description.
+    trees = ("limits", "config", "trained_with", "arguments")
+    found: dict[str, Difference] = {}
+    for tree in trees:
+        old, new = before.get(tree), plain(start[tree])
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            for one in differences(old, new, is_equal=eq):
+                if one.path.partition(".")[0] not in NOT_COMPARED:
+                    found.setdefault(one.path, one)
+    return list(found.values())
+
+
+def _without_iter(change: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in change.items() if name != "iter"}
+
+
+class _Passes:
+    """Records from which states of the generators the orders of passes over some data are drawn.
+
+    Args:
+        run: The run.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._last: int | None = None
+        self._written: dict[str, bytes] = {}
+
+    def note(self, source: Source) -> None:
+        """Record the pass that begins now."""
+        run, now = self._run, self._run.progress.iter
+        if self._last is not None and 0 <= now - self._last < BETWEEN_PASSES:
+            return
+        began = source.began
+        if began is None:
+            return
+        states = dict(states_of(began, names_of_origin(source.data, source.generators())))
+        digests = {name: hashlib.blake2b(one).digest() for name, one in states.items()}
+        same = [name for name, one in digests.items() if self._written.get(name) == one]
+        moved = [name for name in states if name not in same]
+        kept = {name: packed(states[name]) for name in moved[:MOST_STATES]}
+        self._written |= {name: digests[name] for name in kept}
+        self._last = now
+        more = {"same": same, "left_out": moved[MOST_STATES:]}
+        run.interventions.add(
+            "pass",
+            now,
+            data=source.name,
+            number=source.passes,
+            drawn_from=kept,
+            **{name: names for name, names in more.items() if names},
+        )
+
+
+def record_end(run: Run) -> None:
+    """Write how the training ended, and close the record."""
+    outcome = run.outcome
+    run.interventions.add(
+        "end",
+        run.progress.iter,
+        epoch=run.progress.epoch,
+        status=outcome.status,
+        reason=outcome.reason,
+    )
+    run.interventions.close()

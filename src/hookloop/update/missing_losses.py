@@ -1,0 +1,75 @@
+"""A training that makes no updates, because a `return` was forgotten in its step.
+
+A step may return no loss for some batches. One that never does is a mistake, and its training would
+complete like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hookloop.errors import ModelError
+from hookloop.every import count_of
+
+if TYPE_CHECKING:
+    from hookloop.core.run import Run
+
+FIRST = 10
+"""How many iterations without an update are a mistake; at the start, an epoch is enough."""
+
+
+class MissingLosses:
+    """Rejects a training whose steps return no loss, unless they say that they skip.
+
+    An iteration in which an update is made costs nothing.
+
+    Args:
+        names: Those of the updates of an iteration; empty text for the only one.
+    """
+
+    def __init__(self, names: Sequence[str] = ("",)) -> None:
+        self._names = tuple(names)
+        self._declared: dict[str, int] = {}
+        self._since: dict[str, tuple[int, int]] = {}  # The first and last iteration of a row.
+
+    def declare(self, name: str, run: Run) -> None:
+        """Note that a step skips the current update on purpose."""
+        if run.phase == "train":
+            self._declared[name] = run.progress.iter + 1
+
+    def note(self, name: str, run: Run) -> None:
+        """Note that there was no loss for the current update.
+
+        Raises:
+            ModelError: If there was none often enough that it must be a mistake.
+        """
+        progress, now = run.progress, run.progress.iter + 1
+        if self._declared.get(name) == now:
+            return
+        first, last = self._since.get(name, (now, now))
+        first = first if last in (now - 1, now) else now
+        self._since[name] = (first, now)
+        if now == min(FIRST, progress.epoch_iters or FIRST) and self._nothing_until(now):
+            raise self._error(self._names, f"in the first {count_of(now, 'iteration')}")
+        # An epoch may be a single iteration, and an update be made in every fifth.
+        is_whole = progress.iter_in_epoch + 1 == progress.epoch_iters
+        if is_whole and now - first + 1 >= max(FIRST, progress.epoch_iters or 0):
+            raise self._error([name], "through a whole epoch")
+
+    def check_end(self, run: Run) -> None:
+        """Reject a training that has ended without any update."""
+        if run.progress.iter and not run.is_interrupted and self._nothing_until(run.progress.iter):
+            raise self._error(self._names, f"in {count_of(run.progress.iter, 'iteration')}")
+
+    def _nothing_until(self, now: int) -> bool:
+        return all(self._since.get(name) == (1, now) for name in self._names)
+
+    def _error(self, names: Sequence[str], when: str) -> ModelError:
+        steps = " and ".join(f"step['{name}']" if name else "step=" for name in names)
+        return ModelError(
+            f"{steps} returned None {when}, so that nothing was trained: return the loss. If it "
+            "skips updates on purpose, write run.skip_update() there. If it makes them itself, use "
+            "trainer.loop().",
+            argument="step",
+        )
