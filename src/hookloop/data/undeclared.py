@@ -187,6 +187,23 @@ class Undeclared:
             if is_tensor and not cell.path.startswith("model."):
                 yield cell
 
+    def keep(self) -> Callable[[], None]:
+        """Copy all of it, and return what puts it back, with the same objects."""
+        kept = [(c, copy) for c in self._cells() if (copy := self._copy(c)) is not NO_STATE]
+
+        def put_back() -> None:
+            for cell, copy in kept:
+                if cell.kind == "stateful" or cell.put is None:
+                    self._put(cell, copy)
+                else:  # Another object may have taken its place, or a variable another number.
+                    cell.put(restore_value(cell.value, copy, self._device))
+
+        return put_back
+
+    def _copy(self, cell: Cell) -> object:
+        is_kept = cell.kind in ("parameter", "buffer", "value", "stateful")
+        return self._saved(cell) if is_kept else NO_STATE
+
     # --- saving
 
     def state(self, *, tells: bool = True) -> dict[str, object]:
@@ -221,7 +238,7 @@ class Undeclared:
             return ("lost", type(cell.value).__name__) if cell.kind == "iterator" else None
         if cell.kind == "parameter":
             return "parameters", cell.value
-        saved = self._saved(cell)
+        saved = NO_STATE if cell.root.is_kept_apart else self._saved(cell)
         if saved is not NO_STATE:
             return "values", saved
         return None if _is_handle(cell, built) else ("lost", type(cell.value).__name__)
@@ -259,12 +276,12 @@ class Undeclared:
         return {n: flag for n, flag in now.items() if self._flags.get(n, flag) != flag}
 
     def _saved(self, cell: Cell) -> object:
-        if cell.root.is_kept_apart:
-            return NO_STATE
         most = LARGEST_OF_DATA if cell.root.is_data else LARGEST
         if cell.kind == "stateful":
             return to_value(_plain(cast("Any", cell.value).state_dict()), most)
-        return to_value(cell.value, most) if cell.kind in ("value", "buffer") else NO_STATE
+        if cell.kind in ("value", "buffer", "parameter"):
+            return to_value(cell.value, most)
+        return NO_STATE
 
     def _tell(self, lost: Mapping[str, str]) -> None:
         """Name what cannot be saved, once, and of nested parts the outermost."""

@@ -90,7 +90,7 @@ class Session:
                 iteration to the next.
         """
         run = self.run
-        self._saver.keeps_gradients = own_updates
+        self._saver.state.gradients.is_kept = own_updates
         if self._replaced is not None:  # A training continues where it ended, not from the best.
             self._replaced.put_back()
             self._replaced = None
