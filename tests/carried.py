@@ -1,4 +1,4 @@
-"""A plain loop over a DataLoader, and the same read by a `Source` that is cut off and resumed."""
+"""A plain loop over a DataLoader, and the same read by a `Stream` that is cut off and resumed."""
 
 import io
 import random
@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler, get_worker_info
 
 from hookloop.data.randomness import Randomness, seed_all
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 
 
 class Noisy(Dataset):
@@ -84,7 +84,7 @@ def read_plainly(make, passes, size=1, seed=3):
 def read_cut(make, passes, cuts=(), size=1, seed=3):
     """Read the same in groups; continue from a checkpoint after each of these numbers of them."""
     seed_all(seed)
-    source = Source(make(), "train_data", seed_samples="workers")
+    source = Stream(make(), "train_data", seed_samples="workers")
     groups, complete = 0, [[]]
     try:
         while len(complete) <= passes:
@@ -107,7 +107,7 @@ def _resumed(source, make):
     source.close()
     file.seek(0)
     seed_all(99)  # Nothing may depend on the generators of the new process.
-    other = Source(make(), "train_data", seed_samples="workers")
+    other = Stream(make(), "train_data", seed_samples="workers")
     other.load_state_dict(torch.load(file, weights_only=True))
     now.restore()
     return other

@@ -16,9 +16,9 @@ from hookloop.core.outputs import note_error, output_of, targets_of
 from hookloop.core.plan import Calls, fire
 from hookloop.core.run import Phase, Run
 from hookloop.data.batch import size_of
+from hookloop.data.reading.current import nothing_read
 from hookloop.data.share import Place
-from hookloop.data.shared_data import nothing_read
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError
 from hookloop.metrics.meters import Meters, Metric
@@ -109,7 +109,7 @@ class Evaluation:
     def _evaluate(
         self,
         phase: Phase,
-        streams: Mapping[str, Source],
+        streams: Mapping[str, Stream],
         span: Span,
         predict: Callable[[Run], None] | None = None,
         updates: Sequence[Computes] | None = None,
@@ -157,7 +157,7 @@ class Evaluation:
 
     def _read(
         self,
-        source: Source,
+        source: Stream,
         span: Span,
         work: Callable[[Run], None],
         updates: Sequence[Computes],

@@ -23,9 +23,9 @@ from hookloop.core.progress import Progress
 from hookloop.core.run import Run
 from hookloop.data.group_sizes import GroupSizes
 from hookloop.data.left_out import leave_out, loses_some
+from hookloop.data.mixing.mixture import Mixture, TrainingStream
 from hookloop.data.moments import Moments
-from hookloop.data.shared_data import nothing_read
-from hookloop.data.source import Source
+from hookloop.data.reading.current import nothing_read
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError, HookError
 from hookloop.every import Every, Unit, count_of
@@ -385,8 +385,9 @@ class Loop:
         groups = source.epoch(self.sizes.to_read(self.run), left)
         if move is not None:
             groups = ([move(batch) for batch in group] for group in groups)
-        labelled = source.label(groups, partial(setattr, self.run, "stream"))
-        return leave_out(labelled, self.run.progress)
+        if isinstance(source, Mixture):
+            groups = source.label(groups, partial(setattr, self.run, "stream"))
+        return leave_out(groups, self.run.progress)
 
     def _last_iter(self) -> int | None:
         """Return the last iteration of an epoch that is continued, or None if it is unknown.
@@ -398,7 +399,7 @@ class Loop:
             return self.epoch_iters or (progress.epoch_iters if self.sizes.is_constant else None)
         return progress.iter_in_epoch + self.sizes.iters(left, progress.iter, progress.epoch)
 
-    def _source(self) -> Source:
+    def _source(self) -> TrainingStream:
         if self.run.train_data is None:
             raise DataError("There is nothing to train on: give train_data=.")
         return self.run.train_data

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from hookloop.core.hook import Hook
-    from hookloop.data.source import Source
+    from hookloop.data.mixing.mixture import TrainingStream
+    from hookloop.data.stream import Stream
     from hookloop.every import Every
     from hookloop.lr_schedule import Schedule
     from hookloop.metrics.meters import Metric
@@ -107,16 +108,16 @@ class Run:
     model: torch.nn.Module
     optimizers: dict[str, torch.optim.Optimizer]
     schedules: dict[str, Schedule]
-    train_data: Source | None
-    val_data: dict[str, Source]
-    test_data: dict[str, Source]
+    train_data: TrainingStream | None
+    val_data: dict[str, Stream]
+    test_data: dict[str, Stream]
     metrics: MetricStore
     plan: Plan
     dir: Path
     config: Mapping[str, object]
     world: World
     device: torch.device
-    predict_data: dict[str, Source] = field(default_factory=dict)
+    predict_data: dict[str, Stream] = field(default_factory=dict)
     seed: int | None = None
     accumulate: int = 1
     val_every: Every | None = None

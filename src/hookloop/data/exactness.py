@@ -11,7 +11,7 @@ from hookloop.data.find_generators import find_generators
 from hookloop.data.worker_states import OUT_OF_ORDER, why_not_carried
 
 SeedSamples = bool | Literal["workers"]
-"""From where samples that workers load have their random numbers: see `Source`."""
+"""From where samples that workers load have their random numbers: see `Stream`."""
 
 
 def why_inexact(data: Iterable[object]) -> str | None:

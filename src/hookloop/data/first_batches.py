@@ -8,7 +8,7 @@ from itertools import islice
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
 from hookloop.data.randomness import Randomness, seed_all
-from hookloop.data.shared_data import nothing_read
+from hookloop.data.reading.current import nothing_read
 
 
 def first_batches(data: Iterable[object], count: int, name: str = "train_data") -> list[object]:

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from hookloop.data.mixing.mixture import TrainingStream
 from hookloop.data.randomness import Randomness
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 from hookloop.metrics.store import MetricStore
 
 
 class Drawing(Protocol):
     """What is asked of a run: the parts that draw random numbers, or record."""
 
-    train_data: Source | None
+    train_data: TrainingStream | None
     metrics: MetricStore
 
 
@@ -62,7 +63,7 @@ class Moments:
         return kept is not None
 
     @contextmanager
-    def without_trace(self, sources: Iterable[Source]) -> Iterator[None]:
+    def without_trace(self, sources: Iterable[Stream]) -> Iterator[None]:
         """Let data be read that leaves the random numbers where they stand, and the data too.
 
         Args:

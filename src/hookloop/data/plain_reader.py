@@ -14,7 +14,7 @@ from hookloop.data.exactness import why_inexact
 from hookloop.data.followed import Followed, shielded, shielded_copy
 from hookloop.data.indices import PassStart
 from hookloop.data.none_samples import naming
-from hookloop.data.samplers import SamplerStates, State, Stateful, samplers_of
+from hookloop.data.samplers import SamplerStates, Stateful, samplers_of
 from hookloop.data.shared_passes import SharedPasses
 from hookloop.data.worker_states import WorkerStates
 from hookloop.data.workers import Workers
@@ -33,7 +33,7 @@ class PlainReader:
             self._data = shielded_copy(data)
         self._workers = Workers()
         self._shared: SharedPasses | None = None
-        self._samplers = SamplerStates([])
+        self.samplers = SamplerStates([])
         self.counts_samples = False
         self.inexact = why_inexact(data)
 
@@ -57,14 +57,14 @@ class PlainReader:
         self._followed.note_start(copied)
         return batches
 
-    def load_worker_states(self, state: Mapping[str, object] | None) -> str | None:
+    def load_workers(self, state: Mapping[str, object] | None) -> str | None:
         """Do nothing: the states of workers are not kept."""
         return None
 
     def share(self, cut: Cut, *, is_shard: bool) -> None:
         """Keep one rank's part of each batch from now on."""
         if isinstance(self._data, DataLoader):
-            self._samplers = SamplerStates(samplers_of(self._data))
+            self.samplers = SamplerStates(samplers_of(self._data))
         # These draw nothing while they are read.
         is_plain = type(self._data) in (list, tuple)
         self._shared = SharedPasses(cut, is_shard=is_shard, has_stream=not is_plain)
@@ -77,31 +77,16 @@ class PlainReader:
     def _and_so(self) -> str:
         return f". Besides, {self.inexact}" if self.inexact else ""
 
-    def sampler_states(self) -> State:
-        """Return the whole state of the samplers of a DataLoader."""
-        return self._samplers.whole()
-
-    def load_sampler_states(self, states: State) -> None:
-        """Restore the state of the samplers."""
-        self._samplers.restore(states)
-
-    def stream_state(self) -> dict[str, object] | None:
-        """Return None: the batches before the position are read again, from the same stream."""
-        return None
-
-    def load_stream_state(self, state: Mapping[str, object]) -> None:
-        """Do nothing: there is no such state."""
-
     def generators(self) -> list[torch.Generator]:
         """Return the generator of a DataLoader; no other data is known to have one."""
         generator = getattr(self._data, "generator", None)
         return [generator] if isinstance(generator, torch.Generator) else []
 
-    def state_dict(self, position: int) -> dict[str, object]:
-        """Return an empty state."""
-        return {}
+    def state(self, position: int) -> dict[str, object]:
+        """Return an empty state: the batches before the position are read again."""
+        return {"loader": {}}
 
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
+    def load(self, state: Mapping[str, object]) -> None:
         """Do nothing: the state is empty."""
 
     def close(self) -> bool:
@@ -131,22 +116,18 @@ class StatefulReader(PlainReader):
             return self._shared.begin(lambda: iter(self._data), start, skips=False)
         return iter(self._data)
 
-    def stream_state(self) -> dict[str, object] | None:
-        """Return the random stream, because nothing is read again up to the position."""
-        return self._shared.state_dict() if self._shared is not None else None
+    def state(self, position: int) -> dict[str, object]:
+        """Return the loader's own state, and the random stream from which the rest is read."""
+        stream = self._shared.state_dict() if self._shared is not None and position else None
+        state: dict[str, object] = {"loader": self._loader.state_dict()}
+        return state if stream is None else {**state, "stream": stream}
 
-    def load_stream_state(self, state: Mapping[str, object]) -> None:
-        """Continue the random stream in the next pass."""
-        if self._shared is not None:
-            self._shared.load_state_dict(state)
-
-    def state_dict(self, position: int) -> dict[str, object]:
-        """Return the loader's own state."""
-        return self._loader.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Restore the loader's own state."""
-        self._loader.load_state_dict(dict(state))
+    def load(self, state: Mapping[str, object]) -> None:
+        """Restore the loader's own state; the random stream continues in the next pass."""
+        if loader := cast("dict[str, object]", state["loader"]):
+            self._loader.load_state_dict(dict(loader))
+        if self._shared is not None and (stream := state.get("stream")):
+            self._shared.load_state_dict(cast("Mapping[str, object]", stream))
 
     def close(self) -> bool:
         """Leave the workers alone: the loader belongs to the user and ends them itself."""

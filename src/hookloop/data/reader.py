@@ -42,44 +42,34 @@ class Reader(Protocol):
         counts_samples: Whether a pass can continue after any number of samples, so that the batch
             size may change.
         carried: The states of its workers, if they are kept.
+        samplers: The states of its samplers, which other ranks take over as a whole.
     """
 
     inexact: str | None
     counts_samples: bool
     carried: WorkerStates | None
+    samplers: SamplerStates
 
     def begin(self, start: PassStart) -> Iterator[object]:
         """Start a pass."""
 
-    def generators(self) -> list[torch.Generator]:
-        """Return the generators that the order depends on, except for the process's own."""
-
-    def state_dict(self, position: int) -> dict[str, object]:
-        """Return the loader's own state, if it has one, after that many batches."""
-
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Restore what `state_dict` returned."""
-
-    def close(self) -> bool:
-        """End the processes that passes have started; return whether there were any."""
-
-    def load_worker_states(self, state: Mapping[str, object] | None) -> str | None:
-        """Let workers continue from what they drew; return what is missing for that."""
-
     def share(self, cut: Cut, *, is_shard: bool) -> None:
         """Read one rank's part from now on; a shard is already the data of one rank."""
 
-    def sampler_states(self) -> State:
-        """Return the whole state of the samplers, for another rank."""
+    def generators(self) -> list[torch.Generator]:
+        """Return the generators that the order depends on, except for the process's own."""
 
-    def load_sampler_states(self, states: State) -> None:
-        """Restore what `sampler_states` returned."""
+    def state(self, position: int) -> dict[str, object]:
+        """Return what the rest of a pass depends on after that many batches."""
 
-    def stream_state(self) -> dict[str, object] | None:
-        """Return the random stream from which the rest of the pass is read, if it is needed."""
+    def load(self, state: Mapping[str, object]) -> None:
+        """Restore what `state` returned."""
 
-    def load_stream_state(self, state: Mapping[str, object]) -> None:
-        """Continue from what `stream_state` returned."""
+    def load_workers(self, state: Mapping[str, object] | None) -> str | None:
+        """Let workers continue from what they drew; return what is missing for that."""
+
+    def close(self) -> bool:
+        """End the processes that passes have started; return whether there were any."""
 
 
 def make_reader(data: Iterable[object], *, seed_samples: SeedSamples) -> Reader:
@@ -103,7 +93,7 @@ class LoaderReader:
         self._workers = Workers()
         self._loaded: Mapping[str, object] = {}
         self._make_indices()
-        self._began: State = self._samplers.now()
+        self._began: State = self.samplers.now()
         self._make_copy()
         # A batch sampler of the user's own decides by itself which samples make a batch.
         is_plain = type(loader.batch_sampler) is BatchSampler and not self._has_custom_sampler
@@ -112,12 +102,12 @@ class LoaderReader:
 
     def _make_indices(self) -> None:
         loader = self._loader
-        self._samplers = SamplerStates(samplers_of(loader))
+        self.samplers = SamplerStates(samplers_of(loader))
         self._has_custom_sampler = not all(map(is_of_torch, samplers_of(loader)))
         self._is_batched = loader.batch_size is not None or loader.batch_sampler is not None
         self._indices = SkippingIndices(
             _index_sampler(loader),
-            self._samplers,
+            self.samplers,
             is_batched=self._is_batched,
             seeds=self._seeds,
             has_own_stream=self._has_custom_sampler,
@@ -173,10 +163,10 @@ class LoaderReader:
         late_start = self._loader.persistent_workers and start.passes > 1 and not is_started
         state: Mapping[str, object] = {}
         if start.skip or start.samples:
-            state = self._loaded or self.state_dict(start.skip)
-            self._samplers.restore(self._began)
+            state = self._loaded or self._state_of_loader(start.skip)
+            self.samplers.restore(self._began)
         else:
-            self._began = self._samplers.now()
+            self._began = self.samplers.now()
         self._loaded = {}
         # What was drawn ahead were batches of the old size, if that has just changed.
         ahead = state if "drawn" in state and start.skip else {}
@@ -196,7 +186,7 @@ class LoaderReader:
             return map(self._cut.batch, batches)
         return batches
 
-    def load_worker_states(self, state: Mapping[str, object] | None) -> str | None:
+    def load_workers(self, state: Mapping[str, object] | None) -> str | None:
         """Let workers continue from what they drew; return what is missing for that."""
         if self.carried is None:
             return None
@@ -232,25 +222,10 @@ class LoaderReader:
         self.inexact = self._why_inexact()
 
     def _why_inexact(self) -> str | None:
-        saved = (*self.generators(), *self._samplers.generators())
+        saved = (*self.generators(), *self.samplers.generators())
         return why_loader_inexact(
             self._loader, saved, self._seed_samples, in_order=self._copy.in_order
         )
-
-    def sampler_states(self) -> State:
-        """Return the whole state of the samplers."""
-        return self._samplers.whole()
-
-    def load_sampler_states(self, states: State) -> None:
-        """Restore the state of the samplers."""
-        self._samplers.restore(states)
-
-    def stream_state(self) -> dict[str, object] | None:
-        """Return None: what has to be saved is in the state of the indices."""
-        return None
-
-    def load_stream_state(self, state: Mapping[str, object]) -> None:
-        """Do nothing: there is no such state."""
 
     def generators(self) -> list[torch.Generator]:
         """Return the generators of the loader and its samplers, each once."""
@@ -261,26 +236,30 @@ class LoaderReader:
         }
         return list(found.values())
 
-    def state_dict(self, position: int) -> dict[str, object]:
-        """Return the state of the samplers, and how far they are ahead."""
+    def state(self, position: int) -> dict[str, object]:
+        """Return the state of the samplers and of the data set."""
+        return {"loader": self._state_of_loader(position)}
+
+    def _state_of_loader(self, position: int) -> dict[str, object]:
         state: dict[str, object] = {}
         # The order of torch's own samplers is given by the process's generators. A generator of
         # the loader may be drawn from during the pass.
         if self._has_custom_sampler or self.generators():
-            now = self._samplers.now()
+            now = self.samplers.now()
             state = {"began": self._began, "samplers": now, **self._indices.state(position)}
         if isinstance(self._loader.dataset, Stateful):
             state["dataset"] = self._loader.dataset.state_dict()
         return state
 
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
+    def load(self, state: Mapping[str, object]) -> None:
         """Restore the state of the samplers and of the data set."""
-        if isinstance(self._loader.dataset, Stateful) and "dataset" in state:
-            self._loader.dataset.load_state_dict(cast("dict[str, object]", state["dataset"]))
-        if "began" in state:
-            self._loaded = state
-            self._began = cast("State", state["began"])
-            self._samplers.restore(cast("State", state["samplers"]))
+        loader = cast("Mapping[str, object]", state["loader"])
+        if isinstance(self._loader.dataset, Stateful) and "dataset" in loader:
+            self._loader.dataset.load_state_dict(cast("dict[str, object]", loader["dataset"]))
+        if "began" in loader:
+            self._loaded = loader
+            self._began = cast("State", loader["began"])
+            self.samplers.restore(cast("State", loader["samplers"]))
 
     def close(self) -> bool:
         """End the workers, including persistent ones."""

@@ -102,7 +102,7 @@ class OrderMonitor:
 
     def _changed_since(self, before: Mapping[str, Sequence[object]]) -> list[str]:
         """Name the sequences that have the same length as before, but other elements."""
-        # Another length is reported by `Source`, with the numbers of batches and samples.
+        # Another length is reported by `Stream`, with the numbers of batches and samples.
         return [
             name
             for name, now in self._initial.items()

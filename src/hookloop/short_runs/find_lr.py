@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from hookloop.data.randomness import seed_all
-from hookloop.data.shared_data import nothing_read
+from hookloop.data.reading.current import nothing_read
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError, HookError, ModelError
 from hookloop.parallel.launched import report_iteration

@@ -19,7 +19,7 @@ from hookloop.checkpoint.shards import directory_name
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.hook import Hook, Priority
-from hookloop.data.source import open_streams
+from hookloop.data.stream import open_streams
 from hookloop.errors import HookloopError
 from hookloop.every import Every
 from hookloop.parallel.launched import report_iteration

@@ -11,9 +11,9 @@ from hookloop.data.exactness import SeedSamples
 from hookloop.data.first_batches import first_batches
 from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.measures import length_of
-from hookloop.data.mixed_source import open_train_data
-from hookloop.data.mixture import Mix
-from hookloop.data.source import Batches, Source, open_streams
+from hookloop.data.mixing.mixture import TrainingStream, open_train_data
+from hookloop.data.mixing.weights import Mix
+from hookloop.data.stream import Batches, Stream, open_streams
 from hookloop.data.zipped import Zipped, check_val_mix
 from hookloop.errors import DataError, caused_by, nearest
 from hookloop.trainer.inputs import make_progress
@@ -85,7 +85,7 @@ class DataLimits:
         limit: From phases to the most iterations of an epoch (train), or batches of each stream of
             an evaluation (val, test).
         overfit: Train and validate on so many batches of the training data, the same in each epoch.
-        seed_samples: As for `Source`.
+        seed_samples: As for `Stream`.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class DataLimits:
         *,
         mix: Mix | None = None,
         seed: int | None = None,
-    ) -> Source | None:
+    ) -> TrainingStream | None:
         """Open the training data.
 
         Args:
@@ -138,14 +138,14 @@ class DataLimits:
             return open_train_data(data, mix, seed=seed, seed_samples=self._seed_samples)
         limit = self._limit.get("train") if epoch_iters is None else None
         with caused_by("train_data"):
-            return Source(
+            return Stream(
                 self._batches_of(data),
                 "train_data",
                 seed_samples=self._seed_samples,
                 limit=None if limit is None else limit * GroupSizes(accumulate).first,
             )
 
-    def val(self, data: Streams, mix: str | None = None) -> dict[str, Source]:
+    def val(self, data: Streams, mix: str | None = None) -> dict[str, Stream]:
         """Open the validation data; where one overfits, each stream is the training data.
 
         With ``mix="zip"``, several streams are read side by side, as one.
@@ -157,11 +157,11 @@ class DataLimits:
             data = first if names is None else dict.fromkeys(names, first)
         return self._open(_zip(data, mix), "val")
 
-    def test(self, data: Streams, mix: str | None = None) -> dict[str, Source]:
+    def test(self, data: Streams, mix: str | None = None) -> dict[str, Stream]:
         """Open the test data; for ``mix`` see `val`."""
         return self._open(_zip(data, mix), "test")
 
-    def predict(self, data: Streams) -> dict[str, Source]:
+    def predict(self, data: Streams) -> dict[str, Stream]:
         """Open the data to predict, which has no limit."""
         return self._open(data, "predict")
 
@@ -181,7 +181,7 @@ class DataLimits:
         self._first = first_batches(data, self._overfit)
         return self._first
 
-    def _open(self, data: Streams, phase: str) -> dict[str, Source]:
+    def _open(self, data: Streams, phase: str) -> dict[str, Stream]:
         limit = self._limit.get(phase)
         return open_streams(data, f"{phase}_data", seed_samples=self._seed_samples, limit=limit)
 

@@ -13,8 +13,8 @@ from torch.optim.lr_scheduler import LRScheduler
 from hookloop.core.progress import Progress
 from hookloop.core.run import Run
 from hookloop.data.group_sizes import Accumulate, GroupSizes
-from hookloop.data.mixed_source import MixedSource
-from hookloop.data.source import Source
+from hookloop.data.mixing.mixture import Mixture, TrainingStream
+from hookloop.data.stream import Stream
 from hookloop.errors import DataError, HookError, HookloopError, ModelError
 from hookloop.lr_schedule import Schedule
 from hookloop.metrics.meters import Accumulating, Metric
@@ -144,7 +144,7 @@ def check_count(name: str, value: object) -> int:
 
 
 def make_progress(
-    source: Source | None,
+    source: TrainingStream | None,
     max_epochs: int | None,
     max_iters: int | None,
     epoch_iters: int | None,
@@ -182,11 +182,11 @@ def make_progress(
     return progress
 
 
-def check_mixture(source: Source | None, loss: object) -> None:
+def check_mixture(source: TrainingStream | None, loss: object) -> None:
     """Reject a mixture that the loss cannot use."""
-    if not isinstance(source, MixedSource) or source.way not in ("zip", "cycle"):
+    if not isinstance(source, Mixture) or not source.way.is_zipped:
         return
-    way, names = source.way, ", ".join(source.streams)
+    way, names = source.way.name, ", ".join(source.streams)
     if loss is not None:
         raise ModelError(
             f"loss= needs batches of (inputs, targets), and mix='{way}' gives mappings from the "
@@ -198,10 +198,10 @@ def check_mixture(source: Source | None, loss: object) -> None:
 def note_streams(error: Exception, run: Run) -> None:
     """Add to an error of an evaluation that the step gets another form of batch in training."""
     source, batch = run.train_data, run.batch
-    if isinstance(error, HookloopError) or not isinstance(source, MixedSource):
+    if isinstance(error, HookloopError) or not isinstance(source, Mixture):
         return
     is_zipped = isinstance(batch, Mapping) and set(source.streams) <= set(batch)
-    if source.way in ("zip", "cycle") and not is_zipped:
+    if source.way.is_zipped and not is_zipped:
         error.add_note(
             f"In training, the step gets a mapping with a batch of each stream "
             f"({', '.join(source.streams)}). Here it gets a batch of one stream: tell them apart "
@@ -312,7 +312,7 @@ def check_own_updates(run: Run, updates: Iterable[Update], sizes: GroupSizes) ->
 def produced_names(
     updates: Iterable[Update],
     metrics: Mapping[str, Metric],
-    streams: Mapping[str, Mapping[str, Source]],
+    streams: Mapping[str, Mapping[str, Stream]],
 ) -> set[str]:
     """List the metrics that the engine itself will write; patterns where only a run can show."""
     produced: set[str] = set()

@@ -15,7 +15,7 @@ from torch import Tensor
 from hookloop.data.batch import size_of
 from hookloop.data.join import by_name, join, to_cpu
 from hookloop.data.model_inputs import inputs_for
-from hookloop.data.source import Batches, Source
+from hookloop.data.stream import Batches, Stream
 from hookloop.errors import DataError, nearest
 from hookloop.hooks.accumulate_variables import to_array
 from hookloop.update.objective import forward_step
@@ -53,7 +53,7 @@ def make_update(
     return update
 
 
-def open_data(run: Run, data: Batches | str | None) -> Source:
+def open_data(run: Run, data: Batches | str | None) -> Stream:
     """Make a source of data to predict: batches, a tensor as one batch, or a stream by its name."""
     if data is None:
         return _only_stream(run)
@@ -67,13 +67,13 @@ def open_data(run: Run, data: Batches | str | None) -> Source:
             "predict() takes one stream of batches, not a mapping: call it for each of "
             f"{', '.join(map(str, data)) or 'none'}, or put a single batch into a list."
         )
-    source = Source(batches, data if isinstance(data, str) else "predict_data")
+    source = Stream(batches, data if isinstance(data, str) else "predict_data")
     if not run.world.is_alone:
         source.share_among(run.world.rank, run.world.size, is_training=False)
     return source
 
 
-def _only_stream(run: Run) -> Source:
+def _only_stream(run: Run) -> Stream:
     if not run.predict_data:
         raise DataError("There is nothing to predict: give predict(data), or predict_data=.")
     if len(run.predict_data) > 1:

@@ -15,7 +15,7 @@ from hookloop.trainer.checkpoint_schema import restoring
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
-    from hookloop.data.source import Source
+    from hookloop.data.stream import Stream
 
 _log = logging.getLogger("hookloop")
 
@@ -88,7 +88,7 @@ def restore_workers(run: Run, checkpoint: Mapping[str, object], label: str) -> N
             source.load_worker_states(own, is_needed=False)
 
 
-def _read(run: Run) -> list[tuple[str, Source]]:
+def _read(run: Run) -> list[tuple[str, Stream]]:
     """Return the data that a training reads, by name."""
     train = [] if run.train_data is None else run.train_data.parts()
     return [(one.name, one) for one in (*train, *run.val_data.values())]

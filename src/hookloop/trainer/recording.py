@@ -24,7 +24,7 @@ from hookloop.version import VERSION
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
-    from hookloop.data.source import Source
+    from hookloop.data.stream import Stream
 
 BETWEEN_PASSES = 10
 """Iterations between two lines about passes over the same data: a shorter way is repeated."""
@@ -56,7 +56,7 @@ def record_start(
             values = {"key": path, "old": written(old), "new": written(new), "how": "started"}
             run.interventions.add("change", now, **values)
     for source in run.train_data.parts() if run.train_data is not None else ():
-        source.on_pass = partial(_Passes(run).note, source)
+        source.when_begun(partial(_Passes(run).note, source))
 
 
 def _describe_start(
@@ -116,12 +116,12 @@ class _Passes:
         self._last: int | None = None
         self._written: dict[str, bytes] = {}
 
-    def note(self, source: Source) -> None:
+    def note(self, source: Stream) -> None:
         """Record the pass that begins now."""
         run, now = self._run, self._run.progress.iter
         if self._last is not None and 0 <= now - self._last < BETWEEN_PASSES:
             return
-        began = source.began
+        began = source.at.began
         if began is None:
             return
         states = dict(states_of(began, names_of_origin(source.data, source.generators())))

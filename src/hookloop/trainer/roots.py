@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch.optim.lr_scheduler import LRScheduler
 
     from hookloop.core.run import Run
-    from hookloop.data.source import Source
+    from hookloop.data.stream import Stream
     from hookloop.trainer.preparation import Prepared
 
 
@@ -83,7 +83,7 @@ def _named(name: str, given: object) -> dict[str, Root]:
     return {name: Root(given)}
 
 
-def _roots_of_data(source: Source) -> dict[str, Root]:
+def _roots_of_data(source: Stream) -> dict[str, Root]:
     data: object = source.data
     if isinstance(data, list | tuple):
         return {source.name: Root(data, is_data=True)}

@@ -46,7 +46,7 @@ from hookloop.trainer.start import Start
 from hookloop.trainer.trained_with import describe_training
 
 if TYPE_CHECKING:
-    from hookloop.data.source import Source
+    from hookloop.data.stream import Stream
 
 _log = logging.getLogger("hookloop")
 
@@ -299,7 +299,7 @@ class Session:
         )
 
 
-def _sources(run: Run) -> list[Source]:
+def _sources(run: Run) -> list[Stream]:
     train = run.train_data.parts() if run.train_data is not None else ()
     streams = (run.val_data, run.test_data, run.predict_data)
     return [*train, *(source for sources in streams for source in sources.values())]
@@ -321,4 +321,4 @@ def _protect_loaders(run: Run) -> None:
     run.side_randomness.watch_loaders(g for one in sources for g in one.generators())
     # A hook may replace a loader, and the new one has generators of its own.
     for source in sources:
-        source.on_replaced = partial(_protect_loaders, run)
+        source.when_replaced(partial(_protect_loaders, run))

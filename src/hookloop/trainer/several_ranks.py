@@ -25,7 +25,7 @@ from hookloop.version import VERSION
 if TYPE_CHECKING:
     from hookloop.core.loop import Loop
     from hookloop.core.run import Run
-    from hookloop.data.source import Source
+    from hookloop.data.stream import Stream
     from hookloop.parallel.settings import Parallel
     from hookloop.parallel.world import World
     from hookloop.trainer.start import Start
@@ -170,7 +170,7 @@ def _digest(fact: object) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _sources(run: Run) -> Iterator[tuple[Source, bool]]:
+def _sources(run: Run) -> Iterator[tuple[Stream, bool]]:
     """Yield the data of a run, each with whether it is trained on."""
     for source in run.train_data.parts() if run.train_data is not None else ():
         yield source, True

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from hookloop.data.description import show_module
 from hookloop.data.measures import measure
-from hookloop.data.train_streams import TrainStreams
+from hookloop.data.mixing.mixture import Mixture
 from hookloop.every import Every
 from hookloop.runs.environment import HIDDEN, SECRET
 from hookloop.runs.records import plain
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
     from hookloop.core.run import Run
-    from hookloop.data.source import Source
+    from hookloop.data.mixing.mixture import TrainingStream
+    from hookloop.data.stream import Stream
 
 MOST_LAYERS = 300
 """How many modules of a model are listed; of a larger model only a checksum of all is kept."""
@@ -136,18 +137,18 @@ def _show_code(code: CodeType) -> str:
     return repr((code.co_code, code.co_names, code.co_varnames, inner))
 
 
-def _training_streams(source: Source | None) -> Mapping[str, Source]:
-    if isinstance(source, TrainStreams):
+def _training_streams(source: TrainingStream | None) -> Mapping[str, Stream]:
+    if isinstance(source, Mixture):
         return source.streams
     return {} if source is None else {"": source}
 
 
-def _by_streams(key: str, streams: Mapping[str, Source]) -> dict[str, object]:
+def _by_streams(key: str, streams: Mapping[str, Stream]) -> dict[str, object]:
     described = {name: _describe_data(source) for name, source in streams.items()}
     return {key: described[""] if [*described] == [""] else described}
 
 
-def _describe_data(source: Source) -> dict[str, object]:
+def _describe_data(source: Stream) -> dict[str, object]:
     data = source.data
     known: dict[str, object] = {"type": type(data).__name__, **measure(data)}
     known["dataset"] = type(data.dataset).__name__ if hasattr(data, "dataset") else None

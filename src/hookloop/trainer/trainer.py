@@ -22,8 +22,8 @@ from hookloop.core.points import Point, PointTable
 from hookloop.core.run import Phase, Run
 from hookloop.data.exactness import SeedSamples
 from hookloop.data.group_sizes import Accumulate, GroupSizes
-from hookloop.data.mixture import Mix
-from hookloop.data.source import Batches
+from hookloop.data.mixing.weights import Mix
+from hookloop.data.stream import Batches
 from hookloop.data.undeclared import Undeclared
 from hookloop.errors import caused_by
 from hookloop.every import Every

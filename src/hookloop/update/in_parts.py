@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from hookloop.data.batch import size_of
+from hookloop.data.mixing.mixture import Labelled, Mixture
 from hookloop.data.randomness import Randomness
 from hookloop.data.share import Share
 from hookloop.data.splitting import split_batch
-from hookloop.data.train_streams import TrainStreams
 from hookloop.errors import ModelError
 from hookloop.update.microbatches import Microbatches
 from hookloop.update.reduction import Part, RankParts, Reduction, parts_of
@@ -63,8 +63,8 @@ def _why_not_on_ranks(run: Run, is_sharded: bool) -> str | None:
             "with SyncBatchNorm: its forward needs all ranks, so one that runs out of memory "
             "leaves the others waiting"
         )
-    if isinstance(run.train_data, TrainStreams) and run.train_data.way in ("zip", "cycle"):
-        return f"with mix='{run.train_data.way}', whose streams have parts of different sizes"
+    if isinstance(run.train_data, Mixture) and run.train_data.way.is_zipped:
+        return f"with mix='{run.train_data.way.name}', whose streams have parts of different sizes"
     return None
 
 
@@ -135,7 +135,12 @@ class InParts:
         count = run.progress.split
         parts = batches
         if count > 1:
-            parts = [part for batch in batches for part in split_batch(batch, count)]
+            split = [split_batch(batch, count) for batch in batches]
+            parts = [part for pieces in split for part in pieces]
+            if isinstance(batches, Labelled):
+                of_each = zip(batches.labels, split, strict=True)
+                labels = [label for label, pieces in of_each for _ in pieces]
+                parts = Labelled(parts, labels, batches.tell)
         # Weighted also if it is one: what is recorded then comes after everything that may fail.
         self._group = Microbatches(self._update, parts)
         try:
@@ -193,7 +198,8 @@ def _split(one: Part, count: int) -> list[Part]:
     pieces = split_batch(one.batch, count) if count > 1 and one.share.own else [one.batch]
     if len(pieces) == 1:
         return [one]
-    return [Part(piece, Share(size_of(piece), one.share.total), one.number) for piece in pieces]
+    total = one.share.total
+    return [one._replace(batch=piece, share=Share(size_of(piece), total)) for piece in pieces]
 
 
 class Moment:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from hookloop.data.batch import is_scalar
+from hookloop.data.mixing.mixture import Labelled
 from hookloop.data.share import Place, Share
 from hookloop.errors import ModelError
 from hookloop.metrics.weighted import zero_if_uncounted
@@ -22,7 +23,7 @@ from hookloop.update.update import LossOf, Update
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
-    from hookloop.data.source import Source
+    from hookloop.data.mixing.mixture import TrainingStream
 
 _log = logging.getLogger("hookloop")
 
@@ -163,11 +164,13 @@ class Part(NamedTuple):
         batch: What is computed.
         share: How much of the global batch it is.
         number: The number of the global batch in its pass.
+        stream: The stream that it is from, where several are mixed.
     """
 
     batch: object
     share: Share
     number: int
+    stream: str | None = None
 
     @property
     def place(self) -> Place:
@@ -216,7 +219,10 @@ class RankParts:
 
     def compute(self, run: Run) -> Tensor | None:
         """Compute output and loss so that the backward averages."""
-        run.place = self._current.place
+        part = self._current
+        run.place = part.place
+        if part.stream is not None:
+            run.stream = part.stream
         return self._reduction.counted(run, self._averager.forward(self._update.computation, run))
 
     def weigh(self, run: Run, loss: Tensor | None) -> Tensor | None:
@@ -297,9 +303,10 @@ class RankParts:
 
 def parts_of(run: Run, batches: Sequence[object]) -> list[Part]:
     """Return the microbatches that this rank has read in an iteration, with their shares."""
-    shares, last = shares_of(run), cast("Source", run.train_data).at.batches
+    shares, last = shares_of(run), cast("TrainingStream", run.train_data).at.batches
     numbers = range(last + 1 - len(batches), last + 1)
-    return [Part(*one) for one in zip(batches, shares, numbers, strict=True)]
+    labels = batches.labels if isinstance(batches, Labelled) else [None] * len(batches)
+    return [Part(*one) for one in zip(batches, shares, numbers, labels, strict=True)]
 
 
 def shares_of(run: Run) -> list[Share]:

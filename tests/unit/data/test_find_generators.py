@@ -7,7 +7,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, default_collate
 
 from hookloop.data.find_generators import find_generators
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 
 RNG = np.random.default_rng(1)
 
@@ -66,7 +66,7 @@ def in_a_closure():
 )
 def test_a_generator_is_found_wherever_it_is(data, name):
     assert [found for found, _ in find_generators(data)] == [name]
-    inexact = Source(DataLoader(data, num_workers=1), "data").inexact
+    inexact = Stream(DataLoader(data, num_workers=1), "data").inexact
     assert f"its data set has a random generator of its own ('{name}')" in inexact
 
 
@@ -78,12 +78,12 @@ def test_one_of_collate_fn_is_found_too():
         return default_collate(samples)
 
     loader = DataLoader(Plain(), collate_fn=collate, num_workers=1)
-    assert "its collate_fn has" in Source(loader, "data").inexact
+    assert "its collate_fn has" in Stream(loader, "data").inexact
 
 
 @pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"num_workers": 1}])
 def test_data_without_one_is_exact(options):
-    assert Source(DataLoader(Plain(), **options), "data").inexact is None
+    assert Stream(DataLoader(Plain(), **options), "data").inexact is None
 
 
 def test_a_list_that_iterates_in_a_way_of_its_own_is_named():
@@ -94,9 +94,9 @@ def test_a_list_that_iterates_in_a_way_of_its_own_is_named():
     class Named(list):
         pass
 
-    assert "Shuffled has an __iter__ of its own" in Source(Shuffled([1, 2]), "data").inexact
-    assert Source(Named([1, 2]), "data").inexact is None
-    assert Source(range(3), "data").inexact is None
+    assert "Shuffled has an __iter__ of its own" in Stream(Shuffled([1, 2]), "data").inexact
+    assert Stream(Named([1, 2]), "data").inexact is None
+    assert Stream(range(3), "data").inexact is None
 
 
 def test_few_parts_of_deep_lists_are_looked_at_and_near_generators_found():

@@ -5,7 +5,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, SequentialSampler
 
 from hookloop.data.followed import Followed, InUse
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 
 
 class Scaled(Dataset):
@@ -44,7 +44,7 @@ PERSISTENT = {"num_workers": 1, "persistent_workers": True}
 @pytest.mark.parametrize("kind", [Scaled, Streamed])
 def test_persistent_workers_start_again_when_their_iterator_is_removed(kind):
     loader = DataLoader(kind(), batch_size=2, **PERSISTENT)
-    source = Source(loader, "train_data")
+    source = Stream(loader, "train_data")
     try:
         assert read(source) == [[0, 1], [2, 3]]
         loader.dataset.factor = 10
@@ -60,7 +60,7 @@ def test_persistent_workers_start_again_when_their_iterator_is_removed(kind):
 @pytest.mark.parametrize("options", [{}, {"num_workers": 1}, PERSISTENT])
 def test_a_new_collate_fn_is_used_from_the_next_pass_on(options):
     loader = DataLoader(Scaled(), batch_size=2, **options)
-    source = Source(loader, "train_data")
+    source = Stream(loader, "train_data")
     try:
         assert read(source) == [[0, 1], [2, 3]]
         loader.collate_fn = lambda samples: torch.tensor(samples) + 100
@@ -71,7 +71,7 @@ def test_a_new_collate_fn_is_used_from_the_next_pass_on(options):
 
 def test_another_sampler_and_data_set_are_used_from_the_next_pass_on():
     loader = DataLoader(Scaled(), batch_size=None, sampler=[0, 1])
-    source = Source(loader, "train_data")
+    source = Stream(loader, "train_data")
     assert [int(sample) for sample in source.read()] == [0, 1]
     loader._DataLoader__initialized = False
     loader.dataset, loader.sampler = torch.arange(50, 54), SequentialSampler(range(4))
@@ -80,7 +80,7 @@ def test_another_sampler_and_data_set_are_used_from_the_next_pass_on():
 
 def test_a_loader_that_ranks_share_is_followed_too():
     loader = DataLoader(Scaled(), batch_size=2)
-    source = Source(loader, "train_data")
+    source = Stream(loader, "train_data")
     source.share_among(1, 2)
     assert read(source) == [[1], [3]]
     loader.collate_fn = lambda samples: torch.tensor(samples) + 100
@@ -89,7 +89,7 @@ def test_a_loader_that_ranks_share_is_followed_too():
 
 def test_the_user_may_read_the_loader_meanwhile():
     loader = DataLoader(Scaled(), batch_size=2, **PERSISTENT)
-    source = Source(loader, "train_data")
+    source = Stream(loader, "train_data")
     try:
         batches = source.read()
         assert next(batches).tolist() == [0, 1]

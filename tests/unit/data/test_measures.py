@@ -11,7 +11,7 @@ from hookloop.data.measures import (
     samples_of_batches,
     sizes_of,
 )
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 
 
 def loader_of_sampler(size, drop_last=False):
@@ -49,15 +49,15 @@ def test_a_batch_sampler_of_torch_has_a_size_too():
 
 
 def test_a_run_with_a_batch_sampler_of_torch_continues_by_samples():
-    first = Source(loader_of_sampler(3), "train_data")
+    first = Stream(loader_of_sampler(3), "train_data")
     groups = first.groups(1)
     assert [next(groups)[0].tolist() for _ in range(2)] == [[0, 1, 2], [3, 4, 5]]
     state = first.state_dict()
     assert state["samples"] == 6
-    second = Source(loader_of_sampler(3, drop_last=True), "train_data")
+    second = Stream(loader_of_sampler(3, drop_last=True), "train_data")
     second.load_state_dict(state)
     assert [group[0].tolist() for group in second.groups(1)] == [[6, 7, 8]]
-    third = Source(loader_of_sampler(2), "train_data")
+    third = Stream(loader_of_sampler(2), "train_data")
     third.load_state_dict(state)
     assert third.batches_left == 2
     assert [group[0].tolist() for group in third.groups(1)] == [[6, 7], [8, 9]]

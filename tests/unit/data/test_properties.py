@@ -13,9 +13,9 @@ from torch.utils.data import DataLoader
 
 from hookloop.core.progress import Progress
 from hookloop.data.cut import Cut
-from hookloop.data.mixed_source import open_train_data
+from hookloop.data.mixing.mixture import open_train_data
 from hookloop.data.randomness import Randomness, seed_all
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 
 FEW = settings(derandomize=True, deadline=None, max_examples=30, database=None)
 
@@ -64,7 +64,7 @@ class Case:
     def open(self):
         made = {"abc"[n]: one.make(100 * n) for n, one in enumerate(self.parts)}
         if self.mix is None:
-            return Source(made["a"], "train_data", limit=self.limit)
+            return Stream(made["a"], "train_data", limit=self.limit)
         source = open_train_data(made, self.mix, seed=5)
         source.follow(Progress(), None)
         return source

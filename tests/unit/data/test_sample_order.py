@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, TensorDataset, random_split
 
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 
 COUNT = 40
 
@@ -66,13 +66,13 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_data_that_is_built_in_another_order_is_named_at_the_resume(kind, caplog):
     torch.manual_seed(0)
-    first = Source(KINDS[kind](1), "train_data")
+    first = Stream(KINDS[kind](1), "train_data")
     next(first.groups(1))
     state = first.state_dict()
     torch.manual_seed(0)
-    Source(KINDS[kind](1), "train_data").load_state_dict(state)
+    Stream(KINDS[kind](1), "train_data").load_state_dict(state)
     assert not caplog.records
-    Source(KINDS[kind](2), "train_data").load_state_dict(state)
+    Stream(KINDS[kind](2), "train_data").load_state_dict(state)
     assert "train_data has changed" in caplog.text and "not exact" in caplog.text
 
 
@@ -87,7 +87,7 @@ def shuffle(values):
 
 @pytest.mark.parametrize("kind", ["list of numbers", "list of texts", "array", "tensor"])
 def test_data_that_shuffles_itself_during_the_run_is_named_once(kind, caplog):
-    source = Source(KINDS[kind](1), "train_data")
+    source = Stream(KINDS[kind](1), "train_data")
     list(source.groups(1))
     list(source.groups(1))
     source.state_dict()
@@ -102,7 +102,7 @@ def test_data_that_shuffles_itself_during_the_run_is_named_once(kind, caplog):
 
 def test_a_list_of_batches_that_is_reordered_is_named(caplog):
     batches = [torch.rand(2) for _ in range(20)]
-    source = Source(batches, "train_data")
+    source = Stream(batches, "train_data")
     random.shuffle(batches)
     source.state_dict()
     assert "it was reordered during the run" in caplog.text
@@ -120,7 +120,7 @@ def test_a_data_set_with_a_state_continues_in_its_order(caplog):
             return self.order[index]
 
     def source():
-        return Source(loader_of(Stateful(list(range(COUNT)))), "train_data")
+        return Stream(loader_of(Stateful(list(range(COUNT)))), "train_data")
 
     first = source()
     shuffle(first.data.dataset.order)
@@ -153,8 +153,8 @@ def itself():
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_values_of_any_kind_may_be_held(make, caplog):
     held = make()
-    source = Source(loader_of(Held(held)), "train_data")
-    Source(loader_of(Held(held)), "train_data").load_state_dict(source.state_dict())
+    source = Stream(loader_of(Held(held)), "train_data")
+    Stream(loader_of(Held(held)), "train_data").load_state_dict(source.state_dict())
     assert not caplog.records
 
 
@@ -167,5 +167,5 @@ def test_deep_lists_are_looked_at_in_few_places():
             return super().__getitem__(index)
 
     samples = [Counting([Counting([Counting([0] * 100)] * 100)] * 100)] * 100
-    Source(loader_of(Held(samples)), "train_data")
+    Stream(loader_of(Held(samples)), "train_data")
     assert len(looked) < 60_000

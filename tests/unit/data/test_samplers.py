@@ -8,7 +8,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, S
 
 from hookloop.data.randomness import Randomness, seed_all
 from hookloop.data.samplers import RandomStream
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 
 COUNT = 12
 
@@ -198,7 +198,7 @@ class Life:
     """A training in small: a weight that follows the data and random numbers."""
 
     def __init__(self, sampler, **options):
-        self.source = Source(loader_of(sampler, **options), "data")
+        self.source = Stream(loader_of(sampler, **options), "data")
         self.sampler = self.source.data.batch_sampler
         if sampler is not HardBatches:
             self.sampler = self.source.data.sampler
@@ -276,7 +276,7 @@ def test_what_a_sampler_draws_later_does_not_move_the_generators():
         return torch.rand(()).item(), random.gauss(0, 1), np.random.randn()
 
     seed_all(1)
-    batches = Source(DataLoader(range(COUNT), batch_size=2, sampler=Lazy()), "data").groups(1)
+    batches = Stream(DataLoader(range(COUNT), batch_size=2, sampler=Lazy()), "data").groups(1)
     next(batches)
     before = Randomness.now()
     expected = draw()
@@ -289,7 +289,7 @@ def test_a_sampler_that_draws_only_at_first_leaves_all_as_by_hand():
     seed_all(1)
     by_hand = [(indices.tolist(), noise.tolist()) for indices, noise in loader_of(ShufflingInPlace)]
     seed_all(1)
-    life = Source(loader_of(ShufflingInPlace), "data")
+    life = Stream(loader_of(ShufflingInPlace), "data")
     assert [(i.tolist(), noise.tolist()) for ((i, noise),) in life.groups(1)] == by_hand
 
 

@@ -9,7 +9,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 from hookloop.data.tensor_batches import make_gather
 
 DATA = TensorDataset(
@@ -45,7 +45,7 @@ def test_batches_order_and_random_numbers_are_those_of_the_plain_loader(name, wa
     torch.manual_seed(5)
     loader, ours = LOADERS[name](), []
     assert make_gather(loader) is not None
-    source = Source(loader, "data")
+    source = Stream(loader, "data")
     for _ in range(2):
         batches = source if way == "evaluation" else (group[0] for group in source.groups(1))
         ours += [(batch, torch.rand(1)) for batch in batches]

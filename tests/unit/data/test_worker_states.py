@@ -20,7 +20,7 @@ from hookloop.data import worker_states
 from hookloop.data.indices import PassStart
 from hookloop.data.randomness import seed_all
 from hookloop.data.reader import make_reader
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 from hookloop.data.worker_states import (
     WorkerStates,
     check_generators,
@@ -110,7 +110,7 @@ def test_workers_that_were_ended_continue_in_the_same_process():
 
     whole = read_plainly(make, 3)
     seed_all(3)
-    source = Source(make(), "train_data", seed_samples="workers")
+    source = Stream(make(), "train_data", seed_samples="workers")
     read = []
     while len(read) < sum(map(len, whole)):
         for group in source.groups(1):
@@ -220,7 +220,7 @@ def test_batches_that_were_read_ahead_of_a_group_do_not_count():
 def test_what_a_resume_needs_and_does_not_find_is_named(caplog):
     def make(workers, seed_samples="workers"):
         loader = make_loader(num_workers=workers)
-        return Source(loader, "train_data", seed_samples=seed_samples)
+        return Stream(loader, "train_data", seed_samples=seed_samples)
 
     source = make(2)
     next(source.groups(1))
@@ -271,7 +271,7 @@ def test_the_error_of_a_worker_is_as_it_was():
         return str(caught.value)
 
     loader = make_loader(kind=Broken, num_workers=1)
-    source = Source(loader, "train_data", seed_samples="workers")
+    source = Stream(loader, "train_data", seed_samples="workers")
     error = read(source.groups(1))
     source.close()
     assert error == read(loader)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 from hookloop.parallel.signals import STOP_SIGNALS
 
 pytestmark = pytest.mark.slow
@@ -40,13 +40,13 @@ class SignalledStream(IterableDataset):
 
 @pytest.mark.parametrize("data", [Signalled(signal.SIGTERM), SignalledStream()])
 def test_a_worker_outlives_the_signal_that_ends_a_run(data):
-    source = Source(DataLoader(data, num_workers=1), "train_data")
+    source = Stream(DataLoader(data, num_workers=1), "train_data")
     assert [int(batch) for batch in source] == [0, 1, 2, 3]
 
 
 def test_a_worker_outlives_every_such_signal_however_often_it_comes():
     signals = [getattr(signal, name) for name in (*STOP_SIGNALS, *STOP_SIGNALS)]
-    source = Source(DataLoader(Signalled(*signals), num_workers=1), "train_data")
+    source = Stream(DataLoader(Signalled(*signals), num_workers=1), "train_data")
     assert [int(batch) for batch in source] == [0, 1, 2, 3]
 
 
@@ -64,7 +64,7 @@ def choose(worker):
 
 def test_the_loaders_own_worker_init_fn_is_called():
     loader = DataLoader(Chosen(), num_workers=1, worker_init_fn=choose)
-    assert [int(batch) for batch in Source(loader, "data")] == [10, 10]
+    assert [int(batch) for batch in Stream(loader, "data")] == [10, 10]
     assert loader.worker_init_fn is choose
 
 
@@ -79,7 +79,7 @@ class Numbers(Dataset):
 @pytest.mark.parametrize("persistent", [False, True])
 def test_a_source_that_is_closed_has_no_workers_and_can_be_read_again(persistent):
     loader = DataLoader(Numbers(), num_workers=1, persistent_workers=persistent)
-    source = Source(loader, "data")
+    source = Stream(loader, "data")
     reading = iter(source)  # Still referred to, as by the traceback of an exception.
     worker = int(next(reading)[0, 1])
     source.close()
@@ -91,7 +91,7 @@ def test_a_source_that_is_closed_has_no_workers_and_can_be_read_again(persistent
 
 
 def test_a_source_closed_in_the_middle_continues_at_its_position():
-    source = Source(DataLoader(Numbers(), num_workers=1, persistent_workers=True), "data")
+    source = Stream(DataLoader(Numbers(), num_workers=1, persistent_workers=True), "data")
     begun = [int(group[0][0, 0]) for group in source.epoch(1, iterations=3)]
     source.close()
     rest = [int(group[0][0, 0]) for group in source.epoch(1, iterations=7)]
@@ -103,7 +103,7 @@ HANGING = """
     import os, signal, sys, threading, time
     import torch
     from torch.utils.data import DataLoader, Dataset
-    from hookloop.data.source import Source
+    from hookloop.data.stream import Stream
 
     class Hanging(Dataset):
         def __len__(self):
@@ -115,7 +115,7 @@ HANGING = """
             return torch.tensor(os.getpid())
 
     loader = DataLoader(Hanging(), num_workers=2, persistent_workers={persistent})
-    source = Source(loader, "data")
+    source = Stream(loader, "data")
     reading = iter(source)
     next(reading)
     {ending}

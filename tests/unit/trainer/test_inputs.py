@@ -9,7 +9,7 @@ from tests.tiny import make_data, make_model, make_trainer
 
 from hookloop import Hook, HookloopError, Schedule
 from hookloop.core.progress import Progress
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 from hookloop.errors import CheckpointError, DataError, HookError, ModelError
 from hookloop.hooks import StepSchedules, StopAfter, StopOnNaN, StopOnPlateau
 from hookloop.trainer.inputs import (
@@ -135,7 +135,7 @@ def test_whole_numbers_of_numpy_are_taken(tmp_path: Path) -> None:
 
 
 def source(batches):
-    return Source([(torch.ones(1, 4), torch.ones(1, 1))] * batches, "train_data")
+    return Stream([(torch.ones(1, 4), torch.ones(1, 1))] * batches, "train_data")
 
 
 def test_optimizers_are_brought_to_a_mapping():
@@ -171,7 +171,7 @@ def test_the_iterations_of_an_epoch_are_known_from_the_data(
 
 def test_without_data_or_with_data_of_no_length_they_are_not():
     assert make_progress(None, 3, None, None, 1).epoch_iters is None
-    stream = Source(iter([1]), "train_data")
+    stream = Stream(iter([1]), "train_data")
     assert make_progress(stream, 1, None, None, 1).total_iters is None
 
 

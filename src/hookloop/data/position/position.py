@@ -29,11 +29,6 @@ class Position:
         """Whether a pass is begun and not left."""
         return bool(self.batches or self.samples_before)
 
-    def leave(self) -> None:
-        """Leave the current pass: the next one starts at the first batch."""
-        self.batches = self.samples_before = 0
-        self.began = None
-
     def state_dict(self) -> dict[str, object]:
         """Return where the pass is; the number of passes is a state of every stream."""
         return {

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from hookloop.data.randomness import Randomness
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 from hookloop.dialects.adapter import Adapter
 from hookloop.dialects.companion import Companion
 from hookloop.dialects.emloop.cycle import TRAIN, Cycle, stream_name
@@ -74,8 +74,8 @@ class EmloopCompanion(Companion):
         # after_val, so that the training has the same bits as without it.
         self._before = Randomness.now()
         self._before.order = source.order.now  # On many ranks all data draws its order from here.
-        # A new Source over the same data, so that the training's own position does not move.
-        zeroth = Source(source.data, source.name)
+        # A new Stream over the same data, so that the training's own position does not move.
+        zeroth = Stream(source.data, source.name)
         if not run.world.is_alone:  # As all other sources of the run.
             zeroth.share_among(run.world.rank, run.world.size, source.order.now, is_training=False)
         run.val_data = {TRAIN: zeroth, **run.val_data}

@@ -55,7 +55,9 @@ class MainLoop(Facade):
 
     def get_stream(self, stream: str) -> Iterable[object]:
         """Return the batches of a stream."""
-        sources = {stream_name(name): data for name, data in self.run.val_data.items()}
+        sources: dict[str, Iterable[object]] = {
+            stream_name(name): data for name, data in self.run.val_data.items()
+        }
         sources |= {stream_name(name, "test"): data for name, data in self.run.test_data.items()}
         # Last, so that it replaces the zeroth epoch's copy.
         if self.run.train_data is not None:

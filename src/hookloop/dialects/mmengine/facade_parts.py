@@ -20,7 +20,7 @@ from hookloop.hooks import StepSchedules
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.data.source import Source
+    from hookloop.data.stream import Stream
     from hookloop.dialects.mmengine.facade import RunnerFacade
     from hookloop.lr_schedule import Schedule
 
@@ -211,5 +211,5 @@ class RunnerParts(Facade):
         return self.run.world.size > 1
 
 
-def _first(streams: Mapping[str, Source]) -> object:
+def _first(streams: Mapping[str, Stream]) -> object:
     return cast("object", next(iter(streams.values())).data) if streams else None

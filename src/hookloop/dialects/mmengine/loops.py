@@ -12,7 +12,7 @@ from hookloop.errors import HookError
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
-    from hookloop.data.source import Batches, Source
+    from hookloop.data.stream import Batches, Stream
     from hookloop.dialects.mmengine.facade import RunnerFacade
 
 STOP = "mmengine_stop"
@@ -65,7 +65,7 @@ class EvaluationLoopView(LoopView):
             source.replace(cast("Batches", data))
             break
 
-    def _streams(self) -> Mapping[str, Source]:
+    def _streams(self) -> Mapping[str, Stream]:
         return self.runner.run.val_data
 
     def run(self) -> object:
@@ -225,7 +225,7 @@ class TestLoop(EvaluationLoopView):
 
     mode = "test"
 
-    def _streams(self) -> Mapping[str, Source]:
+    def _streams(self) -> Mapping[str, Stream]:
         return self.runner.run.test_data
 
 

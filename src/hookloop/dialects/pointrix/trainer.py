@@ -195,5 +195,5 @@ class TrainerFacade(Facade):
                     raise TypeError(f"{error} in {hook}") from error
 
 
-def _dataset(source: Any) -> object:  # noqa: ANN401 - a Source or None
+def _dataset(source: Any) -> object:  # noqa: ANN401 - a Stream or None
     return None if source is None else getattr(source.data, "dataset", source.data)

@@ -11,7 +11,7 @@ from hookloop.dialects.vissl.views import sample_of
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
-    from hookloop.data.source import Source
+    from hookloop.data.mixing.mixture import TrainingStream
 
 
 class PhaseIterator:
@@ -21,7 +21,7 @@ class PhaseIterator:
         source: The data.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: TrainingStream) -> None:
         self._source = source
         self._batches = cast("Generator[object, None, None]", iter(source))
 
@@ -63,8 +63,8 @@ class TaskData(TaskParts):
         loaders = self.dataloaders
         return {phase: getattr(loader, "dataset", loader) for phase, loader in loaders.items()}
 
-    def _sources(self) -> dict[str, Source]:
-        sources: dict[str, Source] = {}
+    def _sources(self) -> dict[str, TrainingStream]:
+        sources: dict[str, TrainingStream] = {}
         if self.run.train_data is not None:
             sources["train"] = self.run.train_data
         # VISSL has one kind of evaluation. Validation data, which a training uses, comes last and

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from hookloop.core.hook import Hook
     from hookloop.core.run import Run
+    from hookloop.data.stream import Stream
     from hookloop.trainer.checkpoints import CheckpointSaver
 
 _log = logging.getLogger("hookloop")
@@ -153,7 +154,8 @@ class Training:
 
     def _place(self, run: Run) -> None:
         """Begin where MMEngine's loop stands, which a checkpoint of its own may have moved."""
-        loop, source, progress = self.loop, run.train_data, run.progress
+        loop, progress = self.loop, run.progress
+        source = cast("Stream | None", run.train_data)  # MMEngine mixes nothing.
         progress.iter = loop.iter
         progress.epoch = 0 if self.is_iter_based else loop.epoch
         if source is not None and self.is_iter_based:
@@ -183,7 +185,7 @@ class Training:
 
     def iteration_begins(self) -> None:
         """Do what comes before the hooks of an iteration."""
-        source = self.run.train_data
+        source = cast("Stream | None", self.run.train_data)
         if not self.is_iter_based or source is None:
             return
         if source.passes != self._passes:
@@ -236,13 +238,13 @@ class Training:
 
     def follow_data(self) -> None:
         """Read another loader if a hook has replaced it."""
-        loader = self._current_loader()
-        if loader is not self._loader and self.run.train_data is not None:
+        loader, source = self._current_loader(), cast("Stream | None", self.run.train_data)
+        if loader is not self._loader and source is not None:
             self._loader, self._passes = loader, 0
-            self.run.train_data.replace(loader)
+            source.replace(loader)
             began = getattr(getattr(self.loop, "dataloader_iterator", None), "began", None)
             if self.is_iter_based and began is not None:
-                self.run.train_data.place_at(order=began)
+                source.place_at(order=began)
 
     def _follow_hooks(self) -> None:
         """Add hooks that were registered during the training."""

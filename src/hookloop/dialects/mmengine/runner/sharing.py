@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
     from hookloop.core.run import Run
-    from hookloop.data.source import Source
+    from hookloop.data.mixing.mixture import TrainingStream
 
 
 class SharedGradients:
@@ -129,7 +129,7 @@ class SharedNumbers:
 
 def place_of(run: Run) -> Place:
     """Return which part of the data the current training batch of this process is."""
-    source = cast("Source", run.train_data)
+    source = cast("TrainingStream", run.train_data)
     shares = source.shares()
     if shares is None:
         raise ModelError("The training data is not shared among the processes.")

@@ -3,7 +3,7 @@
 import pytest
 
 from hookloop.core.progress import Progress
-from hookloop.data.mixed_source import MixedSource
+from hookloop.data.mixing.mixture import Mixture
 from hookloop.errors import DataError
 
 A, B = [1, 2, 3, 4, 5], [10, 20]
@@ -11,7 +11,7 @@ LENGTHS = {"zip": 2, "cycle": 5, "in order": 7}
 
 
 def mixed(mix, **streams):
-    return MixedSource({"a": A, "b": B} | streams, mix, "train_data", seed=1)
+    return Mixture({"a": A, "b": B} | streams, mix, "train_data", seed=1)
 
 
 @pytest.mark.parametrize("mix", LENGTHS)

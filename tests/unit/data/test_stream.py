@@ -3,12 +3,12 @@ import torch
 from tests.tiny import make_data
 from torch.utils.data import DataLoader, Dataset
 
-from hookloop.data.source import Source, open_streams
+from hookloop.data.stream import Stream, open_streams
 from hookloop.errors import DataError
 
 
 def test_a_pass_is_read_in_groups_the_last_may_be_smaller():
-    source = Source([1, 2, 3, 4, 5], "train_data")
+    source = Stream([1, 2, 3, 4, 5], "train_data")
     positions = [(group, source.position) for group in source.groups(2)]
     assert positions == [([1, 2], 2), ([3, 4], 4), ([5], 5)]
     assert source.position == 0
@@ -17,7 +17,7 @@ def test_a_pass_is_read_in_groups_the_last_may_be_smaller():
 @pytest.mark.parametrize("size", [1, 2])
 def test_the_position_is_saved_and_found_again(tmp_path, size):
     def source():
-        return Source(make_data(20, 4, shuffle=True), "train_data")
+        return Stream(make_data(20, 4, shuffle=True), "train_data")
 
     torch.manual_seed(1)
     first = source()
@@ -37,7 +37,7 @@ def test_the_position_is_saved_and_found_again(tmp_path, size):
 
 
 def test_its_state_does_not_grow():
-    source = Source(make_data(400, 1), "train_data")
+    source = Stream(make_data(400, 1), "train_data")
     sizes = set()
     for _ in source.groups(1):
         state = source.state_dict()
@@ -56,7 +56,7 @@ def test_its_state_does_not_grow():
 )
 def test_data_that_cannot_be_trained_on_is_rejected(data, message):
     with pytest.raises(DataError) as caught:
-        Source(data, "train_data")
+        Stream(data, "train_data")
     assert message in str(caught.value)
 
 
@@ -66,23 +66,23 @@ def test_streams_are_named_in_messages():
 
 
 def test_whole_passes_are_counted_for_the_next_run():
-    source = Source(make_data(), "val_data")
+    source = Stream(make_data(), "val_data")
     for _ in range(2):
         list(source.read())
     list(source)  # A pass of a hook, which does not count.
-    again = Source(make_data(), "val_data")
+    again = Stream(make_data(), "val_data")
     again.load_reading_state(source.reading_state())
     assert again.reading_state()["passes"] == 2
 
 
 def test_other_data_than_before_is_reported(caplog):
-    first = Source(make_data(20, 4), "train_data")
+    first = Stream(make_data(20, 4), "train_data")
     next(first.groups(1))
     state = first.state_dict()
 
-    Source(make_data(20, 4), "train_data").load_state_dict(state)
+    Stream(make_data(20, 4), "train_data").load_state_dict(state)
     assert not caplog.records
-    Source(make_data(30, 10), "train_data").load_state_dict(state)
+    Stream(make_data(30, 10), "train_data").load_state_dict(state)
     assert (
         "train_data has changed: batches: 5 -> 3; batch_size: 4 -> 10; samples: 20 -> 30. "
         "The run continues at batch 1 of it"
@@ -99,7 +99,7 @@ def test_other_data_than_before_is_reported(caplog):
 def test_ranks_that_share_data_read_their_parts_of_the_first_batches(data):
     parts = []
     for rank in range(2):
-        source = Source(data, "train_data", limit=2)
+        source = Stream(data, "train_data", limit=2)
         source.share_among(rank, 2)
         assert source.num_batches == 2
         parts.append([batch.tolist() for (batch,) in source.groups(1)])
@@ -107,7 +107,7 @@ def test_ranks_that_share_data_read_their_parts_of_the_first_batches(data):
 
 
 def test_a_pass_for_a_hook_has_the_same_limit():
-    source = Source([1, 2, 3, 4], "train_data", limit=2)
+    source = Stream([1, 2, 3, 4], "train_data", limit=2)
     assert list(source) == [1, 2]
     assert list(source.groups(1)) == [[1], [2]]
     assert (source.position, source.batches_left) == (0, 2)
@@ -129,5 +129,5 @@ class Loaded(Dataset):
 
 def test_no_sample_is_loaded_that_is_not_read():
     data = Loaded()
-    assert len(list(Source(DataLoader(data, batch_size=4), "train_data", limit=2).groups(1))) == 2
+    assert len(list(Stream(DataLoader(data, batch_size=4), "train_data", limit=2).groups(1))) == 2
     assert data.seen == list(range(8))

@@ -20,7 +20,7 @@ from torch.utils.data import (
 
 from hookloop.data.randomness import Randomness, seed_all
 from hookloop.data.share import Share
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 from hookloop.errors import DataError
 
 RANKS = (1, 2, 3, 4)
@@ -72,7 +72,7 @@ class Uneven:
             order = order[size:]
 
 
-class Stream(IterableDataset):
+class Shuffling(IterableDataset):
     """Shuffles through a small buffer, while it is read."""
 
     def __init__(self, count):
@@ -133,7 +133,7 @@ KINDS = {
         TensorDataset(torch.arange(n), torch.arange(n) / 7.0), batch_size=6, shuffle=True
     ),
     "list": lambda n: [(part, part / 3.0) for part in torch.arange(n).split(6)],
-    "iterable": lambda n: DataLoader(Stream(n), batch_size=6),
+    "iterable": lambda n: DataLoader(Shuffling(n), batch_size=6),
     "keeping": Keeping,
     "without batches": lambda n: DataLoader(
         [(part, part / 3.0) for part in torch.arange(n).split(6)],
@@ -148,7 +148,7 @@ class Rank:
 
     def __init__(self, data, rank, size, order, state=None, **options):
         seed_all(100 + rank)
-        self.source = Source(data, "train_data")
+        self.source = Stream(data, "train_data")
         if size > 1 or (state is None and order is not None):
             self.source.share_among(rank, size, order, **options)
         if state is not None:
@@ -273,7 +273,7 @@ def test_a_run_of_one_process_continues_on_many(kind, size):
         return KINDS[kind](45)
 
     seed_all(3)
-    alone = Source(make(), "train_data")
+    alone = Stream(make(), "train_data")
     groups = alone.groups(1)
     seen = [next(groups)[0][0].tolist() for _ in range(3)]
     state = alone.state_dict()
@@ -375,7 +375,7 @@ def test_torchdatas_loader_is_shared():
 def test_an_evaluation_reads_each_sample_once(kind, count):
     found = []
     for rank in range(4):
-        source = Source(KINDS[kind](count), "val_data")
+        source = Stream(KINDS[kind](count), "val_data")
         source.share_among(rank, 4, order_of(), is_training=False)
         for values, _ in source.read():
             (share,) = source.shares()
@@ -465,7 +465,7 @@ def test_other_data_is_shared_in_the_same_way():
 
 
 def test_data_that_is_not_shared_has_no_shares():
-    source = Source([1, 2], "train_data")
+    source = Stream([1, 2], "train_data")
     assert list(source.groups(1)) == [[1], [2]]
     assert source.shares() is None and source.order.shared is None
     assert "order" not in source.state_dict()
@@ -476,7 +476,7 @@ def test_each_rank_may_have_its_own_data():
         def shard(self, rank, size):
             return Own(self[rank::size])
 
-    sources = [Source(Own(torch.arange(12).split(2)), "train_data") for _ in range(3)]
+    sources = [Stream(Own(torch.arange(12).split(2)), "train_data") for _ in range(3)]
     found = []
     for rank, source in enumerate(sources):
         source.share_among(rank, 3)
@@ -497,7 +497,7 @@ def test_another_number_of_shards_is_reported(caplog):
             return iter(range(self.part[0], 24, self.part[1]))
 
     def source(rank, size):
-        made = Source(DataLoader(Own(), batch_size=2), "train_data")
+        made = Stream(DataLoader(Own(), batch_size=2), "train_data")
         made.share_among(rank, size, order_of())
         return made
 
@@ -513,7 +513,7 @@ def test_another_number_of_shards_is_reported(caplog):
 
 def test_a_batch_smaller_than_the_number_of_ranks_is_rejected_for_training_only():
     def source():
-        return Source(DataLoader(range(8), batch_size=3), "train_data")
+        return Stream(DataLoader(range(8), batch_size=3), "train_data")
 
     with pytest.raises(DataError, match="batches of 3 samples for 4 processes"):
         source().share_among(0, 4)

@@ -6,7 +6,7 @@ from tests.unit.trainer.test_resume import Augmented, Cut, assert_same_end, make
 from torch.utils.data import DataLoader
 
 from hookloop.core.hook import Hook
-from hookloop.data.source import Source
+from hookloop.data.stream import Stream
 from hookloop.errors import DataError
 
 
@@ -120,12 +120,12 @@ def test_so_does_one_that_had_asked_for_the_next_pass(tmp_path):
 
 
 def test_a_run_that_ends_before_the_data_is_there_keeps_its_state():
-    source = Source([1, 2, 3], "train_data")
+    source = Stream([1, 2, 3], "train_data")
     source.replace([4, 5, 6, 7])
     groups = source.groups(1)
     next(groups), next(groups)
     state = source.state_dict()
-    waiting = Source([1, 2, 3], "train_data")
+    waiting = Stream([1, 2, 3], "train_data")
     waiting.load_state_dict(state)
     assert waiting.state_dict() == state
     waiting.replace([4, 5, 6, 7])
@@ -133,7 +133,7 @@ def test_a_run_that_ends_before_the_data_is_there_keeps_its_state():
 
 
 def test_now_goes_over_with_the_next_batch_and_reads_each_once():
-    source = Source([1, 2, 3], "train_data")
+    source = Stream([1, 2, 3], "train_data")
     source.replace([4, 5, 6], now=True)  # Before anything is read.
     groups = source.groups(1)
     read = [next(groups), next(groups)]
@@ -142,7 +142,7 @@ def test_now_goes_over_with_the_next_batch_and_reads_each_once():
 
 
 def test_the_next_pass_has_the_other_data():
-    source = Source([1, 2, 3], "train_data")
+    source = Stream([1, 2, 3], "train_data")
     groups = source.groups(1)
     next(groups)
     source.replace([7, 8])
@@ -152,7 +152,7 @@ def test_the_next_pass_has_the_other_data():
 
 
 def test_what_is_no_data_is_rejected_at_once():
-    source = Source([1, 2, 3], "train_data")
+    source = Stream([1, 2, 3], "train_data")
     next(source.groups(1))
     with pytest.raises(DataError, match="train_data is int"):
         source.replace(3)

@@ -1,0 +1,1 @@
+"""How several streams are read as one."""

@@ -1,0 +1,1 @@
+"""What is read of data, and how a pass over it starts."""
