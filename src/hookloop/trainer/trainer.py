@@ -72,6 +72,7 @@ from hookloop.trainer.schedule_curve import judge_schedules, report_schedules
 from hookloop.trainer.session import Session
 from hookloop.trainer.several_ranks import join_ranks
 from hookloop.trainer.start import Start
+from hookloop.trainer.state import RunState
 from hookloop.trainer.timetable import Row, timetable_of
 from hookloop.trainer.val_intervals import make_validation
 from hookloop.update.application import make_scaler
@@ -250,7 +251,7 @@ class Trainer(Guarded):
         self.run.scaler, self.run.meters = make_scaler(precision, where), by_name(metrics)
         roots = RootsOfRun(self.run, self._prepared)
         self.run.undeclared = Undeclared(roots, where)
-        saver = CheckpointSaver(self.run.scaler, start.restore)
+        saver = CheckpointSaver(RunState(self.run), start.restore)
         self.run.precision, self._context = precision, autocast(precision, where)
         self._updates = make_updates(
             loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=self.run.scaler,

@@ -146,7 +146,7 @@ def test_a_resume_splits_from_the_start(tmp_path, caplog):
     caplog.clear()
     with caplog.at_level(logging.WARNING):
         again = run(4, max_epochs=2, resume=True, seed=1)
-    assert again.run.model.sizes.count(8) == 1  # Of the first start: the checkpoint holds them.
+    assert again.run.model.sizes.count(8) == 1  # Before the checkpoint, which has the list.
     assert not [one for one in caplog.messages if "ran out of memory" in one]
     assert "ran out of memory" in (tmp_path / "run" / "run.log").read_text(encoding="utf-8")
     assert_same_bits(whole.run.model, again.run.model)
