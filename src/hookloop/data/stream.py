@@ -218,6 +218,14 @@ class Stream:
             self.at.batches = batches
         self.order.shared = None if order is None else SharedGenerators(order)
 
+    def restart_workers(self) -> None:
+        """Let the next pass start new workers where they are persistent.
+
+        They have copies of the data set, so what is changed in it later reaches only new ones.
+        """
+        if self.current.reader.changes is not None:
+            self.current.reader.changes.restart_workers()
+
     def replace(self, data: Batches, *, now: bool = False) -> None:
         """Read other data from the next pass on, or at once in a training without epochs.
 
@@ -516,9 +524,13 @@ class Stream:
     def load_worker_states(self, state: Mapping[str, object] | None, *, is_needed: bool) -> None:
         """Take back what `worker_states` returned; warn if they are needed and cannot be used."""
         reader = self.current.reader
-        if reader.carried is not None or state is None:
-            missing = reader.load_workers(state)
-        else:
+        missing = None
+        if reader.carried is not None:
+            reader.close()  # Workers that run are somewhere else.
+            missing = reader.carried.load_state_dict(state)
+            if state is not None and reader.changes is not None:
+                reader.changes.expect_workers()
+        elif state is not None:
             missing = (
                 "the checkpoint holds the random numbers of workers: give seed_samples='workers' "
                 "and as many workers as before"

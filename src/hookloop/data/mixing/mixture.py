@@ -165,6 +165,11 @@ class Mixture:
                 stream.follow(progress, lambda _: note_length(self.num_batches))
             stream.continue_passes(note_length is None or isinstance(self.way, Weighted))
 
+    def restart_workers(self) -> None:
+        """Let the next pass of each stream start new workers; see `Stream.restart_workers`."""
+        for stream in self.streams.values():
+            stream.restart_workers()
+
     def set_epoch(self, epoch: int) -> None:
         """Do nothing: each stream counts its own passes."""
 
