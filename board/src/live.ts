@@ -48,6 +48,8 @@ export class Live {
   readonly runs = new Listeners<RunsEvent>();
   readonly curves = new Listeners<CurvesEvent>();
   readonly again = new Listeners<void>();
+  /** From now on every change is told; what was read before may be older than the first of them. */
+  readonly watching = new Listeners<void>();
   readonly connection = new Listeners<Connection>();
   state: Connection = { state: "connecting" };
   private source: EventSource | null = null;
@@ -82,6 +84,7 @@ export class Live {
       if (missed) this.again.tell();
     };
     source.onerror = () => this.lost();
+    source.addEventListener("watching", () => this.watching.tell());
     this.listen(source, "runs", this.runs);
     this.listen(source, "curves", this.curves);
   }

@@ -17,6 +17,7 @@ export class Store {
 
   constructor(live: Live) {
     live.again.add(() => void this.load());
+    live.watching.add(() => this.note(["*"]));
     live.runs.add(({ changed, gone }) => {
       const strange = [...changed, ...gone].some((id) => !this.find(id)) || gone.length > 0;
       this.note(strange ? ["*"] : changed);

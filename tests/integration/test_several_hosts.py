@@ -16,6 +16,9 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="kills what it finds in /proc"),
 ]
 
+SHORT = "parallel.timeout=20"
+"""Where ranks shall miss each other; not shorter, because they also start within it."""
+
 
 @pytest.fixture
 def hosts(tmp_path):
@@ -88,9 +91,10 @@ def test_a_launcher_gives_up_waiting(hosts):
 @pytest.mark.parametrize("silent", [0, 1])
 def test_a_host_that_answers_nothing_ends_the_other(hosts, silent):
     """A stopped host is to the other one what a cut network is: connected, and silent."""
-    first = hosts.train(0, "hooks.disturb.wait_at=8")
+    options = ("hooks.disturb.wait_at=8", SHORT)
+    first = hosts.train(0, *options)
     hosts.until(lambda: is_heard(hosts.place))
-    both = [first, hosts.train(1, "hooks.disturb.wait_at=8")]
+    both = [first, hosts.train(1, *options)]
     hosts.until_ranks_wait()
     both[silent].send(signal.SIGSTOP)
     hosts.let_continue()
@@ -113,7 +117,7 @@ def test_hosts_with_a_network_train_as_one_host_does(linked):
 
 
 def test_hosts_whose_network_is_cut_both_end(linked):
-    both = [linked.train(host, "hooks.disturb.wait_at=8") for host in (0, 1)]
+    both = [linked.train(host, "hooks.disturb.wait_at=8", SHORT) for host in (0, 1)]
     linked.until_ranks_wait()
     linked.cut()
     linked.let_continue()

@@ -63,7 +63,7 @@ function summary(hooks: Hooks): HTMLElement {
     hooks.iteration_seconds !== null && `${shortTime(hooks.iteration_seconds)} per iteration`,
     hooks.measured ? `measured over ${hooks.measured}` : "costs were not measured",
   ];
-  return h("p", { class: "dim" }, parts.filter(Boolean).join(", "), ". A number is the order of the calls at a point; cells that cost 1 % of the iteration or more are coloured, the more the stronger.");
+  return h("p", { class: "dim" }, parts.filter(Boolean).join(", "), ". A number is the order of the calls at a point; cells that cost 1 % of the iteration or more are coloured, more strongly the more they cost.");
 }
 
 function grid(hooks: Hooks, allPoints: boolean, choose: (hook: string, point: string | null) => void): HTMLElement {

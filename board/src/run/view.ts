@@ -66,6 +66,7 @@ export function openRun(board: Board, run: string, part: RunView, query: URLSear
     board.live.runs.add(({ changed, gone }) => (changed.includes(run) || gone.includes(run)) && refresh()),
     board.live.curves.add((event) => event.run === run && refresh()),
     board.live.again.add(refresh),
+    board.live.watching.add(refresh),
   ];
   void load();
   return {

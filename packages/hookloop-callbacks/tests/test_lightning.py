@@ -67,6 +67,25 @@ def test_what_is_logged_reaches_the_writers_and_the_metrics():
     assert '"mine/index"' in text and '"other"' in text and '"train/epoch"' in text
 
 
+def test_a_callback_logs_by_itself():
+    class Own(pl.Callback):
+        def setup(self, trainer, pl_module, stage):
+            assert callable(self.log)
+
+        def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+            self.log("mine", float(batch_idx), on_step=True, on_epoch=True)
+
+        def on_validation_epoch_end(self, trainer, pl_module):
+            self.log_dict({"val/first": 1.0, "val/second": 2.0})
+
+    callback = Own()
+    for number in range(2):  # A second run gets what it logs, not the first.
+        trainer = train(callback, run_dir=f"run_{number}", val_data=make_data(8))
+        metrics = trainer.run.metrics
+        assert (metrics.latest("mine_step"), metrics.latest("mine_epoch")) == (2.0, 1.0)
+        assert (metrics.latest("val/first"), metrics.latest("val/second")) == (1.0, 2.0)
+
+
 def test_pictures_and_texts_of_the_experiment_become_files():
     def draw(trainer, module):
         board = trainer.logger.experiment

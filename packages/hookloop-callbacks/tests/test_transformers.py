@@ -7,7 +7,7 @@ from tests.tiny import make_data, make_trainer
 
 from hookloop import dialects
 from hookloop.dialects import ForeignAttributeError, HookError
-from hookloop.hooks import SaveCheckpoint
+from hookloop.hooks import SaveCheckpoint, WriteMetrics
 from hookloop.testing import assert_resumes_exactly, tiny_trainer
 
 with dialects.alias("transformers"):
@@ -47,6 +47,51 @@ def test_arguments_come_from_the_run_then_from_its_config_then_by_default():
         "learning_rate": 0.05, "save_steps": 500, "logging_steps": 5, "run_name": "run",
         "eval_strategy": "epoch", "train_batch_size": 4, "do_eval": True, "local_rank": -1,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [
+        ({"default_hooks": {}}, 50),
+        ({"default_hooks": {"metrics": WriteMetrics(every=3)}}, 3),
+        ({"default_hooks": {"metrics": WriteMetrics(every=3)}, "config": {"logging_steps": 2}}, 2),
+        ({"default_hooks": {"metrics": WriteMetrics(every="1 minutes")}}, 500),
+        ({"default_hooks": {"metrics": None}}, 500),
+    ],
+)
+def test_what_is_logged_comes_as_often_as_the_run_writes(options, steps):
+    seen, logged = set(), []
+
+    def log(args, state, control, logs, **kwargs):
+        seen.add((args.logging_steps, state.logging_steps))
+        if "loss" in logs:
+            logged.append(state.global_step)
+
+    train(at("on_log", log), max_epochs=None, max_iters=7, val_data=None, **options)
+    assert seen == {(steps, steps)}
+    assert logged == list(range(steps, 8, steps))
+
+
+def test_a_callback_that_stops_at_a_logged_loss_stops():
+    def stop(args, state, control, logs, **kwargs):
+        control.should_training_stop = "loss" in logs
+        return control
+
+    writes = {"metrics": WriteMetrics(every=2)}
+    trainer = train(at("on_log", stop), max_epochs=9, val_data=None, default_hooks=writes)
+    assert trainer.run.progress.iter == 2
+
+
+def test_the_last_step_is_evaluated_once():
+    evaluated = []
+
+    def ask(args, state, control, **kwargs):
+        control.should_evaluate = state.global_step == state.max_steps
+        return control
+
+    note = at("on_evaluate", lambda args, state, control, **kw: evaluated.append(state.global_step))
+    train(at("on_step_end", ask), note)
+    assert evaluated == [3]
 
 
 def test_an_argument_that_is_not_offered_names_the_callback():

@@ -31,7 +31,9 @@ def config_view(entry: Entry, other: Entry | None) -> dict[str, object]:
         parts.pop("trained_with.yaml", None)
     texts = {name: texts[name] for name in parts}
     # What the script says comes before what its objects were found to be.
-    ours = {key: value for one in reversed(parts.values()) for key, value in one.items()}
+    ours: dict[str, object] = {}
+    for part in parts.values():
+        ours |= {key: value for key, value in part.items() if key not in ours}
     theirs = dict(other.row.config) if other is not None else {}
     lines, given = _places(parts, texts), _overrides(entry)
     values: list[dict[str, object]] = []

@@ -39,6 +39,7 @@ class Events:
         self._pages: set[asyncio.Queue[Message | None]] = set()
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
+        self._has_looked = asyncio.Event()
 
     @property
     def is_full(self) -> bool:
@@ -52,17 +53,21 @@ class Events:
         queue: asyncio.Queue[Message | None] = asyncio.Queue(MOST_WAITING)
         self._pages.add(queue)
         if self._task is None or self._task.done():
+            self._has_looked.clear()
             self._task = asyncio.create_task(self._watch())
         try:
             yield "retry: 2000\n\n"
+            # What the page has read before may be older than what changes are found against.
+            await self._has_looked.wait()
+            yield message("watching", {})
             while True:
                 try:
-                    message = await asyncio.wait_for(queue.get(), COMMENT)
+                    waiting = await asyncio.wait_for(queue.get(), COMMENT)
                 except TimeoutError:
-                    message = ": still here\n\n"
-                if message is None:
+                    waiting = ": still here\n\n"
+                if waiting is None:
                     return
-                yield message
+                yield waiting
         finally:
             self._pages.discard(queue)
 
@@ -78,7 +83,10 @@ class Events:
 
     async def _watch(self) -> None:
         """Look for changes as long as a page is open."""
-        known = _state(await asyncio.to_thread(self._collection.entries))
+        try:
+            known = _state(await asyncio.to_thread(self._collection.entries))
+        finally:
+            self._has_looked.set()
         while self._pages:
             await asyncio.sleep(EVERY)
             try:

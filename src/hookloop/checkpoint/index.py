@@ -190,10 +190,16 @@ class Index:
 
     def _parse(self) -> dict[str, Any]:
         """Return the content of the file; empty if there is none."""
-        if INDEX not in self._storage.names():
+        # A listing may miss a file that is replaced at this moment, so a local one is not listed;
+        # a remote store may remember that there was none.
+        is_local = isinstance(self._storage, LocalStorage)
+        if not is_local and INDEX not in self._storage.names():
             return {"checkpoints": []}
-        with self._storage.open(INDEX) as file:
-            listed = json.loads(file.read(LARGEST_INDEX))
+        try:
+            with self._storage.open(INDEX) as file:
+                listed = json.loads(file.read(LARGEST_INDEX))
+        except (FileNotFoundError, NotADirectoryError):
+            return {"checkpoints": []}
         check_state(listed, {"checkpoints": Each(ENTRY)})
         return cast("dict[str, Any]", listed)
 

@@ -27,7 +27,7 @@ PARTS = ("model", "progress", "versions", "hookloop")
 """Names that are in every checkpoint of a run, however small it is."""
 
 FOREIGN_PARTS = ("state_dict", "meta")
-"""Those in every checkpoint of MMEngine, whose own hooks delete files of runs before ours."""
+"""Those in every checkpoint of an engine whose own hooks delete files of earlier runs."""
 
 MOST = 1 << 28
 """Bytes of the structure of a file that are read at most."""
@@ -53,7 +53,7 @@ def is_ours(storage: Storage, name: str) -> bool:
 
 
 def is_checkpoint_file(path: Path) -> bool:
-    """Return whether a path that a checkpoint names is a checkpoint, ours or one of MMEngine."""
+    """Return whether a path that a checkpoint names is a checkpoint, ours or a foreign one."""
     try:
         with open_plain(path) as file:
             return _holds(file, PARTS) or _holds(file, FOREIGN_PARTS)

@@ -42,6 +42,9 @@ def command(run: Path, what: str, settings: tuple[str, ...], wait: float) -> int
         print_error(str(answer.get("reason")))
         return 1
     print_text(f"{what}: {_describe(answer)}")
+    outlook = answer.get("outlook")
+    for text in outlook if isinstance(outlook, list) else ():
+        print_text(f"  {text}")
     return 0
 
 

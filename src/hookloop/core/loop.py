@@ -163,6 +163,7 @@ class Loop:
         self.meetings.begin(progress.iter)
         with self.moments.repeating(is_continued):
             fire(plan.before_train, run)
+        run.undeclared.settle()
         if self.validation.due_at_start(progress):
             self.validate(planned=True)
         if progress.stage == "closing":  # The checkpoint was made before this epoch's validation.

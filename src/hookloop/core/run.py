@@ -20,6 +20,7 @@ from hookloop.core.progress import Progress
 from hookloop.data.batch import size_of
 from hookloop.data.share import Place
 from hookloop.data.side_randomness import SideRandomness
+from hookloop.data.undeclared import Undeclared
 from hookloop.errors import DataError, ModelError, SkippedUpdateError, nearest
 from hookloop.outcome import Outcome
 from hookloop.parallel.ranks import Ranks
@@ -100,6 +101,8 @@ class Run:
         parent: The checkpoint of another run that it began with.
         is_from_other: Whether what was loaded now is the checkpoint of another run.
         interventions: The record of what happens to the run from outside.
+        undeclared: What else a training changes, such as variables of a step, and parameters of a
+            loss.
     """
 
     model: torch.nn.Module
@@ -146,6 +149,7 @@ class Run:
     parent: Parent | None = None
     is_from_other: bool = False
     interventions: Interventions = field(default_factory=Interventions)
+    undeclared: Undeclared = field(default_factory=Undeclared)
 
     if not TYPE_CHECKING:  # Type checkers must still report an unknown attribute.
 

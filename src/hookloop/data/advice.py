@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from hookloop.errors import HookloopError
+from hookloop.every import count_of
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,10 @@ def _label_shape(failure: Failure) -> str:
 
 
 def _label_count(failure: Failure) -> str:
+    # A whole batch of outputs in one dimension is taken as the classes of one sample.
+    counts = failure.words.groups() if failure.words.re.groups == 2 else ("1", failure.words[1])
     return (
-        f"the output has {failure.words[1]} samples and the targets {failure.words[2]}: the "
+        f"the output has {count_of(int(counts[0]), 'sample')} and the targets {counts[1]}: the "
         "model, or the loss, changes the first dimension, often with a view or flatten."
     )
 
@@ -228,6 +231,7 @@ _PATTERNS: Mapping[str, Advise] = {
     r"multi-target not supported": _label_shape,
     r"Expected floating point type for target with class probabilities": _label_shape,
     r"Expected input batch_size \((\d+)\) to match target batch_size \((\d+)\)": _label_count,
+    r"For 1D input, 1D target must have size 1, but got target size: (\d+)": _label_count,
     r"Float can't be cast to the desired output type Long": _float_targets,
     r"Found dtype Long but expected Float": _float_targets,
     r"Target size \(.*\) must be the same as input size": _unequal_targets,

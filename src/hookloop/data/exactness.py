@@ -48,14 +48,18 @@ def why_loader_inexact(
         in_order: Whether its batches come in the order of the sampler.
     """
     known = {id(one) for one in saved}
+    # What the data set and `collate_fn` hold in this process is saved as undeclared state.
+    in_workers = loader.num_workers > 0
     sampler = loader.batch_sampler if loader.batch_sampler is not None else loader.sampler
     holders = {
-        "data set": loader.dataset,
+        "data set": loader.dataset if in_workers else None,
         "sampler": sampler,
-        "collate_fn": [loader.collate_fn],
+        "collate_fn": [loader.collate_fn] if in_workers else None,
     }
     for what, holder in holders.items():
-        own = [name for name, found in find_generators(holder) if id(found) not in known]
+        besides = None if holder is loader.dataset else loader.dataset
+        found_in = find_generators(holder, besides=besides)
+        own = [name for name, found in found_in if id(found) not in known]
         if own:
             return (
                 f"its {what} has a random generator of its own ('{own[0]}'), which no "

@@ -9,6 +9,7 @@ from inspect import getattr_static
 from typing import TYPE_CHECKING, cast
 
 from hookloop.core.hook import Hook
+from hookloop.core.schedule_ahead import is_known, rates_ahead
 from hookloop.errors import HookError, nearest
 from hookloop.hooks.schedule_parameter import ScheduleParameter
 from hookloop.runs.asking import is_finite
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from hookloop.core.run import Run
 
 Group = dict[str, object]
+
+BASE = "base_lr"
+"""Names the rate from which a schedule computes the current one: its highest, or its first."""
 
 LIMITS = {"max_epochs": "epoch", "max_iters": "iter"}
 """The limits of a run, each with the counter that it ends."""
@@ -39,12 +43,14 @@ class Setting:
         old: Its value now.
         new: Its value afterwards.
         apply: Makes the change.
+        outlook: Says what becomes of it, once it is made: a schedule moves the rate on.
     """
 
     key: str
     old: float | None
     new: float
     apply: Callable[[], None]
+    outlook: Callable[[], str] = str
 
 
 def find_setting(run: Run, key: str, value: float) -> Setting:
@@ -52,7 +58,8 @@ def find_setting(run: Run, key: str, value: float) -> Setting:
 
     Args:
         run: The run.
-        key: ``optimizer.lr``, ``optimizers.NAME.lr``, ``optimizer.groups.0.lr``,
+        key: ``optimizer.lr``, ``optimizer.base_lr``, ``optimizers.NAME.lr``,
+            ``optimizer.groups.0.lr``,
             ``hooks.NAME.ATTRIBUTE``, ``max_epochs`` or ``max_iters``.
         value: The new value.
 
@@ -125,12 +132,14 @@ def _attribute(run: Run, key: str, value: float) -> Setting:
 
 def _of_optimizer(run: Run, name: str, key: str, rest: str, value: float) -> Setting:
     groups: Sequence[Group] = run.optimizers[name].param_groups
-    entry = rest
+    entry, prefix = rest, key.removesuffix(rest)
     if rest.startswith("groups."):
         _, number, entry = (*rest.split(".", 2), "", "")[:3]
         if not number.isdecimal() or int(number) >= len(groups):
             raise HookError(f"'{key}': there are {len(groups)} parameter groups, from 0.")
-        groups = [groups[int(number)]]
+        groups, prefix = [groups[int(number)]], key.removesuffix(entry)
+    if entry == BASE:
+        return _base_rate(run, name, groups, key, value)
     numbers = [one for one in groups[0] if one not in OF_SCHEDULES and _is_number(groups[0][one])]
     if entry not in numbers or not all(_is_number(group.get(entry)) for group in groups):
         raise HookError(
@@ -147,11 +156,82 @@ def _of_optimizer(run: Run, name: str, key: str, rest: str, value: float) -> Set
         raise HookError(f"'{key}' must not be negative.")
     _reject_driven(run, name, key, entry)
     apply = partial(_set_in_groups, groups, entry, value)
+    outlook: Callable[[], str] = str
     if entry == "lr" and name in run.schedules:
-        apply = partial(
-            _rescale, run.optimizers[name], groups, _scheduler(run, name, key, olds[0]), value
+        if olds[0] == 0:
+            raise HookError(
+                f"'{key}' is 0 at this place of its schedule, so that there is no factor to scale "
+                f"the rest by: set {prefix}{BASE}, or ask again later."
+            )
+        scheduler = _scheduler(run, name, key)
+        apply = partial(_rescale, run.optimizers[name], groups, scheduler, "lr", value)
+        outlook = partial(_outlook, run, name, groups[0], prefix)
+    return Setting(key, olds[0], value, apply, outlook)
+
+
+def _base_rate(run: Run, name: str, groups: Sequence[Group], key: str, value: float) -> Setting:
+    """Return how to change the rate from which a schedule computes the current one."""
+    scheduler = _scheduler(run, name, key) if name in run.schedules else None
+    entry = next((one for one in ("max_lr", "initial_lr") if one in groups[0]), None)
+    if scheduler is None or entry is None or run.schedules[name].metric is not None:
+        raise HookError(
+            f"'{key}': no schedule computes the rate from a base. Set "
+            f"{key.removesuffix(BASE)}lr, which is what the optimizer uses."
         )
-    return Setting(key, olds[0], value, apply)
+    olds = {float(cast("float", group[entry])) for group in groups}
+    if len(olds) > 1:
+        raise HookError(
+            f"'{key}': the parameter groups have different values "
+            f"({', '.join(map(str, sorted(olds)))}). Change one of them: "
+            f"{key.removesuffix(BASE)}groups.0.{BASE}."
+        )
+    (old,) = olds
+    if value <= 0 or old == 0:
+        raise HookError(f"'{key}' must be above 0, to scale the schedule by; it is {old:g} now.")
+    apply = partial(_rescale, run.optimizers[name], groups, scheduler, entry, value)
+    prefix = key.removesuffix(BASE)
+    return Setting(key, old, value, apply, partial(_outlook, run, name, groups[0], prefix))
+
+
+def _outlook(run: Run, name: str, group: Group, prefix: str) -> str:
+    """Say what the schedule makes of a learning rate from now on, and how to say the other way."""
+    schedule, now = run.schedules[name], float(cast("float", group["lr"]))
+    kind = type(schedule.scheduler).__name__
+    if schedule.metric is not None:
+        return f"{prefix}lr is {now:.3g} until {kind} lowers it"
+    base = next((one for one in ("max_lr", "initial_lr") if one in group), None)
+    other = (
+        f"; {prefix}lr sets what it is now, {prefix}{BASE} what the schedule scales, which is "
+        f"{float(cast('float', group[base])):.3g}"
+        if base is not None
+        else ""
+    )
+    ahead = _ahead(run, name, group)
+    if ahead is None:
+        return f"{prefix}lr is {now:.3g} now, and {kind} scales it from here{other}"
+    return f"{prefix}lr is {now:.3g} now, and {kind} moves it: {ahead}{other}"
+
+
+def _ahead(run: Run, name: str, group: Group) -> str | None:
+    """Say where a rate is highest from now on, and what it is at the end; None if unknown."""
+    schedule, progress = run.schedules[name], run.progress
+    total, unit = progress.total_iters, schedule.every.unit
+    if total is None or not is_known(schedule.scheduler):
+        return None
+    size = 1 if unit == "iters" else progress.epoch_iters
+    done = progress.iter if unit == "iters" else progress.epoch
+    count = int(schedule.every.count)
+    steps = (total // size) // count - done // count if size else 0
+    if steps < 1:
+        return None
+    groups = run.optimizers[name].param_groups
+    index = next(number for number, one in enumerate(groups) if one is group)
+    points, rates = rates_ahead(schedule.scheduler, steps, index)
+    top = max(range(len(rates)), key=rates.__getitem__)
+    word = "iteration" if unit == "iters" else "epoch"
+    at, end = ((done // count + points[one]) * count for one in (top, -1))
+    highest = f"highest {rates[top]:.3g} at {word} {at}, " if top else ""
+    return f"{highest}{rates[-1]:.3g} at {word} {end}"
 
 
 def _reject_driven(run: Run, name: str, key: str, entry: str) -> None:
@@ -167,7 +247,7 @@ def _reject_driven(run: Run, name: str, key: str, entry: str) -> None:
         raise HookError(f"'{key}' is set by {type(scheduler).__name__} at each step.")
 
 
-def _scheduler(run: Run, name: str, key: str, old: float) -> torch.optim.lr_scheduler.LRScheduler:
+def _scheduler(run: Run, name: str, key: str) -> torch.optim.lr_scheduler.LRScheduler:
     """Return the schedule of an optimizer, if its whole curve can be scaled."""
     scheduler = run.schedules[name].scheduler
     if not type(scheduler).__module__.startswith("torch.optim."):
@@ -175,29 +255,28 @@ def _scheduler(run: Run, name: str, key: str, old: float) -> torch.optim.lr_sche
             f"'{key}' is set by {type(scheduler).__name__} at each step, which is not a scheduler "
             "of torch: how to scale its curve is not known."
         )
-    if old == 0:
-        raise HookError(
-            f"'{key}' is 0 at this place of its schedule, so that there is no factor to scale the "
-            "rest by: ask again later."
-        )
     return scheduler
 
 
 def _rescale(
-    optimizer: torch.optim.Optimizer, groups: Sequence[Group], scheduler: object, value: float
+    optimizer: torch.optim.Optimizer,
+    groups: Sequence[Group],
+    scheduler: object,
+    entry: str,
+    value: float,
 ) -> None:
-    """Set the learning rate, and scale the rest of its curve by the same factor."""
+    """Set the current or the base rate, and scale all of the curve by the same factor."""
     factors = {
-        index: value / float(cast("float", group["lr"]))
+        index: value / float(cast("float", group[entry]))
         for index, group in enumerate(optimizer.param_groups)
         if any(group is one for one in groups)
     }
     for index, factor in factors.items():
         group = optimizer.param_groups[index]
-        for entry in CURVE:
-            if entry in group:
-                _set_in_groups([group], entry, float(group[entry]) * factor)
-    _set_in_groups(groups, "lr", value)
+        for one in ("lr", *CURVE):
+            if one in group and one != entry:
+                _set_in_groups([group], one, float(group[one]) * factor)
+    _set_in_groups(groups, entry, value)
     _scale_curve(scheduler, factors, is_whole=len(factors) == len(optimizer.param_groups))
 
 

@@ -157,7 +157,13 @@ class AnswerRequests(Hook):
                 old = self._kept.get(one.key, (one.old, one.new))[0]
                 self._kept[one.key] = (old, one.new)
         run.changes.extend(cast("list[dict[str, object]]", changes))
-        self.answer(run, request, changes=changes)
+        # Only now: settings that are changed together decide together what comes of them.
+        outlook = [text for one in found if (text := one.outlook())]
+        for text in outlook if run.world.is_main else ():
+            for log in current_logs():
+                log.note(text)
+        more: dict[str, object] = {"outlook": outlook} if outlook else {}
+        self.answer(run, request, problem="", changes=changes, **more)
 
     def _restore_settings(self, run: Run) -> None:
         """Continue with what was changed, unless the config has another value than then."""

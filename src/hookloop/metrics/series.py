@@ -7,7 +7,7 @@ by numbers in place, so that no value is copied from its device twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import torch
@@ -128,6 +128,33 @@ class Series:
         """Start the sums of the epoch again; the window continues."""
         self._move_to_older()
         self._total, self._weight = 0.0, 0.0
+
+    def bookmark(self) -> Callable[[], None]:
+        """Return what takes back the values that are added from now on; nothing is copied.
+
+        >>> series = Series()
+        >>> series.add(1.0)
+        >>> take_back = series.bookmark()
+        >>> series.add(2.0)
+        >>> take_back()
+        >>> series.latest, series.count
+        (1.0, 1)
+        """
+        # Lists are only appended to, and new ones take their place when they are summed.
+        pending, weights = self._pending, self.weights
+        lengths = len(pending), len(weights or ())
+        older, sums = self._older, (self._total, self._weight)
+        counts = dict(self._read_counts), self._start_count, self._count_before
+        stamp = self.stamp
+
+        def take_back() -> None:
+            self._pending, self._older = pending[: lengths[0]], older
+            self.weights = None if weights is None else weights[: lengths[1]]
+            self._total, self._weight = sums
+            self._read_counts, self._start_count, self._count_before = counts
+            self.stamp = stamp
+
+        return take_back
 
     def state_dict(self) -> dict[str, object]:
         """Return plain numbers, for a checkpoint."""

@@ -286,6 +286,19 @@ class MetricStore:
         for name, series in state.items():
             self.series(name).load_state_dict(cast("Mapping[str, object]", series))
 
+    def bookmark(self) -> Callable[[], None]:
+        """Return what takes back the values that are put from now on, for work that is repeated."""
+        marks = {name: series.bookmark() for name, series in self._series.items()}
+
+        def take_back() -> None:
+            for name, series in self._series.items():
+                if name in marks:
+                    marks[name]()
+                else:  # In place: whoever has it keeps it.
+                    series.load_state_dict(Series().state_dict())
+
+        return take_back
+
     def clear(self) -> None:
         """Forget every value, before an earlier state is restored."""
         for series in self._series.values():

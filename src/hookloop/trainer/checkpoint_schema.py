@@ -136,6 +136,8 @@ SHAPES: dict[str, object] = {
     "rng": Each(RANDOMNESS),
     "workers?": Each(Named(WORKERS)),
     "side_randomness?": is_mapping,
+    "undeclared?": Named(is_mapping),
+    "undeclared_of_ranks?": Each(is_mapping),
     "kinds?": is_mapping,
     "arguments?": is_mapping,
     "changes?": Each(is_mapping),

@@ -69,7 +69,7 @@ class Loading:
         fire(run.plan.after_load_checkpoint, run, checkpoint)
         # The loop sets the generators itself when it starts. What is drawn until then does not
         # count.
-        self._loop.moments.kept = restore(run, checkpoint, label, run.scaler, change)
+        self._loop.moments.kept = restore(run, checkpoint, label, run.scaler, change, trains=trains)
         join_orders(run)
         if trains:
             restore_gradients(run.optimizers, checkpoint.get("gradients"), label)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
+from hookloop.data.attribute_state import is_equal
 from hookloop.data.randomness import Randomness, seed_rank
 from hookloop.errors import CheckpointError
 from hookloop.trainer.checkpoint_schema import restoring
@@ -22,12 +23,17 @@ _log = logging.getLogger("hookloop")
 def state_of_ranks(run: Run) -> dict[str, object]:
     """Collect what differs from rank to rank."""
     own = Randomness.now().state
+    undeclared = run.undeclared.state(tells=run.world.is_main)
+    kept: dict[str, object] = {"undeclared": undeclared} if undeclared else {}
     if run.world.is_alone or run.ranks.is_broken:  # A rank that failed speaks for itself alone.
-        return {"rng": [own]}
+        return {"rng": [own], **kept}
     workers = {name: states for name, one in _read(run) if (states := one.worker_states())}
-    mine = (own, own_buffers(run.model), workers, own_data(run))
-    rng, buffers, worker_states, data = zip(*run.ranks.gather(mine), strict=True)
-    parts: dict[str, object] = {"rng": list(rng), "world": {"size": run.world.size}}
+    values = undeclared.get("values") or {}
+    mine = (own, own_buffers(run.model), workers, own_data(run), values)
+    rng, buffers, worker_states, data, of_ranks = zip(*run.ranks.gather(mine), strict=True)
+    parts: dict[str, object] = {"rng": list(rng), "world": {"size": run.world.size}, **kept}
+    if not all(is_equal(one, of_ranks[0]) for one in of_ranks):
+        parts["undeclared_of_ranks"] = list(of_ranks)
     if own_buffers(run.model):
         parts["buffers"] = list(buffers)
     if any(worker_states):
@@ -35,6 +41,14 @@ def state_of_ranks(run: Run) -> dict[str, object]:
     if any(data):
         parts["data_of_ranks"] = list(data)
     return parts
+
+
+def undeclared_of_rank(run: Run, checkpoint: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the undeclared state of this rank; on another number of ranks, of the first."""
+    state = cast("Mapping[str, object]", checkpoint.get("undeclared") or {})
+    of_ranks = cast("list[object]", checkpoint.get("undeclared_of_ranks") or [])
+    is_same = len(of_ranks) == run.world.size
+    return {**state, "values": of_ranks[run.world.rank]} if is_same else state
 
 
 def own_data(run: Run) -> dict[str, object] | None:

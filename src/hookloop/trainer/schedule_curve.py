@@ -7,25 +7,17 @@ the scheduler is stepped ahead, with an optimizer that has no parameters.
 
 from __future__ import annotations
 
-import builtins
-import copy
-import dis
 import logging
-import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING
 
-import torch
-from torch.optim import Optimizer
 from torch.optim.lr_scheduler import (
     ChainedScheduler,
     CosineAnnealingLR,
     CosineAnnealingWarmRestarts,
     CyclicLR,
-    LambdaLR,
     LRScheduler,
     MultiStepLR,
     OneCycleLR,
@@ -33,6 +25,7 @@ from torch.optim.lr_scheduler import (
     SequentialLR,
 )
 
+from hookloop.core.schedule_ahead import is_known, rates_ahead
 from hookloop.every import count_of
 from hookloop.hooks.step_schedules import StepSchedules
 
@@ -41,15 +34,6 @@ if TYPE_CHECKING:
     from hookloop.lr_schedule import Schedule
 
 _log = logging.getLogger("hookloop")
-
-ALL = 1000
-"""Steps that are all made; of a longer schedule, the rates at some points are computed."""
-
-POINTS = 400
-"""At how many points the rates of a longer schedule are computed."""
-
-FIRST = 5000
-"""Steps that are made of a longer schedule without a formula."""
 
 VANISHED = 1e-6
 """The part of its highest rate below which a rate trains nothing."""
@@ -130,14 +114,14 @@ def report_schedules(problems: Sequence[str]) -> None:
 
 def _curve_of(run: Run, name: str, schedule: Schedule, is_whole: bool) -> Curve | None:
     scheduler, length = schedule.scheduler, _length_in(run, schedule.every.unit)
-    if schedule.metric is not None or length is None or not _is_known(scheduler):
+    if schedule.metric is not None or length is None or not is_known(scheduler):
         return None
     count = int(schedule.every.count)
     steps = length // count
     if steps < 1:
         return None
     fails_after = _fails_after(scheduler)
-    points, rates = _rates(scheduler, min(steps, fails_after) if fails_after else steps)
+    points, rates = rates_ahead(scheduler, min(steps, fails_after) if fails_after else steps)
     kind, unit = type(scheduler).__name__, str(schedule.every.unit)
     curve = Curve(name, kind, unit, count, steps, points, rates)
     found = _find_problem(curve, scheduler, is_whole)
@@ -158,128 +142,6 @@ def _length_in(run: Run, unit: str) -> int | None:
     if total is None or not progress.epoch_iters:
         return None
     return total // progress.epoch_iters
-
-
-# --- the rates ------------------------------------------------------------------------------------
-
-
-def _rates(scheduler: LRScheduler, steps: int) -> tuple[Sequence[int], Sequence[float]]:
-    """Return the rates after some steps, of the group with the highest rate."""
-    twin = _copy(scheduler)
-    if steps <= ALL or not _has_formula(twin):
-        every = range(min(steps, FIRST) + 1)
-        return every, [_rate_of(twin), *(_step(twin) for _ in every[1:])]
-    first, size = range(ALL // 4), max(1, steps // POINTS)
-    points = sorted({*first, *range(0, steps + 1, size), steps})
-    return points, [_jump(twin, point) for point in points]
-
-
-def _step(twin: LRScheduler) -> float:
-    twin.step()
-    return _rate_of(twin)
-
-
-def _rate_of(twin: LRScheduler) -> float:
-    return max(float(group["lr"]) for group in twin.optimizer.param_groups)
-
-
-def _jump(twin: LRScheduler, point: int) -> float:
-    """Return the rate after some steps without making them."""
-    if isinstance(twin, SequentialLR):
-        inner = twin._schedulers
-        begins = [0, *twin._milestones]
-        which = bisect_right(twin._milestones, point)
-        return _jump(inner[which], point - begins[which])
-    twin.last_epoch = point
-    formula = getattr(twin, "_get_closed_form_lr", None)
-    if formula is not None:
-        return max(map(float, formula()))
-    twin.last_epoch = point - 1
-    return _step(twin)
-
-
-def _has_formula(scheduler: object) -> bool:
-    if isinstance(scheduler, SequentialLR):
-        return all(map(_has_formula, scheduler._schedulers))
-    if isinstance(scheduler, OneCycleLR | CyclicLR | LambdaLR):  # It computes from the number.
-        return True
-    return hasattr(scheduler, "_get_closed_form_lr")
-
-
-def _copy(scheduler: LRScheduler) -> LRScheduler:
-    """Copy a scheduler without the optimizer that it drives."""
-    optimizer = scheduler.optimizer
-    dummy = torch.optim.SGD([torch.zeros(1)], lr=1.0)
-    dummy.param_groups = [
-        {**{key: copy.copy(value) for key, value in group.items() if key != "params"}, "params": []}
-        for group in optimizer.param_groups
-    ]
-    # A scheduler warns if its optimizer has not stepped yet.
-    stepped = _Stepped()
-    dummy.__dict__ |= {"defaults": dict(optimizer.defaults), "step": stepped, "_opt_called": True}
-    return copy.deepcopy(scheduler, {id(optimizer): dummy, id(stepped): stepped})
-
-
-class _Stepped:
-    """Stands for the ``step`` of an optimizer, as a scheduler has wrapped it."""
-
-    _wrapped_by_lr_sched = True
-
-    def __call__(self) -> None:
-        return
-
-
-# --- which schedulers are known -------------------------------------------------------------------
-
-
-def _is_known(scheduler: object) -> bool:
-    """Return whether stepping a copy runs torch's own code only, or functions that only compute."""
-    if not isinstance(scheduler, LRScheduler | ChainedScheduler):
-        return False
-    if not type(scheduler).__module__.startswith("torch.optim."):
-        return False
-    if not isinstance(getattr(scheduler, "optimizer", None), Optimizer):
-        return False
-    functions = [*getattr(scheduler, "lr_lambdas", ())]
-    if (shape := getattr(scheduler, "_scale_fn_custom", None)) is not None:
-        functions.append(shape)
-    inner = getattr(scheduler, "_schedulers", ())
-    return all(map(_only_computes, functions)) and all(map(_is_known, inner))
-
-
-_COMPUTING = frozenset({"min", "max", "abs", "int", "float", "round", "pow", "sum", "len", "bool"})
-"""Built-in functions that change nothing."""
-
-_HELD = (int, float, list, tuple)
-"""What a function may have from the function that it was written in."""
-
-
-def _only_computes(function: object) -> bool:
-    """Return whether a function can be called ahead of time: it changes and draws nothing."""
-    if not isinstance(function, FunctionType) or function.__code__.co_cellvars:
-        return False
-    names = function.__code__.co_names
-    has_math = any(function.__globals__.get(name) is math for name in names)
-    for name in names:
-        value = function.__globals__.get(name, getattr(builtins, name, None))
-        is_known = value is math or isinstance(value, int | float) or _is_pure(value)
-        if not (is_known or (has_math and value is None and hasattr(math, name))):
-            return False
-    held = (cell.cell_contents for cell in function.__closure__ or ())
-    return _stores_nothing(function) and all(isinstance(one, _HELD) for one in held)
-
-
-def _is_pure(value: object) -> bool:
-    """Return whether a value is a built-in function that only computes."""
-    if not isinstance(value, BuiltinFunctionType | type):
-        return False
-    is_of_math = value.__module__ == "math"
-    return is_of_math or (value.__module__ == "builtins" and value.__name__ in _COMPUTING)
-
-
-def _stores_nothing(function: FunctionType) -> bool:
-    forbidden = ("STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "STORE_SUBSCR", "DELETE_", "YIELD")
-    return not any(one.opname.startswith(forbidden) for one in dis.get_instructions(function))
 
 
 # --- what is wrong --------------------------------------------------------------------------------

@@ -223,6 +223,7 @@ class Session:
     def _prepare(self, *, trains: bool) -> None:
         """Do what comes before the work: the same weights on all ranks, or those of a run."""
         run = self.run
+        run.undeclared.begin()
         align_ranks(run, self.parallel)
         self._saver.is_sharded = run.shards is not None
         fire(run.plan.before_run, run)

@@ -97,7 +97,8 @@ def align_ranks(run: Run, settings: Parallel) -> None:
         return
     check_alike(run)
     if run.shards is None:  # Afterwards each rank has parts of its own.
-        run.ranks.copy_from_first([*run.model.parameters(), *run.model.buffers()])
+        others = run.undeclared.tensors().values()
+        run.ranks.copy_from_first([*run.model.parameters(), *run.model.buffers(), *others])
     shard_model(run, settings)
 
 
@@ -114,6 +115,9 @@ def check_alike(run: Run) -> None:
         "version of hookloop": VERSION,
         "version of torch": str(torch.__version__),
         "model": {name: tuple(one.shape) for name, one in run.model.state_dict().items()},
+        "modules besides the model": {
+            name: tuple(one.shape) for name, one in run.undeclared.tensors().items()
+        },
         "config": plain(run.config),
         "hooks": [hook.name for hook in run.hooks],
         "length of the data": [source.num_batches for source, _ in _sources(run)],

@@ -15,6 +15,7 @@ hooks        the state of each, by name
 rng          the random number generators of each rank
 workers      those of the workers of each rank, if there are several ranks
 buffers      of each rank, where they differ: batch norm sees another part of each batch
+undeclared   what else the training has changed, by name; of each rank, where it differs
 world        on how many ranks it was made
 kinds        what the parts are, to notice when a resume is given others
 arguments    the plain arguments of the Trainer, to notice the same
@@ -54,6 +55,7 @@ from hookloop.trainer.rank_state import (
     restore_buffers,
     restore_workers,
     state_of_ranks,
+    undeclared_of_rank,
 )
 from hookloop.version import VERSION
 
@@ -111,6 +113,8 @@ def restore(
     label: str,
     scaler: torch.amp.GradScaler | None,
     change: Sequence[str] | None = (),
+    *,
+    trains: bool = True,
 ) -> Randomness:
     """Restore the state of everything; return the random numbers, which the loop restores.
 
@@ -121,6 +125,7 @@ def restore(
         scaler: The loss scaler of half precision, if there is one.
         change: What differs on purpose, see `Resume`; None if the checkpoint is of this very run,
             and nothing has to be compared.
+        trains: Whether a training continues from it.
     """
     checkpoint = _of_today(checkpoint)
     is_read = is_model_sharded(run.model) and is_checkpoint_directory(Path(label))
@@ -128,6 +133,8 @@ def restore(
     # changes.
     check_shapes(checkpoint, label, has_data=run.train_data is not None)
     changes = compare(run, checkpoint, label, change) if change is not None else []
+    undeclared = undeclared_of_rank(run, checkpoint)
+    run.undeclared.add_groups(undeclared)
     built = groups_as_built(run.optimizers)
     if is_read:  # Each rank reads its own parts.
         load_into(run.model, run.optimizers, label, run.ranks.group)
@@ -158,6 +165,8 @@ def restore(
     if "side_randomness" in checkpoint:  # Versions before 0.2 did not know of any.
         with restoring("random numbers of hooks", label):
             run.side_randomness.load_state_dict(_part(checkpoint, "side_randomness", label))
+    with restoring("undeclared state", label):
+        run.undeclared.load(undeclared, label, trains=trains)
     restore_buffers(run, checkpoint, label)
     return randomness_of_rank(run, checkpoint, label)
 

@@ -24,6 +24,7 @@ from hookloop.data.exactness import SeedSamples
 from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.mixing.weights import Mix
 from hookloop.data.stream import Batches
+from hookloop.data.undeclared import Undeclared
 from hookloop.errors import caused_by
 from hookloop.every import Every
 from hookloop.lr_schedule import Schedule
@@ -65,6 +66,7 @@ from hookloop.trainer.planning import Planner
 from hookloop.trainer.predicting import Predictions, Target, make_update, open_data
 from hookloop.trainer.preparation import Prepare
 from hookloop.trainer.rank_checks import check_on_ranks
+from hookloop.trainer.roots import RootsOfRun
 from hookloop.trainer.schedule_curve import judge_schedules, report_schedules
 from hookloop.trainer.session import Session
 from hookloop.trainer.several_ranks import join_ranks
@@ -245,6 +247,8 @@ class Trainer(Guarded):
         )
         join_ranks(self.run, together)
         self.run.scaler, self.run.meters = make_scaler(precision, where), by_name(metrics)
+        roots = RootsOfRun(self.run, self._prepared)
+        self.run.undeclared = Undeclared(roots, where)
         saver = CheckpointSaver(self.run.scaler, start.restore)
         self._context = autocast(precision, where)
         self._updates = make_updates(

@@ -7,6 +7,7 @@ that are mistakes almost always. Later iterations do without any of this.
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -25,6 +26,8 @@ from hookloop.update.update import Update
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
+
+_log = logging.getLogger("hookloop")
 
 _TORCH = f"{Path(torch.__file__).parent}/"
 _OURS = f"{Path(__file__).parent.parent}/"
@@ -251,8 +254,15 @@ class LossCalls(TorchFunctionMode):
         if kind in self._warned or not self._is_main:
             return
         self._warned.add(kind)
-        place = _users_line() or _line_of_start()
-        warnings.warn_explicit(f"{text} {_TO_FAIL}", LossWarning, place.file, place.line)
+        place, message = _users_line() or _line_of_start(), f"{text} {_TO_FAIL}"
+        if place is not None:
+            warnings.warn_explicit(message, LossWarning, place.file, place.line)
+            return
+        # A config has no line that calls anything: what the filters let pass goes to the log.
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.warn_explicit(message, LossWarning, "", 0)
+        if caught:
+            _log.warning("%s", message)
 
 
 def _pair(args: tuple[Any, ...], given: Mapping[str, Any]) -> tuple[Tensor | None, Tensor | None]:
@@ -321,10 +331,10 @@ def _users_line() -> Place | None:
     return None if frame is None or _is_in(frame, _OURS) else _place(frame)
 
 
-def _line_of_start() -> Place:
-    """Return the line that started the training."""
+def _line_of_start() -> Place | None:
+    """Return the line that started the training; None for the command."""
     frame = _skip(sys._getframe(1), (_TORCH, _OURS))
-    return Place("<unknown>", 0) if frame is None else _place(frame)
+    return None if frame is None else _place(frame)
 
 
 def _skip(frame: FrameType | None, folders: tuple[str, ...]) -> FrameType | None:

@@ -203,7 +203,7 @@ def _split(one: Part, count: int) -> list[Part]:
 
 
 class Moment:
-    """What a forward may change besides gradients: random numbers and buffers.
+    """What a forward may change besides gradients: random numbers, buffers, recorded numbers.
 
     Args:
         run: The run, as it is now.
@@ -211,6 +211,7 @@ class Moment:
 
     def __init__(self, run: Run) -> None:
         self._randomness = Randomness.now()
+        self._take_back_metrics = run.metrics.bookmark()  # A step, or a hook, may put some.
         roots = [run.model]
         if isinstance(run.loss_function, torch.nn.Module):
             roots.append(run.loss_function)
@@ -224,6 +225,7 @@ class Moment:
     def restore(self) -> None:
         """Go back to it."""
         self._randomness.restore()
+        self._take_back_metrics()
         with torch.no_grad():
             for module, name, buffer, value in self._buffers:
                 # A forward may have put another tensor in its place, as well as changed it.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hookloop.core.run import Run
 
 FIRST = 10
-"""How many iterations without an update are a mistake, at the start or through a whole epoch."""
+"""How many iterations without an update are a mistake; at the start, an epoch is enough."""
 
 
 class MissingLosses:
@@ -50,8 +50,8 @@ class MissingLosses:
         first, last = self._since.get(name, (now, now))
         first = first if last in (now - 1, now) else now
         self._since[name] = (first, now)
-        if now == FIRST and self._nothing_until(now):
-            raise self._error(self._names, f"in the first {FIRST} iterations")
+        if now == min(FIRST, progress.epoch_iters or FIRST) and self._nothing_until(now):
+            raise self._error(self._names, f"in the first {count_of(now, 'iteration')}")
         # An epoch may be a single iteration, and an update be made in every fifth.
         is_whole = progress.iter_in_epoch + 1 == progress.epoch_iters
         if is_whole and now - first + 1 >= max(FIRST, progress.epoch_iters or 0):

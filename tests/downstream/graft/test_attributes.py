@@ -15,7 +15,7 @@ class Scaled(toy.Net):
         torch.manual_seed(2)  # The same weights in each run.
         super().__init__()
         self.batches, self.factor, self.sizes = 0, 1.0, (0, 4)
-        self.cache = None  # A tensor later, which may be large and is not kept.
+        self.cache = None  # A tensor later.
 
     def forward(self, inputs, data_samples=None, mode="tensor"):
         if mode == "loss":
@@ -56,12 +56,6 @@ def test_a_setting_that_does_not_change_is_that_of_the_new_run(tmp_path):
         toy.make_runner(tmp_path, model=model, resume=True).train()
     assert model.limit == 5
     saved = torch.load(tmp_path / "epoch_1.pth", weights_only=True)
-    (kept,) = [one for name, one in _nested(saved) if name == "mmengine_modules"]
-    assert kept == {"": {"batches": 6, "factor": kept[""]["factor"], "sizes": (4, 4)}}
-
-
-def _nested(value):
-    if isinstance(value, dict):
-        for name, part in value.items():
-            yield name, part
-            yield from _nested(part)
+    kept = saved["undeclared"]["values"]
+    assert kept.pop("model.cache").tolist() == [6.0] * 3
+    assert kept == {"model.batches": 6, "model.factor": kept["model.factor"], "model.sizes": (4, 4)}

@@ -81,7 +81,12 @@ def test_a_project_trains_as_with_the_real_runner_and_survives_a_kill(project, k
     assert numbers(ours) == numbers(real)
     assert len(numbers(ours)) > 15
     assert is_equal(weights(ours), weights(real))
-    assert files(ours) - files(real) == {"checkpoints.json", "run.log", "trained_with.yaml"}
+    assert files(ours) - files(real) == {
+        "checkpoints.json",
+        "run.log",
+        "interventions.jsonl",
+        "trained_with.yaml",
+    }
     assert not files(real) - files(ours)
     train(project, cut, graft=True, kill_at=kill_at)
     train(project, cut, graft=True, resume=True)

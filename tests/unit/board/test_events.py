@@ -26,7 +26,8 @@ def test_every_page_is_told_what_has_changed(tmp_path, monkeypatch):
         pages = [events.stream(), events.stream()]
         for page in pages:
             assert (await anext(page)).startswith("retry")
-        await asyncio.sleep(0.3)  # The first look has been made.
+            # Only now does it read what it shows: whatever changes from here on is told.
+            assert await next_event(page, "watching") == {}
         with (path / "metrics.jsonl").open("a") as file:
             file.write(json.dumps(record(110, **{"train/loss": 0.1, "lr": 1})) + "\n")
         for page in pages:
@@ -77,7 +78,7 @@ def test_a_page_that_does_not_read_does_not_hold_up_the_others(tmp_path, monkeyp
     async def watch():
         events = Events(Collection([tmp_path]))
         slow = events.stream()
-        await anext(slow)
+        await next_event(slow, "watching")
         for number in range(5):
             await asyncio.sleep(0.1)
             (path / "tags.json").write_text(json.dumps({"tags": [f"t{number}"]}))

@@ -42,7 +42,7 @@ def test_a_misspelled_verb_is_rejected_with_the_nearest() -> None:
     assert "There is no command 'trian'. Did you mean 'train'?" in result.output
 
 
-RANKS = ["--nodes", "--ranks", "--rendezvous", "--restarts"]
+RANKS = ["--nodes", "--patience", "--ranks", "--rendezvous", "--restarts"]
 
 
 def test_options_of_the_command_line_are_those_that_the_docs_name() -> None:

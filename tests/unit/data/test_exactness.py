@@ -52,6 +52,10 @@ def test_a_loader(options, seed_samples, in_order, reason):
 
 def test_a_generator_is_exact_if_it_is_saved():
     data = OfItsOwn()
-    loader = DataLoader(data)
+    loader = DataLoader(data, num_workers=1)
     assert "'rng'" in why_loader_inexact(loader, [], True, in_order=True)
     assert why_loader_inexact(loader, [data.rng], True, in_order=True) is None
+
+
+def test_a_generator_in_this_process_is_saved_with_the_run():
+    assert why_loader_inexact(DataLoader(OfItsOwn()), [], True, in_order=True) is None

@@ -1,12 +1,13 @@
 import json
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from tests.ranks import on_ranks
 from tests.tiny import assert_same_bits, make_data, make_model, make_trainer
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.lr_scheduler import LambdaLR, OneCycleLR
 
 from hookloop import Hook
 from hookloop.errors import HookError
@@ -49,20 +50,25 @@ class AskAt(Hook):
             answering._take(run)
 
 
-def train(directory, at, *, schedule=True, **options):
+def train(directory, at, *, schedule=True, make_schedule=None, note=None, **options):
     model = make_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     asking = AskAt(at)
+    if make_schedule is not None:
+        made = make_schedule(optimizer)
+    else:
+        made = LambdaLR(optimizer, lambda step: 1 / (1 + step)) if schedule else None
     trainer = make_trainer(
         model=model,
         optimizer=optimizer,
-        schedule=LambdaLR(optimizer, lambda step: 1 / (1 + step)) if schedule else None,
+        schedule=made,
         hooks=[
             AnswerRequests(period=60),
             WriteMetrics(every=1),
             SaveCheckpoint(every="1 epoch"),
             asking,
             *([StepSchedules()] if schedule else []),
+            *([note] if note is not None else []),
         ],
         run_dir=directory,
         **options,
@@ -109,6 +115,55 @@ def test_a_live_run_saves_validates_changes_and_stops(tmp_path):
     kept = [one for one in recorded if one["what"] == "change"]
     assert [{name: one[name] for name in changes[0]} for one in kept] == changes
     assert [one["iter"] for one in recorded if one["what"] == "validation"] == [3]
+
+
+CYCLE = partial(OneCycleLR, max_lr=0.1, total_steps=90)
+
+
+def cycle(run_dir, at, **options):
+    """Train 90 iterations along one cycle; return the rate after each, and the answers."""
+    rates = []
+
+    class Note(Hook):
+        def before_update(self, run):
+            rates.append(run.optimizer.param_groups[0]["lr"])
+
+    trainer, answers = train(run_dir, at, make_schedule=CYCLE, note=Note(), max_epochs=30)
+    return rates, answers, trainer
+
+
+def test_the_answer_says_what_a_schedule_makes_of_a_rate_and_offers_the_base(tmp_path):
+    plain, _, _ = cycle(tmp_path / "plain", {})
+    rates, answers, _ = cycle(tmp_path / "now", {1: ("set", {"optimizer.lr": 1e-4})})
+    (text,) = answers[1]["outlook"]
+    # It is what was asked for now, and rises along the curve.
+    assert rates[2] == pytest.approx(1e-4)
+    highest, at = max(rates[2:]), rates.index(max(rates[2:]))
+    assert highest == pytest.approx(1e-4 / plain[2] * max(plain))
+    assert f"{highest:.3g} at iteration {at}" in text
+    assert "optimizer.base_lr" in text
+    # Or its highest value is what was asked for.
+    rates, answers, _ = cycle(tmp_path / "base", {1: ("set", {"optimizer.base_lr": 1e-4})})
+    assert max(rates[2:]) == pytest.approx(1e-4)
+    assert rates[2:] == pytest.approx([1e-3 * rate for rate in plain[2:]])
+    assert answers[1]["changes"][0]["old"] == pytest.approx(0.1)
+    assert f"highest 0.0001 at iteration {at}" in answers[1]["outlook"][0]
+
+
+def test_a_base_that_was_set_is_the_base_after_a_resume(tmp_path):
+    at = {1: ("set", {"optimizer.base_lr": 0.01})}
+    _whole, _, trainer = cycle(tmp_path / "whole", dict(at))
+    cycle(tmp_path / "cut", {**at, 7: ("stop",)})
+    _, _ = train(tmp_path / "cut", {}, make_schedule=CYCLE, max_epochs=30, resume=True)
+    resumed, _ = train(tmp_path / "cut", {}, make_schedule=CYCLE, max_epochs=30, resume=True)
+    assert_same_bits(trainer.run.model, resumed.run.model)
+
+
+def test_without_a_schedule_there_is_no_base_and_nothing_to_foretell(tmp_path):
+    settings = {1: ("set", {"optimizer.base_lr": 0.1}), 2: ("set", {"optimizer.lr": 0.2})}
+    _, answers = train(tmp_path / "run", settings, schedule=False)
+    assert "optimizer.lr" in answers[1]["reason"]
+    assert "outlook" not in answers[2]
 
 
 def test_a_resume_continues_with_what_was_changed(tmp_path):

@@ -22,6 +22,7 @@ NOT_CHECKPOINTS = {
     "last_checkpoint",
     "config.yaml",
     "environment.json",
+    "interventions.jsonl",
     "metrics.jsonl",
     "run.log",
     "summary.json",

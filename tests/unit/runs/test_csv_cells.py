@@ -57,5 +57,6 @@ def test_the_file_of_a_training(tmp_path):
 def test_predictions(tmp_path):
     with writing(tmp_path / "p.csv") as write:
         write.add({"=name": np.array(NAMES), "value": -np.ones(len(NAMES))})
+        write.is_whole = True
     text = (tmp_path / "p.csv").read_text()
     assert formulas(text) == [] and "'@user" in cells(text) and "-1.0" in cells(text)

@@ -27,6 +27,7 @@ def test_a_run_without_a_directory_of_its_own_gets_one(tmp_path, monkeypatch):
         "environment.json",
         "epoch_1.pth",
         "hooks.json",
+        "interventions.jsonl",
         "last_checkpoint",
         "metrics.jsonl",
         "run.log",

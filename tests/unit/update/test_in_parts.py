@@ -71,6 +71,31 @@ def test_the_update_is_that_of_the_whole_batch(room, where, caplog):
         assert len(split.run.model.sizes) == sum(1 for p in (1, 2, 4) if p < parts) + 6 * parts
 
 
+class PutSamples(Hook):
+    """Puts a number in every forward, before the backward that may run out of memory."""
+
+    def after_forward(self, run):
+        run.metrics.put("train/by_hook", float(len(run.output)))
+
+
+@pytest.mark.parametrize("where", ["forward", "backward"])
+def test_what_a_step_or_a_hook_puts_is_recorded_once(where):
+    def step(run, batch):
+        inputs, targets = batch
+        run.metrics.put("train/own", float(len(inputs)))  # Before it runs out of memory.
+        run.output = run.model(inputs)
+        return torch.nn.functional.mse_loss(run.output, targets)
+
+    options = {"step": step, "max_epochs": 1, "hooks": [PutSamples()]}
+    late = trained(Limited(3, where=where), **options)
+    early = trained(Limited(8), **options)
+    # Each sample is counted once in each of three iterations, whatever parts were tried before.
+    for name in ("train/own", "train/by_hook"):
+        for trainer in (late, early):
+            total, _ = trainer.run.metrics.series(name).sums()
+            assert total == 24, (name, total)
+
+
 def test_random_numbers_and_buffers_are_those_of_a_run_that_was_split_from_the_start():
     options = {"norm": True, "drops": 0.4}
     late, early = Limited(4, **options), Limited(100, **options)

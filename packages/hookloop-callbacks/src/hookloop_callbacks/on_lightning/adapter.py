@@ -24,7 +24,7 @@ on_exception                on_exception
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from hookloop import Hook, Point, Priority
 from hookloop.dialects import Adapter, Call, HookError, Method, Mount, base_of
@@ -103,6 +103,9 @@ class LightningAdapter(Adapter):
     def bind_facade(self, run: Run) -> None:
         super().bind_facade(run)
         self.facade.join(run)
+        # As Lightning does before the first call, whether or not the callback has such names.
+        foreign, module = cast("Any", self.foreign), self.facade.lightning_module
+        foreign.log, foreign.log_dict = module.log, module.log_dict
 
 
 # --- how each method is called --------------------------------------------------------------------

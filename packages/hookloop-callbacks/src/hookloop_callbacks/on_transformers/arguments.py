@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 
+from hookloop import Every
 from hookloop.dialects import Facade
+from hookloop.hooks import WriteMetrics
 from hookloop_callbacks.on_transformers.names import IntervalStrategy, SaveStrategy
 
 if TYPE_CHECKING:
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 # What nothing in a run decides; a config may have an entry of the same name.
 DEFAULTS: Mapping[str, object] = MappingProxyType(
     {
-        "logging_steps": 500,
         "logging_first_step": False,
         "logging_strategy": IntervalStrategy.STEPS,
         "logging_nan_inf_filter": True,
@@ -161,6 +162,17 @@ class ArgumentsView(Facade):
         """Every how many updates is validated, if not by epoch."""
         every = self.run.val_every
         return int(every.count) if every is not None and every.unit == "iters" else None
+
+    @property
+    def logging_steps(self) -> float:
+        """Every how many updates is logged: as often as the run writes its own metrics."""
+        if "logging_steps" in self.run.config:
+            return cast("float", self.run.config["logging_steps"])
+        intervals = [hook.every for hook in self.run.hooks if isinstance(hook, WriteMetrics)]
+        counts = [
+            int(one.count) for one in intervals if isinstance(one, Every) and one.unit == "iters"
+        ]
+        return counts[0] if counts else 500
 
     @property
     def do_train(self) -> bool:

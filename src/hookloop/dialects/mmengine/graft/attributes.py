@@ -1,23 +1,10 @@
-"""What a training changes in plain attributes, of hooks and of the model's modules.
-
-MMEngine's files hold neither. Without them a hook would count from zero again, and mmdet's
-``BatchSyncRandomResize`` would resize to the full size until it draws another.
-"""
+"""What a training changes in plain attributes of MMEngine's hooks, which its files do not hold."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
 
-from torch import nn
-
-from hookloop.core.hook import Hook, Priority
-from hookloop.data.attribute_state import NO_STATE, SCALARS, is_equal, restore_state, to_state
-
-if TYPE_CHECKING:
-    from hookloop.core.run import Run
-
-_OF_ANY_MODULE = frozenset(vars(nn.Module()))
+from hookloop.data.attribute_state import NO_STATE, is_equal, restore_state, to_state
 
 
 class ChangedAttributes:
@@ -71,37 +58,3 @@ def _is_kept(state: object) -> bool:
     process has to do it again, as in MMEngine, which keeps no attribute.
     """
     return state is not NO_STATE and not isinstance(state, bool)
-
-
-class KeepModules(Hook):
-    """Keep numbers, texts and sequences of them that modules of the model have as attributes."""
-
-    name = "mmengine_modules"
-    priority = Priority.LOWEST
-    draws_random_numbers = False
-    takes_part_in_training = True
-
-    def __init__(self, model: nn.Module) -> None:
-        self._model = model
-        self._attributes: dict[str, ChangedAttributes] = {}
-        self._loaded: Mapping[str, object] = {}
-
-    def before_train(self, run: Run) -> None:
-        for path, module in self._model.named_modules():
-            kept = self._attributes[path] = ChangedAttributes(module, _is_plain)
-            kept.load_state_dict(cast("Mapping[str, object]", self._loaded.get(path, {})))
-            kept.settle()
-        self._loaded = {}
-
-    def state_dict(self) -> dict[str, object]:
-        states = {path: kept.state_dict() for path, kept in self._attributes.items()}
-        return {path: state for path, state in states.items() if state}
-
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        self._loaded = state
-
-
-def _is_plain(name: str, value: object) -> bool:
-    """Return whether a module's attribute is kept; a tensor may be as large as the model itself."""
-    parts = value if isinstance(value, list | tuple) else [value]
-    return name not in _OF_ANY_MODULE and {type(part) for part in parts} <= SCALARS

@@ -99,6 +99,18 @@ class SaveFiles(Hook):
 
     # --- at the points
 
+    def after_load_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
+        # Version 0.2 kept what modules have as attributes in a hook of its own.
+        hooks = cast("dict[str, dict[str, dict[str, object]]]", checkpoint.get("hooks") or {})
+        if modules := hooks.pop("mmengine_modules", None):
+            checkpoint["undeclared"] = {
+                "values": {
+                    ".".join(filter(None, ("model", path, name))): value
+                    for path, attributes in modules.items()
+                    for name, value in attributes.items()
+                }
+            }
+
     def before_save_checkpoint(self, run: Run, checkpoint: MutableMapping[str, object]) -> None:
         training, runner = self._training, self._training.runner
         weights = cast("OrderedDict[str, object]", checkpoint["model"])

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hookloop import hooks as native
 from hookloop.checkpoint.pointer import LastPointer
-from hookloop.dialects.mmengine.graft.attributes import KeepModules
 from hookloop.dialects.mmengine.graft.evaluation import RunValLoop, data_of
 from hookloop.dialects.mmengine.graft.hooks import (
     BeginEpoch,
@@ -130,8 +129,7 @@ class Training:
         self._known_hooks = list(runner._hooks)
         hooks: list[Hook] = [BeginEpoch(self), *self._adapted(self._known_hooks), self.files]
         model = _unwrapped(runner.model)
-        hooks += [SaveWhenInterrupted(), native.StopOnSignal(), KeepModules(model)]
-        hooks.append(KeepCounters(self))
+        hooks += [SaveWhenInterrupted(), native.StopOnSignal(), KeepCounters(self)]
         with assume(World()):  # Its data is divided already; see join_divided.
             trainer = Trainer(
                 model,
