@@ -274,9 +274,7 @@ class Stream:
         With a number of iterations, the current pass continues from one epoch to the next, and the
         data is read again when it ends.
         """
-        if iterations is None:
-            return self.groups(size)
-        self._is_continuous = True
+        self._is_continuous |= iterations is not None
         return self.open_pass.epoch(self.groups, size, iterations)
 
     def groups(self, size: Size) -> Groups:
@@ -290,7 +288,8 @@ class Stream:
             self._goes_over = False
             self.current.check_is_there()
             is_inside = at.batches or at.samples_before
-            batches, cut = self._continue() if is_inside else self._begin(), self.current.cut
+            batches = self._continue() if is_inside else self.order.draw(self._begin)
+            cut = self.current.cut
             # The position is counted before each yield: a checkpoint is made while the group is
             # out.
             if size == 1 and cut is None:  # The common case, at half the cost.
@@ -312,7 +311,7 @@ class Stream:
 
     def read(self) -> Iterator[object]:
         """Read a pass batch by batch, for an evaluation."""
-        batches, cut = self._begin(), self.current.cut
+        batches, cut = self.order.draw(self._begin), self.current.cut
         return batches if cut is None else self._read_shared(batches, cut)
 
     def _read_shared(self, batches: Iterator[object], cut: Cut) -> Iterator[object]:
@@ -356,9 +355,6 @@ class Stream:
 
     def _begin(self) -> Iterator[object]:
         """Start a pass at its first batch."""
-        return self._begin_now() if self.order.shared is None else self.order.draw(self._begin_now)
-
-    def _begin_now(self) -> Iterator[object]:
         at, generators = self.at, self.current.reader.generators()
         # The states of GPUs are those of one rank.
         at.began = began = Randomness.now(generators, gpus=self.order.shared is None)
@@ -589,8 +585,10 @@ class OpenPass:
             self.groups = None
         return []
 
-    def epoch(self, start: Callable[[Size], Groups], size: Size, iterations: int) -> Groups:
-        """Return so many groups, from passes that follow each other."""
+    def epoch(self, start: Callable[[Size], Groups], size: Size, iterations: int | None) -> Groups:
+        """Return so many groups, from passes that follow each other, or those of one pass."""
+        if iterations is None:
+            return start(size)
         return takewhile(bool, (self.take(start, size) for _ in range(iterations)))
 
 
