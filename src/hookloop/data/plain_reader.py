@@ -11,9 +11,9 @@ from torch.utils.data import DataLoader
 
 from hookloop.data.cut import Cut
 from hookloop.data.exactness import why_inexact
-from hookloop.data.followed import Followed, shielded, shielded_copy
 from hookloop.data.indices import PassStart
 from hookloop.data.none_samples import naming
+from hookloop.data.reading.loader_changes import LoaderChanges, shielded, shielded_copy
 from hookloop.data.samplers import SamplerStates, Stateful, samplers_of
 from hookloop.data.shared_passes import SharedPasses
 from hookloop.data.worker_states import WorkerStates
@@ -27,9 +27,9 @@ class PlainReader:
 
     def __init__(self, data: Iterable[object]) -> None:
         self._data = data
-        self._followed: Followed | None = None
+        self.changes: LoaderChanges | None = None
         if isinstance(data, DataLoader) and not isinstance(data, Stateful):
-            self._followed = Followed(data)
+            self.changes = LoaderChanges(data)
             self._data = shielded_copy(data)
         self._workers = Workers()
         self._shared: SharedPasses | None = None
@@ -46,20 +46,16 @@ class PlainReader:
         return batches
 
     def _iterate(self) -> Iterator[object]:
-        if self._followed is None:
+        if self.changes is None:
             return self._workers.watch(iter(self._data))
         copied = cast("DataLoader[object]", self._data)
-        if (changes := self._followed.take_changes()) or self._followed.wants_new_workers:
+        if (changes := self.changes.take_changes()) or self.changes.wants_new_workers:
             self.close()
             named = naming(changes, has_workers=copied.num_workers > 0)
             copied.__dict__.update(shielded(named))
         batches = self._workers.watch(iter(copied))
-        self._followed.note_start(copied)
+        self.changes.note_start(copied)
         return batches
-
-    def load_workers(self, state: Mapping[str, object] | None) -> str | None:
-        """Do nothing: the states of workers are not kept."""
-        return None
 
     def share(self, cut: Cut, *, is_shard: bool) -> None:
         """Keep one rank's part of each batch from now on."""
@@ -91,9 +87,9 @@ class PlainReader:
 
     def close(self) -> bool:
         """End the workers, including persistent ones."""
-        if self._followed is not None:
+        if self.changes is not None:
             self._data.__dict__["_iterator"] = None
-            self._followed.note_end()
+            self.changes.note_end()
         return self._workers.end()
 
 

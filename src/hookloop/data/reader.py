@@ -21,9 +21,9 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
 from hookloop.data.cut import Cut
 from hookloop.data.exactness import SeedSamples, why_loader_inexact
-from hookloop.data.followed import Followed, shielded_copy
 from hookloop.data.indices import PassStart, SkippingIndices
 from hookloop.data.plain_reader import PlainReader, StatefulReader
+from hookloop.data.reading.loader_changes import LoaderChanges, shielded_copy
 from hookloop.data.samplers import SamplerStates, State, Stateful, is_of_torch, samplers_of
 from hookloop.data.seeding import SeededInProcess, SeededSamples
 from hookloop.data.tensor_batches import is_drawless, make_gather, read_tensors
@@ -50,6 +50,10 @@ class Reader(Protocol):
     carried: WorkerStates | None
     samplers: SamplerStates
 
+    @property
+    def changes(self) -> LoaderChanges | None:
+        """What hooks change in the loader, if it is one."""
+
     def begin(self, start: PassStart) -> Iterator[object]:
         """Start a pass."""
 
@@ -64,9 +68,6 @@ class Reader(Protocol):
 
     def load(self, state: Mapping[str, object]) -> None:
         """Restore what `state` returned."""
-
-    def load_workers(self, state: Mapping[str, object] | None) -> str | None:
-        """Let workers continue from what they drew; return what is missing for that."""
 
     def close(self) -> bool:
         """End the processes that passes have started; return whether there were any."""
@@ -86,7 +87,7 @@ class LoaderReader:
 
     def __init__(self, loader: DataLoader[object], *, seed_samples: SeedSamples) -> None:
         self._loader = loader
-        self._followed = Followed(loader)
+        self.changes = LoaderChanges(loader)
         self._cut: Cut | None = None
         self._seed_samples = seed_samples
         self.carried: WorkerStates | None = None
@@ -139,8 +140,8 @@ class LoaderReader:
 
     def _follow(self) -> None:
         """Take over what a hook has changed in the user's loader since the last pass."""
-        changes = self._followed.take_changes()
-        is_new = changes or self._followed.wants_new_workers
+        changes = self.changes.take_changes()
+        is_new = changes or self.changes.wants_new_workers
         if is_new:
             self.close()
         if changes.keys() & _OF_INDICES:
@@ -180,21 +181,11 @@ class LoaderReader:
             batches = map(self.carried.receive, cast("Iterator[Sequence[object]]", passed))
         else:
             batches = self._workers.watch(iter(self._copy))
-        self._followed.note_start(self._copy)
+        self.changes.note_start(self._copy)
         self._indices.prime()
         if self._cut is not None and not self._is_batched:
             return map(self._cut.batch, batches)
         return batches
-
-    def load_workers(self, state: Mapping[str, object] | None) -> str | None:
-        """Let workers continue from what they drew; return what is missing for that."""
-        if self.carried is None:
-            return None
-        self.close()  # Workers that run are somewhere else.
-        missing = self.carried.load_state_dict(state)
-        if self._loader.persistent_workers and state is not None:
-            self._followed.expect_workers()  # A hook that removes them wants new ones.
-        return missing
 
     def share(self, cut: Cut, *, is_shard: bool) -> None:
         """Load only one rank's samples from now on, or cut what was loaded without batches."""
@@ -264,7 +255,7 @@ class LoaderReader:
     def close(self) -> bool:
         """End the workers, including persistent ones."""
         self._copy.__dict__["_iterator"] = None
-        self._followed.note_end()
+        self.changes.note_end()
         return self._workers.end()
 
 

@@ -219,6 +219,14 @@ class Stream:
             self.at.batches = batches
         self.order.shared = None if order is None else SharedGenerators(order)
 
+    def restart_workers(self) -> None:
+        """Let the next pass start new workers where they are persistent.
+
+        They have copies of the data set, so what is changed in it later reaches only new ones.
+        """
+        if self.current.reader.changes is not None:
+            self.current.reader.changes.restart_workers()
+
     def replace(self, data: Batches, *, now: bool = False) -> None:
         """Read other data from the next pass on, or at once in a training without epochs.
 
@@ -267,9 +275,7 @@ class Stream:
         With a number of iterations, the current pass continues from one epoch to the next, and the
         data is read again when it ends.
         """
-        if iterations is None:
-            return self.groups(size)
-        self._is_continuous = True
+        self._is_continuous |= iterations is not None
         return self.open_pass.epoch(self.groups, size, iterations)
 
     def groups(self, size: Size) -> Groups:
@@ -283,7 +289,8 @@ class Stream:
             self._goes_over = False
             self.current.check_is_there()
             is_inside = at.batches or at.samples_before
-            batches, cut = self._continue() if is_inside else self._begin(), self.current.cut
+            batches = self._continue() if is_inside else self.order.draw(self._begin)
+            cut = self.current.cut
             # The position is counted before each yield: a checkpoint is made while the group is
             # out.
             if size == 1 and cut is None:  # The common case, at half the cost.
@@ -305,7 +312,7 @@ class Stream:
 
     def read(self) -> Iterator[object]:
         """Read a pass batch by batch, for an evaluation."""
-        batches, cut = self._begin(), self.current.cut
+        batches, cut = self.order.draw(self._begin), self.current.cut
         return batches if cut is None else self._read_shared(batches, cut)
 
     def _read_shared(self, batches: Iterator[object], cut: Cut) -> Iterator[object]:
@@ -352,9 +359,6 @@ class Stream:
 
     def _begin(self) -> Iterator[object]:
         """Start a pass at its first batch."""
-        return self._begin_now() if self.order.shared is None else self.order.draw(self._begin_now)
-
-    def _begin_now(self) -> Iterator[object]:
         at, generators = self.at, self.current.reader.generators()
         # The states of GPUs are those of one rank.
         at.began = began = Randomness.now(generators, gpus=self.order.shared is None)
@@ -520,9 +524,13 @@ class Stream:
     def load_worker_states(self, state: Mapping[str, object] | None, *, is_needed: bool) -> None:
         """Take back what `worker_states` returned; warn if they are needed and cannot be used."""
         reader = self.current.reader
-        if reader.carried is not None or state is None:
-            missing = reader.load_workers(state)
-        else:
+        missing = None
+        if reader.carried is not None:
+            reader.close()  # Workers that run are somewhere else.
+            missing = reader.carried.load_state_dict(state)
+            if state is not None and reader.changes is not None:
+                reader.changes.expect_workers()
+        elif state is not None:
             missing = (
                 "the checkpoint holds the random numbers of workers: give seed_samples='workers' "
                 "and as many workers as before"
@@ -581,8 +589,10 @@ class OpenPass:
             self.groups = None
         return []
 
-    def epoch(self, start: Callable[[Size], Groups], size: Size, iterations: int) -> Groups:
-        """Return so many groups, from passes that follow each other."""
+    def epoch(self, start: Callable[[Size], Groups], size: Size, iterations: int | None) -> Groups:
+        """Return so many groups, from passes that follow each other, or those of one pass."""
+        if iterations is None:
+            return start(size)
         return takewhile(bool, (self.take(start, size) for _ in range(iterations)))
 
 

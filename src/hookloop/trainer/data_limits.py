@@ -128,6 +128,7 @@ class DataLimits:
         """
         if data is None:
             return None
+        limit = self._limit.get("train") if epoch_iters is None else None
         if isinstance(data, Mapping) or mix is not None:
             if self._overfit is not None:
                 raise DataError(
@@ -135,15 +136,16 @@ class DataLimits:
                     "without mix=.",
                     argument="overfit",
                 )
-            return open_train_data(data, mix, seed=seed, seed_samples=self._seed_samples)
-        limit = self._limit.get("train") if epoch_iters is None else None
-        with caused_by("train_data"):
-            return Stream(
-                self._batches_of(data),
-                "train_data",
-                seed_samples=self._seed_samples,
-                limit=None if limit is None else limit * GroupSizes(accumulate).first,
-            )
+        else:
+            with caused_by("train_data"):
+                data = self._batches_of(data)
+        return open_train_data(
+            data,
+            mix,
+            seed=seed,
+            seed_samples=self._seed_samples,
+            limit=None if limit is None else limit * GroupSizes(accumulate).first,
+        )
 
     def val(self, data: Streams, mix: str | None = None) -> dict[str, Stream]:
         """Open the validation data; where one overfits, each stream is the training data.

@@ -40,14 +40,11 @@ class Mixture:
         streams: The streams, each with its own position.
         way: How they are mixed.
         at: How far the current epoch is, in microbatches.
-        limit: None: an epoch of a mixture is limited by its iterations.
 
     >>> mixture = Mixture({"a": [1, 2, 3], "b": [10, 20]}, "zip", "train_data")
     >>> list(mixture.groups(1))
     [[{'a': 1, 'b': 10}], [{'a': 2, 'b': 20}]]
     """
-
-    limit = None
 
     def __init__(
         self,
@@ -165,6 +162,11 @@ class Mixture:
                 stream.follow(progress, lambda _: note_length(self.num_batches))
             stream.continue_passes(note_length is None or isinstance(self.way, Weighted))
 
+    def restart_workers(self) -> None:
+        """Let the next pass of each stream start new workers; see `Stream.restart_workers`."""
+        for stream in self.streams.values():
+            stream.restart_workers()
+
     def set_epoch(self, epoch: int) -> None:
         """Do nothing: each stream counts its own passes."""
 
@@ -188,8 +190,6 @@ class Mixture:
 
     def epoch(self, size: Size, iterations: int | None = None) -> Groups:
         """Return the groups of microbatches of one epoch; see `Stream.epoch`."""
-        if iterations is None:
-            return self.groups(size)
         return self.open_pass.epoch(self.groups, size, iterations)
 
     def groups(self, size: Size) -> Groups:

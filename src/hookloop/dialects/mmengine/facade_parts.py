@@ -12,7 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop.dialects.adapter import Facade
-from hookloop.dialects.mmengine.loops import TestLoop, TrainLoopView, ValLoop, make_train_loop
+from hookloop.dialects.mmengine.loops import (
+    LoopView,
+    TestLoop,
+    TrainLoopView,
+    ValLoop,
+    make_train_loop,
+)
 from hookloop.dialects.mmengine.model.wrappers import unwrapped, view_of
 from hookloop.dialects.mmengine.native_evaluator import NativeEvaluator
 from hookloop.hooks import StepSchedules
@@ -138,12 +144,14 @@ class RunnerParts(Facade):
     @cached_property
     def train_loop(self) -> TrainLoopView:
         """The train loop."""
-        return make_train_loop(cast("RunnerFacade", self), self.train_dataloader)
+        source = self.run.train_data
+        data = source.data if source is not None else None
+        return make_train_loop(cast("RunnerFacade", self), data)
 
     @cached_property
     def val_loop(self) -> ValLoop | None:
         """The validation loop, if there is one."""
-        data = self.val_dataloader
+        data = _first(self.run.val_data)
         return (
             None if data is None else ValLoop(cast("RunnerFacade", self), data, self.val_evaluator)
         )
@@ -151,7 +159,7 @@ class RunnerParts(Facade):
     @cached_property
     def test_loop(self) -> TestLoop | None:
         """The test loop, if there is one."""
-        data = self.test_dataloader
+        data = _first(self.run.test_data)
         return (
             None
             if data is None
@@ -194,22 +202,27 @@ class RunnerParts(Facade):
     @property
     def train_dataloader(self) -> object:
         """The training data."""
-        return self.run.train_data.data if self.run.train_data is not None else None
+        source = self.run.train_data
+        return self.train_loop.show(source.data) if source is not None else None
 
     @property
     def val_dataloader(self) -> object:
         """The validation data; of several streams, the first."""
-        return _first(self.run.val_data)
+        return _shown(self.val_loop, self.run.val_data)
 
     @property
     def test_dataloader(self) -> object:
         """The test data; of several streams, the first."""
-        return _first(self.run.test_data)
+        return _shown(self.test_loop, self.run.test_data)
 
     @property
     def distributed(self) -> bool:
         """Whether there are several processes."""
         return self.run.world.size > 1
+
+
+def _shown(loop: LoopView | None, streams: Mapping[str, Stream]) -> object:
+    return loop.show(_first(streams)) if loop is not None else None
 
 
 def _first(streams: Mapping[str, Stream]) -> object:

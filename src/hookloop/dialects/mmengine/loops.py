@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Self, cast
 import torch
 
 from hookloop.core.hook import FunctionHook, Priority
+from hookloop.dialects.mmengine.loader_view import loader_view
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
+    from hookloop.data.mixing.mixture import TrainingStream
     from hookloop.data.stream import Batches, Stream
     from hookloop.dialects.mmengine.facade import RunnerFacade
 
@@ -28,17 +30,27 @@ class LoopView:
 
     def __init__(self, runner: RunnerFacade, data: object) -> None:
         self.runner = runner
-        self._dataloader = data
+        self._dataloader = self._shown = self._view = data
 
     @property
     def dataloader(self) -> object:
         """The loader; hooks may replace it."""
-        return self._dataloader
+        return self.show(self._dataloader)
 
     @dataloader.setter
     def dataloader(self, data: object) -> None:
         self._dataloader = data
         self._switch_to(data)
+
+    def show(self, data: object) -> object:
+        """Return what hooks see of a loader; the same object each time."""
+        if self._shown is not data or self._view is data:
+            self._shown, self._view = data, loader_view(data, self._stream())
+        return self._view
+
+    def _stream(self) -> TrainingStream | None:
+        # Each kind of loop reads another stream.
+        raise NotImplementedError
 
     def _switch_to(self, data: object) -> None:
         # Each kind of loop replaces another thing: a stream, the training data, or nothing.
@@ -64,6 +76,9 @@ class EvaluationLoopView(LoopView):
         for source in self._streams().values():
             source.replace(cast("Batches", data))
             break
+
+    def _stream(self) -> TrainingStream | None:
+        return next(iter(self._streams().values()), None)
 
     def _streams(self) -> Mapping[str, Stream]:
         return self.runner.run.val_data
@@ -120,6 +135,9 @@ class TrainLoopView(LoopView):
     def max_iters(self) -> int:
         """As in the runner."""
         return self.runner.max_iters
+
+    def _stream(self) -> TrainingStream | None:
+        return self.runner.run.train_data
 
     # Hooks of other projects read the private names as well.
     _epoch, _iter, _max_epochs, _max_iters = epoch, iter, max_epochs, max_iters

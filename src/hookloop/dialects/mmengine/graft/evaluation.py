@@ -11,7 +11,6 @@ from torch.utils.data import DataLoader
 
 from hookloop.core.evaluation import Evaluation
 from hookloop.core.run import Run
-from hookloop.data.followed import InUse
 from hookloop.dialects.mmengine.runner.update import as_number
 from hookloop.metrics.results import LiveResults, Results
 from hookloop.requests import Wanted
@@ -97,9 +96,7 @@ def _continued_workers(loader: DataLoader[Any], *, is_first: bool) -> Iterator[N
     torch draws their seed in the first validation only, so the run that was cut off drew it once.
     """
     attributes = vars(loader)
-    iterator = attributes["_iterator"]
-    has_workers = iterator.has_own if isinstance(iterator, InUse) else iterator is not None
-    is_late = not is_first and attributes.get("persistent_workers") and not has_workers
+    is_late = not is_first and attributes.get("persistent_workers") and not attributes["_iterator"]
     generator = attributes.get("generator")
     if is_late:  # Past DataLoader.__setattr__, which forbids changes of a loader in use.
         attributes["generator"] = torch.Generator()

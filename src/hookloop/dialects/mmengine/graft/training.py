@@ -23,6 +23,7 @@ from hookloop.dialects.mmengine.graft.hooks import (
     SaveWhenInterrupted,
 )
 from hookloop.dialects.mmengine.graft.saving import LaterRemoval, SaveFiles, meta_of
+from hookloop.dialects.mmengine.loader_view import loader_view
 from hookloop.every import Every
 from hookloop.parallel.world import World, assume
 from hookloop.trainer.adapters import numbered
@@ -92,6 +93,7 @@ class Training:
         self._loader = self._current_loader()
         self._trainer = self._make_trainer()
         self.run = self._trainer.run
+        self._show(self._loader)
 
     # --- from start to end
 
@@ -113,6 +115,8 @@ class Training:
         finally:
             del runner.register_hook, runner.hookloop_training
             self._give_back_backends()
+            if loop.dataloader is self._shown:
+                loop.dataloader = self._given
         return loop.runner.model
 
     def _make_trainer(self) -> Trainer:
@@ -240,11 +244,18 @@ class Training:
         """Read another loader if a hook has replaced it."""
         loader, source = self._current_loader(), cast("Stream | None", self.run.train_data)
         if loader is not self._loader and source is not None:
-            self._loader, self._passes = loader, 0
+            self._passes = 0
             source.replace(loader)
+            self._show(loader)
             began = getattr(getattr(self.loop, "dataloader_iterator", None), "began", None)
             if self.is_iter_based and began is not None:
                 source.place_at(order=began)
+
+    def _show(self, loader: Any) -> None:  # noqa: ANN401 - any loader
+        """Let hooks see a loader whose workers they can restart as in MMEngine."""
+        self._given = loader
+        self._shown = self.loop.dataloader = loader_view(loader, self.run.train_data)
+        self._loader = loader if self.is_iter_based else self._shown
 
     def _follow_hooks(self) -> None:
         """Add hooks that were registered during the training."""

@@ -24,7 +24,13 @@ from hookloop.dialects.mmengine.runner.parts import (
     read_train_cfg,
 )
 from hookloop.dialects.mmengine.runner.seed import set_random_seed
-from hookloop.dialects.mmengine.runner.setup import TOGETHER, RunnerSetup, build_hook, choose_hooks
+from hookloop.dialects.mmengine.runner.setup import (
+    TOGETHER,
+    Phase,
+    RunnerSetup,
+    build_hook,
+    choose_hooks,
+)
 from hookloop.trainer.adapters import adapt_all
 
 if TYPE_CHECKING:
@@ -214,17 +220,21 @@ class Runner(RunnerSetup):
 
     _hooks = hooks
 
+    def _shown_loader(self, phase: Phase) -> object:
+        loader, loop = self._loader(phase), self.__dict__.get(f"{phase}_loop")
+        return loader if loop is None else loop.show(loader)
+
     @property
     def train_dataloader(self) -> object:
-        return self._loader("train")
+        return self._shown_loader("train")
 
     @property
     def val_dataloader(self) -> object:
-        return self._loader("val")
+        return self._shown_loader("val")
 
     @property
     def test_dataloader(self) -> object:
-        return self._loader("test")
+        return self._shown_loader("test")
 
     def register_hook(self, hook: object, priority: int | str | None = None) -> None:
         """Add a hook, also to a run in progress."""

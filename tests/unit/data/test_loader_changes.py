@@ -2,10 +2,13 @@
 
 import pytest
 import torch
+from tests.tiny import make_trainer, weights
 from torch.utils.data import DataLoader, Dataset, IterableDataset, SequentialSampler
 
-from hookloop.data.followed import Followed, InUse
+from hookloop import Hook
+from hookloop.data.reading.loader_changes import LoaderChanges
 from hookloop.data.stream import Stream
+from hookloop.hooks import SaveCheckpoint
 
 
 class Scaled(Dataset):
@@ -31,25 +34,18 @@ def read(source):
     return [batch.tolist() for batch in source.read()]
 
 
-def restart(loader):
-    """As hooks of other projects do it."""
-    loader._DataLoader__initialized = False
-    loader._iterator = None
-    loader._DataLoader__initialized = True
-
-
 PERSISTENT = {"num_workers": 1, "persistent_workers": True}
 
 
 @pytest.mark.parametrize("kind", [Scaled, Streamed])
-def test_persistent_workers_start_again_when_their_iterator_is_removed(kind):
+def test_persistent_workers_start_again_when_they_are_asked_to(kind):
     loader = DataLoader(kind(), batch_size=2, **PERSISTENT)
     source = Stream(loader, "train_data")
     try:
         assert read(source) == [[0, 1], [2, 3]]
         loader.dataset.factor = 10
         assert read(source) == [[0, 1], [2, 3]]  # As in torch: the workers have a copy.
-        restart(loader)
+        source.restart_workers()
         assert read(source) == [[0, 10], [20, 30]]
         assert read(source) == [[0, 10], [20, 30]]
     finally:
@@ -93,7 +89,7 @@ def test_the_user_may_read_the_loader_meanwhile():
     try:
         batches = source.read()
         assert next(batches).tolist() == [0, 1]
-        assert isinstance(loader._iterator, InUse)
+        assert loader._iterator is None  # Nothing of ours is in it.
         assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
         assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
         assert next(batches).tolist() == [2, 3]
@@ -104,9 +100,44 @@ def test_the_user_may_read_the_loader_meanwhile():
 
 def test_what_is_not_set_is_not_a_change():
     loader = DataLoader(Scaled(), batch_size=2)
-    followed = Followed(loader)
+    followed = LoaderChanges(loader)
     assert followed.take_changes() == {}
     loader.timeout = 3
     assert followed.take_changes() == {"timeout": 3}
     assert followed.take_changes() == {}
     assert not followed.wants_new_workers
+
+
+class Switch(Hook):
+    """Changes what the workers have a copy of, and starts new ones."""
+
+    def __init__(self):
+        self.is_done = False
+
+    def before_train_epoch(self, run):
+        if run.progress.epoch >= 1 and not self.is_done:
+            run.train_data.data.dataset.factor, self.is_done = 10.0, True
+            run.train_data.restart_workers()
+
+
+class Noisy(Scaled):
+    def __getitem__(self, index):
+        return torch.rand(4) * self.factor, torch.ones(1)
+
+
+@pytest.mark.parametrize("seed_samples", [True, "workers"])
+def test_a_switch_with_new_workers_is_resumed_exactly(tmp_path, seed_samples):
+    def train(directory, **options):
+        loader = DataLoader(Noisy(), batch_size=1, shuffle=True, **PERSISTENT)
+        keeps = SaveCheckpoint(every=1, keep=None)
+        trainer = make_trainer(
+            train_data=loader, hooks=[Switch(), keeps], max_epochs=3, seed=1,
+            seed_samples=seed_samples, run_dir=tmp_path / directory, **options,
+        )  # fmt: skip
+        trainer.train()
+        return weights(trainer.run.model)
+
+    whole = train("whole")
+    for number in (3, 4, 6, 9):  # Before the switch, at it, after it, in a later pass.
+        resumed = train(f"again_{number}", resume=tmp_path / f"whole/iter_{number}.pth")
+        assert all(torch.equal(resumed[name], value) for name, value in whole.items())
