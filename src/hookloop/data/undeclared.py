@@ -243,6 +243,9 @@ class Undeclared:
         found: dict[str, dict[str, object]] = {}
         trained = self._trained()
         for cell in self._cells():
+            # A flag of a hook mostly says that something was done, as a new process has to do again.
+            if isinstance(cell.value, bool) and cell.path.startswith("hooks."):
+                continue
             if (judged := self._judge(cell, trained)) is not None:
                 part, saved = judged
                 found.setdefault(part, {})[cell.path] = saved
