@@ -243,7 +243,7 @@ class Undeclared:
         found: dict[str, dict[str, object]] = {}
         trained = self._trained()
         for cell in self._cells():
-            # A flag of a hook mostly says that something was done, as a new process has to do again.
+            # A flag of a hook mostly says that something was done: a new process does it again.
             if isinstance(cell.value, bool) and cell.path.startswith("hooks."):
                 continue
             if (judged := self._judge(cell, trained)) is not None:
