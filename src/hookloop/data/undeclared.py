@@ -53,6 +53,9 @@ LARGEST_OF_DATA = 1_000_000
 SMALL = 100_000
 """Numbers of a value that is remembered as it was built, to be put back by a rewind."""
 
+EVALUATED = ("model", "loss", "step", "metrics")
+"""The objects with which an evaluation computes."""
+
 PARTS = ("parameters", "values", "checksums", "groups", "requires_grad")
 """What the state has at most, in this order."""
 
@@ -187,9 +190,32 @@ class Undeclared:
             if is_tensor and not cell.path.startswith("model."):
                 yield cell
 
-    def keep(self) -> Callable[[], None]:
+    def lend(self, state: Mapping[str, object], label: str) -> Callable[[], None]:
+        """Load what an evaluation computes with, for a while; return what puts it back."""
+        self.begin()
+        own = {cell.path: cell for cell in self._cells() if _is_evaluated(cell.path)}
+        put_back = self.keep(own.values())
+        values = dict(cast("Mapping[str, object]", state.get("values") or {}))
+        saved = cast("Mapping[str, Tensor]", state.get("parameters") or {})
+        self._loaded_parameters = {n: one for n, one in saved.items() if _is_evaluated(n)}
+        self._label = label
+        try:
+            self._load_parameters(reports=False)
+            self._put_back(values, own)
+            for path, value in values.items():
+                if path in own:
+                    self._put(own[path], value)
+        except BaseException:
+            put_back()
+            raise
+        finally:
+            self._loaded_parameters, self._label = {}, ""
+        return put_back
+
+    def keep(self, cells: Iterable[Cell] | None = None) -> Callable[[], None]:
         """Copy all of it, and return what puts it back, with the same objects."""
-        kept = [(c, copy) for c in self._cells() if (copy := self._copy(c)) is not NO_STATE]
+        chosen = self._cells() if cells is None else cells
+        kept = [(c, copy) for c in chosen if (copy := self._copy(c)) is not NO_STATE]
 
         def put_back() -> None:
             for cell, copy in kept:
@@ -217,6 +243,9 @@ class Undeclared:
         found: dict[str, dict[str, object]] = {}
         trained = self._trained()
         for cell in self._cells():
+            # A flag of a hook mostly says that something was done: a new process does it again.
+            if isinstance(cell.value, bool) and cell.path.startswith("hooks."):
+                continue
             if (judged := self._judge(cell, trained)) is not None:
                 part, saved = judged
                 found.setdefault(part, {})[cell.path] = saved
@@ -550,6 +579,10 @@ def _tensors_in(model: nn.Module) -> set[int]:
 def _built(cell: Cell) -> Built:
     is_value = cell.kind in ("value", "buffer")
     return Built(_mark(cell), to_value(cell.value, SMALL) if is_value else NO_STATE)
+
+
+def _is_evaluated(path: str) -> bool:
+    return path.startswith(tuple(f"{name}." for name in EVALUATED))
 
 
 def _is_memory(cell: Cell) -> bool:

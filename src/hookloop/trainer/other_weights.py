@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -19,7 +19,7 @@ from hookloop.hooks.average_weights import AverageWeights
 from hookloop.hooks.momentum_teacher import MomentumTeacher
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.trainer.parts import restore_model
-from hookloop.trainer.rank_state import restore_buffers
+from hookloop.trainer.rank_state import restore_buffers, undeclared_of_rank
 
 if TYPE_CHECKING:
     from hookloop.core.hook import Hook
@@ -49,6 +49,7 @@ class OtherWeights:
         hooks = [hook for hook in run.hooks if isinstance(hook, HOLDS_WEIGHTS)]
         # Loading a state replaces what a hook holds and changes none of it, so that a copy of the
         # references is enough.
+        self._put_back: Callable[[], None] = lambda: None
         self._kept: list[tuple[Hook, dict[str, object]]] = [(h, dict(vars(h))) for h in hooks]
         try:
             self._load(label, checkpoint)
@@ -63,6 +64,8 @@ class OtherWeights:
         else:
             restore_model(run.model, weights, label)
             restore_buffers(run, checkpoint, label)
+            state = undeclared_of_rank(run, checkpoint)
+            self._put_back = run.undeclared.lend(state, label)
         states = checkpoint.get("hooks")
         states = states if isinstance(states, Mapping) else {}
         for hook, _ in self._kept:
@@ -74,6 +77,7 @@ class OtherWeights:
     def put_back(self) -> None:
         """Give the model and the hooks what they had."""
         self._run.model.load_state_dict(self._own)
+        self._put_back()
         for hook, attributes in self._kept:
             vars(hook).clear()
             vars(hook).update(attributes)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from queue import SimpleQueue
 
 import pytest
 import torch
@@ -40,13 +41,11 @@ def train(run_dir, loader, *, stop_at=None, accumulate=1, max_epochs=2, **option
     """Train; return the numbers of the samples of each update, and the trainer."""
     torch.manual_seed(3)
     model = torch.nn.Linear(1, 1)
-    seen = []
+    read = SimpleQueue()  # A list would be that of the checkpoint after a resume.
 
     def step(run, batch):
         inputs, numbers = batch
-        if len(seen) <= run.progress.iter:
-            seen.extend([] for _ in range(run.progress.iter + 1 - len(seen)))
-        seen[run.progress.iter].extend(numbers.tolist())
+        read.put((run.progress.iter, numbers.tolist()))
         return (run.model(inputs) * 1e-3).square().mean()
 
     trainer = Trainer(
@@ -66,6 +65,10 @@ def train(run_dir, loader, *, stop_at=None, accumulate=1, max_epochs=2, **option
             lambda run: run.stop("enough") if run.progress.iter == stop_at else None
         )
     trainer.train()
+    seen = [[] for _ in range(trainer.run.progress.iter)]
+    for _ in range(read.qsize()):
+        iteration, numbers = read.get()
+        seen[iteration].extend(numbers)
     return seen, trainer
 
 

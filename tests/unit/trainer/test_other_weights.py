@@ -192,3 +192,41 @@ def test_two_ranks_evaluate_and_predict_as_one(tmp_path, parallel):
     assert torch.allclose(one.predict("val_data"), first[2], rtol=1e-4)
     rows = (tmp_path / "two/out.csv").read_text().splitlines()
     assert len(rows) == len(first[2]) + 1
+
+
+def test_what_the_model_and_the_loss_hold_beside_weights_is_that_of_the_checkpoint(tmp_path):
+    class Cooling(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.temperature = torch.nn.Linear(4, 3), 1.0
+
+        def forward(self, inputs):
+            if self.training:
+                self.temperature *= 0.5
+            return self.inner(inputs) * self.temperature
+
+    class Scaled(torch.nn.CrossEntropyLoss):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.ones(()))
+
+        def forward(self, output, targets):
+            return super().forward(output, targets) * self.scale
+
+    def make_cooling():
+        torch.manual_seed(0)
+        model, loss = Cooling(), Scaled()
+        optimizer = torch.optim.SGD([*model.parameters(), loss.scale], lr=0.1)
+        save = SaveCheckpoint(every=1, keep=None)
+        return tiny_trainer(
+            save, model=model, loss=loss, optimizer=optimizer, run_dir=tmp_path, resume="auto"
+        )
+
+    trainer = make_cooling()
+    trainer.train(max_epochs=1)
+    first = trainer.test()["test/loss"]
+    trainer.train(max_epochs=3)
+    last, held = trainer.test()["test/loss"], trainer.run.model.temperature
+    assert first != last
+    assert trainer.test(checkpoint="iter_3.pth")["test/loss"] == first
+    assert (trainer.test()["test/loss"], trainer.run.model.temperature) == (last, held)
