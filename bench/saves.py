@@ -34,7 +34,7 @@ from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.trainer.checkpoints import CheckpointSaver
-from hookloop.trainer.state import gather
+from hookloop.trainer.state import RunState
 
 WIDTH = 1024
 
@@ -109,7 +109,7 @@ class Ours:
 
     def __init__(self, trainer: Trainer) -> None:
         self.run = trainer.run
-        self.saver = CheckpointSaver(None)
+        self.saver = CheckpointSaver(RunState(trainer.run))
 
     def __call__(self, folder: Path) -> tuple[float, float]:
         """Save once."""
@@ -200,7 +200,7 @@ def measure(ways: dict[str, Way], folder: Path, rounds: int) -> list[Figure]:
 
 def ways_of(trainer: Trainer) -> dict[str, Way]:
     """Return the ways to save that take part."""
-    state = cast("State", gather(trainer.run, None))
+    state = cast("State", RunState(trainer.run).gather())
     ways: dict[str, Way] = {
         "one copy in memory": Copy(state),
         "hookloop": Ours(trainer),
@@ -268,7 +268,7 @@ def compare_writers(trainer: Trainer, folder: Path) -> dict[str, float]:
     import torch.multiprocessing as multiprocessing
 
     snapshot = Snapshot()
-    state = cast("State", snapshot.take(gather(trainer.run, None)))
+    state = cast("State", snapshot.take(RunState(trainer.run).gather()))
     times = {"nobody writes": train_while(lambda: False, 2.0)}
     store = CheckpointStore(folder)
     thread = threading.Thread(target=_write, args=(store, state, snapshot.nbytes))
@@ -302,7 +302,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.directory) as name:
         folder = Path(name)
         trainer = make_trainer(options.layers, folder)
-        nbytes = sum(tensor.nbytes for tensor in tensors_of(gather(trainer.run, None)))
+        nbytes = sum(tensor.nbytes for tensor in tensors_of(RunState(trainer.run).gather()))
         if options.writer:
             for who, microseconds in compare_writers(trainer, folder).items():
                 print(f"{who:20}{microseconds:8.0f} us per iteration")

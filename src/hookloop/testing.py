@@ -24,7 +24,7 @@ from hookloop.checkpoint.compare import Difference, compare
 from hookloop.core.hook import Hook, acts_at
 from hookloop.core.points import POINTS, PointTable
 from hookloop.core.run import Run
-from hookloop.trainer.state import gather
+from hookloop.trainer.state import RunState
 from hookloop.trainer.trainer import Trainer
 
 __all__ = [
@@ -284,7 +284,7 @@ def _train_and_go_back(trainer: Trainer, iteration: int) -> None:
 
 
 def _final(trainer: Trainer, ignore: Collection[str]) -> dict[str, object]:
-    state = dict(gather(trainer.run, None))
+    state = dict(RunState(trainer.run).gather())
     hooks = state["hooks"]
     assert isinstance(hooks, dict)
     state["hooks"] = {

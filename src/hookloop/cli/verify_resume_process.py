@@ -151,14 +151,25 @@ def main() -> None:
     data = trainer.run.train_data
     # Written before the training, which may end in a kill.
     notes = [f"{data.name}: {data.inexact}."] if data is not None and data.inexact else []
-    if trainer.run.world.is_main:
-        Path(task["run_dir"]).with_suffix(".json").write_text(json.dumps(notes), encoding="utf-8")
+    _write(trainer, task, notes)
     try:
         trainer.train()
+        lost = trainer.run.undeclared.lost.items()
+        _write(
+            trainer,
+            task,
+            notes + [f"{name} ({kind}): no checkpoint holds it." for name, kind in lost],
+        )
     except BaseException as error:
         report_failure(error, 1)
         raise
     report_end(0)
+
+
+def _write(trainer: Trainer, task: Mapping[str, object], notes: list[str]) -> None:
+    if trainer.run.world.is_main:
+        file = Path(str(task["run_dir"])).with_suffix(".json")
+        file.write_text(json.dumps(notes), encoding="utf-8")
 
 
 def _launch(ranks: int) -> int:

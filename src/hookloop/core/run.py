@@ -90,6 +90,7 @@ class Run:
         outbox: Where records wait for the writers; write it through `emit`.
         facades: How foreign hooks see this run, by the name of their dialect.
         side_randomness: Where hooks that only observe get their random numbers.
+        precision: That of forward and loss: ``fp32``, ``bf16`` or ``fp16``.
         scaler: The loss scaler of half precision, if there is one.
         meters: The metrics that evaluations compute, by name.
         shards: The parts of a model that is spread over the ranks; see `with_model`.
@@ -138,6 +139,7 @@ class Run:
     outbox: Outbox = field(default_factory=Outbox)
     facades: dict[str, object] = field(default_factory=dict)
     side_randomness: SideRandomness = field(default_factory=SideRandomness)
+    precision: str = "fp32"
     scaler: torch.amp.GradScaler | None = None
     meters: Mapping[str, Metric] = field(default_factory=dict)
     shards: Shards | None = None

@@ -29,6 +29,7 @@ from hookloop.data.position.position import Position
 from hookloop.data.randomness import Randomness
 from hookloop.data.reading.current import CurrentData
 from hookloop.data.samplers import State, Stateful
+from hookloop.data.zipped import Zipped
 from hookloop.errors import CheckpointError, caused_by
 
 if TYPE_CHECKING:
@@ -330,10 +331,13 @@ class Stream:
         state, samplers, passes = self.reading_state(), current.reader.samplers.whole(), at.passes
         generators = {id(one): one for _, one in find_generators(current.data, DEPTH + 1)}
         drawn = [(one, to_state(one)) for one in generators.values()]
+        inner = current.data.bookmark() if isinstance(current.data, Zipped) else None
 
         def put_back() -> None:
             if not passes:  # Persistent workers draw their seed when they are started.
                 self.close()
+            if inner is not None:
+                inner()
             self.load_reading_state(state)
             current.reader.samplers.restore(samplers)
             for generator, before in drawn:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import PurePath
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Literal, NamedTuple, Protocol, cast
 
@@ -132,6 +133,9 @@ class Undeclared:
     Args:
         roots: Where it may be; None for a run that is not trained.
         device: Where restored tensors go.
+
+    Attributes:
+        lost: What the training has changed and no checkpoint can hold: names, and what they are.
     """
 
     def __init__(
@@ -140,6 +144,7 @@ class Undeclared:
         device: torch.device | None = None,
     ) -> None:
         self._roots = roots
+        self.lost: dict[str, str] = {}
         self._device = device or torch.device("cpu")
         self._built: dict[str, Built] = {}
         self._groups: dict[str, list[int]] = {}
@@ -150,7 +155,6 @@ class Undeclared:
         self._loaded_parameters: dict[str, Tensor] = {}
         self._label = ""
         self._flags_loaded: dict[str, bool] = {}
-        self._told: set[str] = set()
 
     def begin(self) -> None:
         """Remember how everything was built; later calls change nothing."""
@@ -182,6 +186,23 @@ class Undeclared:
             is_tensor = cell.kind in ("parameter", "buffer") and not cell.root.is_data
             if is_tensor and not cell.path.startswith("model."):
                 yield cell
+
+    def keep(self) -> Callable[[], None]:
+        """Copy all of it, and return what puts it back, with the same objects."""
+        kept = [(c, copy) for c in self._cells() if (copy := self._copy(c)) is not NO_STATE]
+
+        def put_back() -> None:
+            for cell, copy in kept:
+                if cell.kind == "stateful" or cell.put is None:
+                    self._put(cell, copy)
+                else:  # Another object may have taken its place, or a variable another number.
+                    cell.put(restore_value(cell.value, copy, self._device))
+
+        return put_back
+
+    def _copy(self, cell: Cell) -> object:
+        is_kept = cell.kind in ("parameter", "buffer", "value", "stateful")
+        return self._saved(cell) if is_kept else NO_STATE
 
     # --- saving
 
@@ -217,7 +238,7 @@ class Undeclared:
             return ("lost", type(cell.value).__name__) if cell.kind == "iterator" else None
         if cell.kind == "parameter":
             return "parameters", cell.value
-        saved = self._saved(cell)
+        saved = NO_STATE if cell.root.is_kept_apart else self._saved(cell)
         if saved is not NO_STATE:
             return "values", saved
         return None if _is_handle(cell, built) else ("lost", type(cell.value).__name__)
@@ -255,18 +276,18 @@ class Undeclared:
         return {n: flag for n, flag in now.items() if self._flags.get(n, flag) != flag}
 
     def _saved(self, cell: Cell) -> object:
-        if cell.root.is_kept_apart:
-            return NO_STATE
         most = LARGEST_OF_DATA if cell.root.is_data else LARGEST
         if cell.kind == "stateful":
             return to_value(_plain(cast("Any", cell.value).state_dict()), most)
-        return to_value(cell.value, most) if cell.kind in ("value", "buffer") else NO_STATE
+        if cell.kind in ("value", "buffer", "parameter"):
+            return to_value(cell.value, most)
+        return NO_STATE
 
     def _tell(self, lost: Mapping[str, str]) -> None:
         """Name what cannot be saved, once, and of nested parts the outermost."""
-        new = {name: kind for name, kind in lost.items() if not _is_within(name, self._told)}
-        outer = [name for name in new if not _is_within(name, set(new) - {name})]
-        self._told.update(outer)
+        new = {name: kind for name, kind in lost.items() if not _is_within(name, self.lost)}
+        outer = [name for name in new if not _is_within(name, new.keys() - {name})]
+        self.lost |= {name: new[name] for name in outer}
         if outer:
             _log.warning(
                 "The training changes what no checkpoint can hold: %s. A resumed run begins with "
@@ -459,7 +480,7 @@ class Undeclared:
             for held in (*held_by(holder), *kinds):
                 left -= 1
                 value, name = held.value, f"{path}.{held.name}"
-                if id(value) in known or id(value) in seen or isinstance(value, type | ModuleType):
+                if id(value) in known or id(value) in seen or _is_of_engine(value):
                     continue
                 kind = _kind(holder, held, known)
                 is_tensor = kind in ("parameter", "buffer")
@@ -490,10 +511,18 @@ def _kind(holder: object, held: Held, known: set[int]) -> Kind:  # noqa: PLR0911
     return "part" if is_examined(value) else "opaque"
 
 
+def _is_of_engine(value: object) -> bool:
+    """Return whether an object is code, or one of ours without a state, such as the run."""
+    if isinstance(value, type | ModuleType):
+        return True
+    is_ours = type(value).__module__.partition(".")[0] == "hookloop"
+    return is_ours and not is_stateful(value)
+
+
 def _is_value(value: object, known: set[int], depth: int = DEPTH) -> bool:
     """Return whether a value is one that a checkpoint can hold, judged by some of its parts."""
     kind = type(value)
-    if kind in PLAIN or isinstance(value, (np.generic, Enum, *GENERATOR_TYPES)):
+    if kind in PLAIN or isinstance(value, (np.generic, Enum, PurePath, *GENERATOR_TYPES)):
         return True
     if isinstance(value, Tensor):
         return id(value) not in known
@@ -554,7 +583,7 @@ def _is_handle(cell: Cell, built: Built | None) -> bool:
     return is_first and any(hasattr(cell.value, name) for name in ("close", "acquire", "shutdown"))
 
 
-def _is_within(path: str, others: set[str]) -> bool:
+def _is_within(path: str, others: Collection[str]) -> bool:
     return any(path == one or path.startswith(f"{one}.") for one in others)
 
 

@@ -11,6 +11,7 @@ import zlib
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from pathlib import Path, PurePath
 from typing import Any, cast
 
 import numpy as np
@@ -65,7 +66,7 @@ def to_value(value: object, most: int = MOST) -> object:
     return _copied(value, [most])
 
 
-def _copied(value: object, room: list[int]) -> object:  # noqa: PLR0911 - a line for each kind
+def _copied(value: object, room: list[int]) -> object:  # noqa: C901, PLR0911 - a line for each kind
     kind = type(value)
     if kind in PLAIN:
         room[0] -= 1
@@ -83,6 +84,8 @@ def _copied(value: object, room: list[int]) -> object:  # noqa: PLR0911 - a line
         return {KIND: "number", "type": value.dtype.str, "value": value.item()}
     if isinstance(value, GENERATOR_TYPES):
         return {KIND: "generator", "type": _name_of(value), "state": to_state(value)}
+    if isinstance(value, PurePath):
+        return {KIND: "path", "value": str(value)}
     if isinstance(value, Enum):
         return {KIND: "enum", "type": kind.__qualname__, "name": value.name}
     if kind in MAPPINGS:
@@ -125,9 +128,9 @@ def _sequence(value: Iterable[object], room: list[int]) -> object:
 def _parts(values: Iterable[object], room: list[int]) -> list[object] | None:
     """Return the copies of parts; None if one cannot be saved, as a list with gaps is another."""
     listed = list(values)
-    if {type(one) for one in listed} <= PLAIN and len(listed) <= room[0]:
+    if {type(one) for one in listed} <= PLAIN:
         room[0] -= len(listed)
-        return listed
+        return listed if room[0] >= 0 else None
     copies = []
     for one in listed:
         copy = _copied(one, room)
@@ -199,6 +202,8 @@ def _built(  # noqa: C901, PLR0911, PLR0912 - a line for each kind
         return np.dtype(str(state["type"])).type(state["value"])
     if kind == "generator":
         return _generator(old, state)
+    if kind == "path":
+        return Path(str(state["value"]))
     if kind == "enum":
         if not isinstance(old, Enum) or state["name"] not in type(old).__members__:
             raise CannotRestoreError(f"it was {state['type']}.{state['name']}")
@@ -270,7 +275,7 @@ def mark_of(value: object) -> object:  # noqa: PLR0911 - a line for each kind
         )
     if kind in SEQUENCES:
         return kind.__name__, len(cast("list[object]", value)), _mark_of_parts(cast("Any", value))
-    if isinstance(value, np.generic | Enum):
+    if isinstance(value, np.generic | Enum | PurePath):
         return kind.__name__, str(value)
     return f"{kind.__module__}.{kind.__qualname__}", id(value)
 

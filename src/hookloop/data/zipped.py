@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from torch.utils.data import DataLoader
 
 from hookloop.data.measures import length_of
+from hookloop.data.samplers import SamplerStates, samplers_of
 from hookloop.errors import DataError
 
 
@@ -17,6 +20,21 @@ class Zipped:
 
     def __init__(self, streams: Mapping[str, Iterable[object]]) -> None:
         self.streams = dict(streams)
+
+    def bookmark(self) -> Callable[[], None]:
+        """Return what undoes the passes that are read from now on, but for random generators."""
+        loaders = [one for one in self.streams.values() if isinstance(one, DataLoader)]
+        new = [one for one in loaders if one._iterator is None]
+        samplers = [SamplerStates(samplers_of(one)) for one in loaders]
+        kept = [(one, one.whole()) for one in samplers]
+
+        def put_back() -> None:
+            for loader in new:  # Persistent workers draw their seed when they are started.
+                loader._iterator = None
+            for sampler, states in kept:
+                sampler.restore(states)
+
+        return put_back
 
     def __len__(self) -> int:
         """Count the batches, where all streams have a length."""

@@ -113,8 +113,11 @@ def catalogued(name: str, section: str = "") -> dict[str, str]:
 
 def alias_hint(error: BaseException) -> str:
     """Return how to import a foreign package that is missing; empty for any other error."""
-    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    name = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    package = name.partition(".")[0]
     for dialect in installed().values():
+        if name in dialect.former:
+            return dialect.former[name]
         # Under the alias, the message says already what our modules lack.
         if package in dialect.packages and dialect.name not in chosen():
             return f"--alias {dialect.name} lets files import '{package}' without it."

@@ -57,6 +57,12 @@ MMENGINE = Dialect(
     },
     graft=_graft_mmengine,
     sections=("default_hooks", "custom_hooks"),
+    former=dict.fromkeys(
+        ("mmcv", "mmcv.runner"),
+        "If the file imports 'mmcv.runner', it was written for MMCV 1, whose hooks and runner are "
+        "in MMEngine now: import Hook from mmengine.hooks, HOOKS from mmengine.registry and Runner "
+        "from mmengine.runner instead, and give --alias mmengine if mmengine is not installed.",
+    ),
 )
 
 

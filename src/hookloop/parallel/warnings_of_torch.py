@@ -24,7 +24,7 @@ def set_aside() -> Iterator[None]:
     On hosts without a name in DNS each successful start has some, and a store that is not there
     yet has a page of C++ frames. Everything else that is written meanwhile is shown afterwards.
     """
-    sys.stderr.flush()
+    _flush()
     try:
         terminal = os.dup(STDERR)
     except OSError:  # It is closed, so that nothing would be seen.
@@ -37,10 +37,15 @@ def set_aside() -> Iterator[None]:
             yield
             failed = False
         finally:
-            sys.stderr.flush()
+            _flush()
             os.dup2(terminal, STDERR)
             os.close(terminal)
             _show(kept, everything=failed)
+
+
+def _flush() -> None:
+    if sys.stderr is not None:  # As without a console.
+        sys.stderr.flush()
 
 
 def _show(kept: IO[bytes], *, everything: bool) -> None:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Sized
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
-from hookloop.checkpoint.snapshot import Snapshot
-from hookloop.core.plan import Plan
-from hookloop.data.attribute_state import restore_state, to_state
 from hookloop.data.batch import to_device
-from hookloop.data.find_generators import find_generators
 from hookloop.errors import DataError, HookloopError
-from hookloop.metrics.store import MetricStore
 from hookloop.parallel.memory import device_memory, peak_memory
 from hookloop.trainer.inputs import check_trainable, check_updates
-from hookloop.update.in_parts import Moment
+from hookloop.trainer.kept_state import without_trace
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -110,7 +103,9 @@ def find_batch(trainer: Trainer, *, most: int | None = None, iterations: int = 3
     limit = min(available, MOST if most is None else most)
     if limit < 1 or iterations < 1:
         raise HookloopError("find_batch: most and iterations must be at least 1.")
-    with _restored(run, loader.dataset):
+    # In host memory: a second copy on the device would be missing to the search.
+    with without_trace(run, reads=False, where="host"):
+        run.model.train()
         search = _Search(trainer._updates, run, loader, iterations)
         trials = search.find(limit)
     return FoundBatch(tuple(sorted(trials, key=lambda trial: trial.size)), limit)
@@ -232,46 +227,3 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     text = str(error).lower()
     return isinstance(error, RuntimeError) and any(phrase in text for phrase in _PHRASES)
-
-
-@contextmanager
-def _restored(run: Run, dataset: object) -> Iterator[None]:
-    """Let updates be made without hooks and without a trace."""
-    moment, parameters = Moment(run), _parameters(run)
-    modes = [(module, module.training) for module in run.model.modules()]
-    # In host memory: a second copy on the device would be missing to the search.
-    weights = [(p, p.detach().to("cpu", copy=True), p.grad) for p in parameters]
-    states = Snapshot().take({name: one.state_dict() for name, one in run.optimizers.items()})
-    generators = [(one, to_state(one)) for _, one in find_generators(dataset)]
-    names = ("plan", "metrics", "phase", "stream", "batch", "output", "loss")
-    before = {name: getattr(run, name) for name in names}
-    run.plan, run.metrics = Plan([], run.plan.points), MetricStore()
-    run.phase, run.stream = "train", "train"
-    run.model.train()
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(run, name, value)
-        with torch.no_grad():
-            for parameter, value, gradient in weights:
-                parameter.copy_(value)
-                parameter.grad = gradient
-        for name, optimizer in run.optimizers.items():
-            optimizer.load_state_dict(cast("dict[str, Any]", states[name]))
-        for module, is_training in modes:
-            module.training = is_training
-        for generator, state in generators:
-            restore_state(generator, state)
-        moment.restore()
-
-
-def _parameters(run: Run) -> list[Tensor]:
-    """Return all that an update may change: also what only the loss or an optimizer holds."""
-    held = [
-        parameter
-        for optimizer in run.optimizers.values()
-        for group in optimizer.param_groups
-        for parameter in group["params"]
-    ]
-    return list({id(one): one for one in (*run.model.parameters(), *held)}.values())

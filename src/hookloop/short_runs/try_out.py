@@ -28,7 +28,7 @@ from hookloop.parallel.world import World
 from hookloop.short_runs.short_run import Arguments, ShortRun, short_run
 from hookloop.trainer.counting import start_counting
 from hookloop.trainer.data_limits import PHASES, expected_progress
-from hookloop.trainer.state import gather
+from hookloop.trainer.state import RunState
 from hookloop.trainer.val_intervals import Interval, StreamValidation, make_validation
 
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ def _restore(second: Trainer, first: Trainer) -> list[Difference]:
     with second._session.running():
         run, saved = second.run, _checkpoint_of(first)
         if run.world.is_alone:
-            state = Snapshot().take(gather(run, run.scaler))
+            state = Snapshot().take(RunState(run).gather())
             return compare(_compared(_load(saved)), _compared(state))
         # Each rank has a part of the state, and a checkpoint has all of them.
         run.save(FILE, everywhere=True)

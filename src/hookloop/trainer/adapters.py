@@ -55,6 +55,8 @@ class Dialect:
             ours.
         graft: Puts our engine under the installed package, and returns what takes it back; None if
             there is no such graft. It is called only to graft, so it may import the package.
+        former: Modules of older versions of the system, which the dialect does not stand in for,
+            and what to do with files that import them.
         sections: Config keys that only this system, or few, use: under them, a name that several
             dialects have means the hook of this one.
     """
@@ -70,6 +72,7 @@ class Dialect:
     default_hooks: Mapping[str, str] = field(default_factory=dict)
     graft: Callable[[], Undoable] | None = None
     sections: tuple[str, ...] = ()
+    former: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
@@ -114,6 +117,12 @@ def named(name: str) -> Dialect:
     """Return a dialect by its name."""
     known = dialects()
     if name not in known:
+        owner = next((one.name for one in known.values() if name in one.packages), None)
+        if owner is not None:
+            raise HookError(
+                f"'{name}' is a package, not a dialect: write '{owner}', the dialect that stands "
+                "in for it."
+            )
         listed = ", ".join(known) or "none"
         raise HookError(f"'{name}' is not a dialect.{nearest(name, known)} There are: {listed}.")
     return known[name]

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hookloop.checkpoint.background import BackgroundSaver, Job
-from hookloop.checkpoint.gradients import pending_gradients
 from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.pointer import LastPointer
 from hookloop.checkpoint.request import Save
@@ -27,11 +26,10 @@ from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.plan import fire
 from hookloop.errors import CheckpointError
 from hookloop.runs.identity import Owner
-from hookloop.trainer.state import State, current_metrics, gather
+from hookloop.trainer.parts import current_metrics
+from hookloop.trainer.state import RunState, State
 
 if TYPE_CHECKING:
-    import torch
-
     from hookloop.core.run import Run
     from hookloop.requests import Requests
 
@@ -45,20 +43,17 @@ class CheckpointSaver:
     """Makes the checkpoints of a run.
 
     Args:
-        scaler: The loss scaler of half precision, if there is one.
+        state: The state of the run.
         restore: Creates the run's directory again if it was deleted, and returns whether it was.
 
     Attributes:
         pointer: Names the newest checkpoint in the run's directory.
     """
 
-    def __init__(
-        self, scaler: torch.amp.GradScaler | None, restore: Callable[[], bool] = lambda: False
-    ) -> None:
+    def __init__(self, state: RunState, restore: Callable[[], bool] = lambda: False) -> None:
         self.is_sharded = False  # Whether each rank writes its part of the model.
-        self.keeps_gradients = False  # Between iterations, where the user makes the updates.
         self.pointer = LastPointer()
-        self._scaler = scaler
+        self.state = state
         self._restore = restore
         self._snapshot = Snapshot()
         self._stores: dict[str, CheckpointStore] = {}
@@ -255,10 +250,7 @@ class CheckpointSaver:
 
     def _gather(self, run: Run) -> State:
         """Collect the state and show it to hooks, on every rank."""
-        checkpoint = gather(run, self._scaler)
-        # Otherwise the optimizer has used them all, and they would only make the file larger.
-        if self.keeps_gradients:
-            checkpoint["gradients"] = pending_gradients(run.optimizers)
+        checkpoint = self.state.gather()
         # Before the copy, so that what hooks add is copied as well.
         fire(run.plan.before_save_checkpoint, run, checkpoint)
         return checkpoint

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hookloop.checkpoint.gradients import restore_gradients
 from hookloop.core.loop import Loop
 from hookloop.core.plan import fire
 from hookloop.runs.identity import Identity
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.several_ranks import find_checkpoint, join_orders
 from hookloop.trainer.start import Start
-from hookloop.trainer.state import restore
 
 
 class Loading:
@@ -69,8 +67,9 @@ class Loading:
         fire(run.plan.after_load_checkpoint, run, checkpoint)
         # The loop sets the generators itself when it starts. What is drawn until then does not
         # count.
-        self._loop.moments.kept = restore(run, checkpoint, label, run.scaler, change, trains=trains)
+        self._loop.moments.kept = self._saver.state.restore(
+            checkpoint, label, change, trains=trains
+        )
         join_orders(run)
         if trains:
-            restore_gradients(run.optimizers, checkpoint.get("gradients"), label)
             self._saver.resumed(run, label)

@@ -156,11 +156,13 @@ def _row(path: str, module: nn.Module, output: str, calls: int) -> ModuleRow:
     parameters = list(module.parameters())
     trainable = [parameter for parameter in parameters if parameter.requires_grad]
     kind = type(module).__name__
-    return ModuleRow(path, kind, depth, output, calls, _count(parameters), _count(trainable))
+    return ModuleRow(
+        path, kind, depth, output, calls, count_parameters(parameters), count_parameters(trainable)
+    )
 
 
-def _count(parameters: Iterable[Tensor]) -> int:
-    # A lazy module has no size before its first batch.
+def count_parameters(parameters: Iterable[Tensor]) -> int:
+    """Count the numbers in parameters; a lazy module has none before its first batch."""
     return sum(parameter.numel() for parameter in parameters if not is_lazy(parameter))
 
 

@@ -18,8 +18,8 @@ from hookloop.errors import CheckpointError, HookloopError
 from hookloop.hooks.average_weights import AverageWeights
 from hookloop.hooks.momentum_teacher import MomentumTeacher
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
+from hookloop.trainer.parts import restore_model
 from hookloop.trainer.rank_state import restore_buffers
-from hookloop.trainer.state import restore_model
 
 if TYPE_CHECKING:
     from hookloop.core.hook import Hook

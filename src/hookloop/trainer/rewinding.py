@@ -55,7 +55,7 @@ class Rewinder:
         assert found is not None  # Otherwise the first rank has failed.
         label, checkpoint = found
         iteration, before, left_out = run.progress.iter, run.changes, run.progress.left_out
-        self._forget()
+        self._saver.state.reset()
         self._restore(label, checkpoint)
         done = run.progress
         # Data from before the checkpoint is not read again.
@@ -75,18 +75,6 @@ class Rewinder:
                 save.on_lost()
         run.requests.saves, run.requests.validate, run.requests.planned = [], False, False
         run.wishes = Requests()
-
-    def _forget(self) -> None:
-        """Forget what a new process would not have, and a checkpoint does not replace."""
-        run = self._run
-        if run.train_data is not None:
-            for part in run.train_data.parts():
-                part.close()  # Its workers have loaded what comes later.
-        run.metrics.clear()
-        run.side_randomness.begin()
-        if self._saver.keeps_gradients:
-            for optimizer in run.optimizers.values():
-                optimizer.zero_grad(set_to_none=True)
 
     def _find(self, rewind: Rewind, whole: bool) -> Found:
         """Load the newest checkpoint that is old enough; damaged ones are skipped."""

@@ -90,7 +90,7 @@ class Session:
                 iteration to the next.
         """
         run = self.run
-        self._saver.keeps_gradients = own_updates
+        self._saver.state.gradients.is_kept = own_updates
         if self._replaced is not None:  # A training continues where it ended, not from the best.
             self._replaced.put_back()
             self._replaced = None
@@ -224,6 +224,7 @@ class Session:
         """Do what comes before the work: the same weights on all ranks, or those of a run."""
         run = self.run
         run.undeclared.begin()
+        run.undeclared.move()
         align_ranks(run, self.parallel)
         self._saver.is_sharded = run.shards is not None
         fire(run.plan.before_run, run)

@@ -23,6 +23,7 @@ from hookloop.every import Every
 from hookloop.runs.environment import HIDDEN, SECRET
 from hookloop.runs.records import plain
 from hookloop.trainer.compared import settings_of
+from hookloop.trainer.model_table import count_parameters
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -187,7 +188,7 @@ def _describe_model(model: nn.Module) -> dict[str, object]:
     if len(layers) > MOST_LAYERS:
         kept = hashlib.sha256(repr(layers).encode()).hexdigest()[:16]
     return {
-        "parameters": sum(one.numel() for one in parameters),
-        "trainable": sum(one.numel() for one in parameters if one.requires_grad),
+        "parameters": count_parameters(parameters),
+        "trainable": count_parameters([one for one in parameters if one.requires_grad]),
         "layers": kept,
     }

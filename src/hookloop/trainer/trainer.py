@@ -61,6 +61,7 @@ from hookloop.trainer.inputs import (
     whole,
 )
 from hookloop.trainer.meant_changes import Resume
+from hookloop.trainer.model_table import count_parameters
 from hookloop.trainer.other_weights import using_checkpoint
 from hookloop.trainer.planning import Planner
 from hookloop.trainer.predicting import Predictions, Target, make_update, open_data
@@ -71,6 +72,7 @@ from hookloop.trainer.schedule_curve import judge_schedules, report_schedules
 from hookloop.trainer.session import Session
 from hookloop.trainer.several_ranks import join_ranks
 from hookloop.trainer.start import Start
+from hookloop.trainer.state import RunState
 from hookloop.trainer.timetable import Row, timetable_of
 from hookloop.trainer.val_intervals import make_validation
 from hookloop.update.application import make_scaler
@@ -249,8 +251,8 @@ class Trainer(Guarded):
         self.run.scaler, self.run.meters = make_scaler(precision, where), by_name(metrics)
         roots = RootsOfRun(self.run, self._prepared)
         self.run.undeclared = Undeclared(roots, where)
-        saver = CheckpointSaver(self.run.scaler, start.restore)
-        self._context = autocast(precision, where)
+        saver = CheckpointSaver(RunState(self.run), start.restore)
+        self.run.precision, self._context = precision, autocast(precision, where)
         self._updates = make_updates(
             loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=self.run.scaler,
             context=self._context,
@@ -271,7 +273,7 @@ class Trainer(Guarded):
 
     def __repr__(self) -> str:
         run = self.run
-        count = sum(parameter.numel() for parameter in run.model.parameters())
+        count = count_parameters(run.model.parameters())
         parts = [
             f"{type(run.model).__name__} with {count} parameters",
             *(type(optimizer).__name__ for optimizer in run.optimizers.values()),

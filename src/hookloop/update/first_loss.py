@@ -10,10 +10,12 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -53,6 +55,9 @@ _TO_FAIL = "To fail instead: warnings.simplefilter('error', hookloop.LossWarning
 _OF_COMMANDS = ("/contextlib.py", "/click/core.py")
 """Files between the line that starts a training and ours."""
 
+MOST_OBJECTS = 1000
+"""How many objects are followed to find what a step may use."""
+
 _OF_TORCH = "Using a target size"
 """How torch's own warning about the same mistake begins."""
 
@@ -72,9 +77,14 @@ def watched(run: Run, update: Update) -> Update | None:
 
     It is a copy: nothing of the other one changes. An `Update` of the user's own may keep state,
     and what is compiled would be compiled again for the second iteration. A training that is
-    continued was looked at when it began; it computes as one that was never cut off.
+    continued was looked at when it began; it computes as one that was never cut off. torch's own
+    attention has a faster path in evaluation mode, with other roundings, which it leaves while
+    something looks at its calls: a step that may use it, for a teacher, is not looked at.
     """
     if run.progress.iter or type(update) is not Update or _is_compiled(run):
+        return None
+    computes = [run.step_function, run.model] if update.returns_loss else [run.loss_function]
+    if any(_has_fast_path(one) for one in _reachable(computes)):
         return None
     is_split = run.accumulate > 1 or not run.world.is_alone
     calls = LossCalls(
@@ -105,6 +115,49 @@ def _is_compiled(run: Run) -> bool:
         one._compiled_call_impl is not None or type(one).__name__ == "OptimizedModule"
         for one in modules
     )
+
+
+def _has_fast_path(one: object) -> bool:
+    kinds = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
+    return isinstance(one, nn.Module) and any(isinstance(part, kinds) for part in one.modules())
+
+
+def _reachable(roots: Sequence[object]) -> Iterator[object]:
+    """Yield what functions and objects refer to: closures, globals that they name, attributes."""
+    seen: set[int] = set()
+    waiting = deque(roots)
+    while waiting and len(seen) < MOST_OBJECTS:
+        one = waiting.popleft()
+        if id(one) in seen or isinstance(one, ModuleType | type | Tensor | str | int | float):
+            continue
+        seen.add(id(one))
+        yield one
+        if isinstance(one, FunctionType):
+            waiting += [cell.cell_contents for cell in one.__closure__ or () if _is_set(cell)]
+            waiting += [one.__globals__.get(name) for name in _names_in(one.__code__)]
+        elif isinstance(one, MethodType):
+            waiting += [one.__func__, one.__self__]
+        elif isinstance(one, partial):
+            waiting += [one.func, *one.args, *one.keywords.values()]
+        elif type(one) is dict:  # A mapping of the user's own may read data.
+            waiting += one.values()
+        elif type(one) in (list, tuple):
+            waiting += cast("Sequence[object]", one)
+        elif not isinstance(one, nn.Module) and type(one).__dictoffset__:
+            # Past a `__getattr__` of the user's.
+            waiting += object.__getattribute__(one, "__dict__").values()
+
+
+def _is_set(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # Of a name that is assigned later.
+        return False
+
+
+def _names_in(code: CodeType) -> list[str]:
+    inner = (one for one in code.co_consts if isinstance(one, CodeType))
+    return [*code.co_names, *(name for one in inner for name in _names_in(one))]
 
 
 def _steps_of(step: object) -> tuple[object, ...]:

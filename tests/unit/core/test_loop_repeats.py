@@ -11,7 +11,7 @@ from tests.tiny import assert_same_bits
 from hookloop import Hook
 from hookloop.checkpoint.compare import compare
 from hookloop.testing import assert_resumes_exactly, tiny_trainer
-from hookloop.trainer.state import gather
+from hookloop.trainer.state import RunState
 
 
 class Probe(Hook):
@@ -128,7 +128,7 @@ def train_and_cut(trainer, save_at, when, fail_at):
 
 
 def same_end(one, other):
-    return compare(dict(gather(one.run, None)), dict(gather(other.run, None))) == []
+    return compare(RunState(one.run).gather(), RunState(other.run).gather()) == []
 
 
 def count_of(trainer, name):

@@ -82,6 +82,12 @@ def test_an_installed_package_is_left_alone(monkeypatch, tmp_path):
     del sys.modules["mmengine"]
 
 
+@pytest.mark.parametrize(("package", "dialect"), [("classy_vision", "vissl"), ("cxflow", "emloop")])
+def test_a_package_in_place_of_its_dialect_is_answered_with_the_dialect(package, dialect):
+    with pytest.raises(HookError, match=f"'{package}' is a package, not a dialect.*'{dialect}'"):
+        dialects.alias(package)
+
+
 def test_an_unknown_dialect_is_rejected_with_the_nearest():
     with pytest.raises(HookError, match="Did you mean 'mmengine'?"):
         dialects.alias("mmengin")

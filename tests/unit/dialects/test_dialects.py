@@ -140,6 +140,15 @@ def test_a_missing_package_of_a_dialect_has_a_hint():
     assert dialects.alias_hint(ValueError()) == ""
 
 
+@pytest.mark.parametrize("name", ["mmcv", "mmcv.runner"])  # Without MMCV, and with MMCV 2.
+def test_a_module_of_mmcv_1_has_a_hint(name):
+    missing = ModuleNotFoundError(name=name)
+    for chosen in ((), ("mmengine",)):
+        with dialects.alias(*chosen):
+            assert "import Hook from mmengine.hooks" in dialects.alias_hint(missing)
+    assert dialects.alias_hint(ModuleNotFoundError(name="mmcv.cnn")) == ""
+
+
 def test_a_config_names_hooks_of_mmengine(tmp_path):
     hooks = """
 default_hooks:

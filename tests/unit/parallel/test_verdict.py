@@ -1,9 +1,11 @@
 import signal
+from dataclasses import replace
 
 import pytest
 
 from hookloop.parallel.launch import Ended
 from hookloop.parallel.launched import Report
+from hookloop.parallel.rendezvous import NotMet
 from hookloop.parallel.verdict import find_cause
 
 KILL, TERM = -signal.SIGKILL, -signal.SIGTERM
@@ -86,3 +88,20 @@ def test_a_lost_connection_alone_may_pass():
 def test_launchers_that_do_not_meet_are_reported():
     cause = find_cause(ended(error=TimeoutError("nobody came")))
     assert cause.messages == ("the ranks could not be started: TimeoutError: nobody came",)
+
+
+def test_a_lost_launcher_is_named_beside_the_connection_that_broke():
+    silent = failed(0, "peer", "the connection to another rank broke", 1.0)
+    lost = replace(ended(silent, codes={0: 1}), lost="the launcher on b was lost")
+    assert find_cause(lost).messages[1:] == ("the launcher on b was lost",)
+
+
+def test_ranks_that_were_ended_for_a_lost_launcher_were_not_killed_by_somebody():
+    waiting = replace(ended(Report(0, 1), codes={0: KILL}), lost="the launcher on b was lost")
+    cause = find_cause(replace(waiting, is_ended_for_lost=True))
+    assert cause.messages[0].startswith("the launcher on b was lost; ")
+    assert cause.may_pass
+
+
+def test_launchers_that_did_not_meet_do_not_try_again():
+    assert not find_cause(ended(error=NotMet("gave up"))).may_pass

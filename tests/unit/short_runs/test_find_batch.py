@@ -1,5 +1,7 @@
 """The largest batch is found, and the training afterwards is the same."""
 
+from queue import SimpleQueue
+
 import numpy as np
 import pytest
 import torch
@@ -24,10 +26,11 @@ class Limited(torch.nn.Module):
             torch.nn.Linear(8, 1),
         )  # fmt: skip
         self.register_buffer("seen", torch.zeros(()), persistent=False)
-        self.room, self.error, self.sizes = room, error, []
+        self.room, self.error = room, error
+        self.sizes = SimpleQueue()  # A list would be put back after the search.
 
     def forward(self, inputs):
-        self.sizes.append(len(inputs))
+        self.sizes.put(len(inputs))
         self.seen += len(inputs)
         if len(inputs) > self.room:
             raise self.error("no memory: out of memory")
@@ -67,7 +70,9 @@ def test_the_largest_size_is_found(room, error):
     found = find_batch(trainer, iterations=1)
     assert found.largest == room
     assert found.is_limited
-    assert [trial.size for trial in found.trials] == sorted(set(trainer.run.model.sizes))
+    queue = trainer.run.model.sizes
+    tried = {queue.get() for _ in range(queue.qsize())}
+    assert [trial.size for trial in found.trials] == sorted(tried)
     for trial in found.trials:
         assert trial.fits == (trial.size <= room)
         assert (trial.seconds is not None) == (trial.samples_per_second is not None) == trial.fits

@@ -1,6 +1,7 @@
 """`find_lr`: a search over learning rates that leaves no trace."""
 
 import math
+from queue import SimpleQueue
 
 import pytest
 import torch
@@ -134,11 +135,11 @@ def test_groups_and_optimizers_keep_their_ratios():
     one, two = nn.Linear(4, 4), nn.Linear(4, 3)
     model = nn.Sequential(one, two)
     groups = [{"params": [one.weight], "lr": 0.01}, {"params": [one.bias]}]
-    seen = []
+    queue = SimpleQueue()  # A list would be put back after the search.
 
     def step(run, batch):
         rates = [group["lr"] for each in run.optimizers.values() for group in each.param_groups]
-        seen.append([float(rate) for rate in rates])
+        queue.put([float(rate) for rate in rates])
         return nn.functional.cross_entropy(run.model(batch[0]), batch[1])
 
     optimizers = {
@@ -147,6 +148,7 @@ def test_groups_and_optimizers_keep_their_ratios():
     }
     trainer = tiny_trainer(model=model, optimizer=optimizers, step={"a": step, "b": step})
     search = find_lr(trainer, iters=20, first=1e-3, last=1.0)
+    seen = [queue.get() for _ in range(queue.qsize())]
     assert seen[0] == pytest.approx([1e-4, 1e-3, 5e-4])
     assert seen[-1] == pytest.approx([0.1, 1.0, 0.5])
     assert set(search.overrides) == {"optimizer.a.lr", "optimizer.b.lr"}

@@ -112,13 +112,12 @@ def train(run_dir, *asked, loader="shuffled", hooks=(), **options):
     torch.manual_seed(7)
     random.seed(7)
     np.random.seed(7)
-    settings = {"max_epochs": 3, "default_hooks": False, **options}
+    settings = {"max_epochs": 3, "default_hooks": False, "val_data": LOADERS[loader]()}
+    settings |= {"loss": torch.nn.functional.mse_loss, **options}
     trainer = Trainer(
         model,
         train_data=DataLoader(Noisy(), batch_size=4, shuffle=True),
-        val_data=LOADERS[loader](),
         optimizer=optimizer,
-        loss=torch.nn.functional.mse_loss,
         run_dir=run_dir,
         hooks=[ask, *hooks],
         **settings,
@@ -141,6 +140,23 @@ def test_asking_changes_neither_the_weights_nor_what_planned_validations_find(
     assert_equal(plain, weights)
     assert {at: ask.seen[at] for at in planned.seen} == planned.seen
     assert set(asked) <= set(ask.asked)
+
+
+@pytest.mark.parametrize("loader", ["shuffled", "persistent workers", "own sampler"])
+def test_nor_does_it_where_streams_are_validated_side_by_side(tmp_path, loader):
+    def one(name, *asked):
+        def step(run, batch):
+            parts = batch.values() if isinstance(batch, dict) else [batch]
+            return sum(torch.nn.functional.mse_loss(run.model(x), y) for x, y in parts)
+
+        streams = {"a": LOADERS[loader](), "b": LOADERS["shuffled"]()}
+        options = {"step": step, "loss": None, "val_data": streams, "val_mix": "zip"}
+        return train(tmp_path / name, *asked, **options)
+
+    (plain, planned), (weights, ask) = one("plain"), one("asked", 0, 2, 4, 6)
+    assert_equal(plain, weights)
+    if "workers" not in loader:  # What workers draw is not seeded where streams are zipped.
+        assert {at: ask.seen[at] for at in planned.seen} == planned.seen
 
 
 @pytest.mark.parametrize("seed_samples", [False, "workers"])

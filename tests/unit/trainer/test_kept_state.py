@@ -2,7 +2,6 @@
 
 import random
 
-import pytest
 import torch
 from tests.tiny import make_data
 from torch import nn
@@ -11,7 +10,7 @@ from hookloop.checkpoint.compare import compare
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.testing import RecordCalls, tiny_trainer
 from hookloop.trainer.kept_state import without_trace
-from hookloop.trainer.state import gather
+from hookloop.trainer.state import RunState
 
 
 class Odd(nn.Module):
@@ -50,11 +49,6 @@ class Counting(nn.Module):
         return self.linear(inputs) * (1 + self.calls / 100)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="plain attributes of modules are not part of what is put back; they come with the one "
-    "list of what a run consists of, which replaces kept_state.py",
-)
 def test_plain_attributes_of_modules_are_set_back():
     trainer = tiny_trainer(model=(model := Counting()), train_data=make_data())
     trainer.check_hooks()
@@ -66,7 +60,7 @@ def test_plain_attributes_of_modules_are_set_back():
 
 
 def state_of(trainer):
-    return Snapshot().take(gather(trainer.run, trainer.run.scaler))
+    return Snapshot().take(RunState(trainer.run).gather())
 
 
 def test_everything_is_set_back():

@@ -1,7 +1,9 @@
 import torch
+from tests.tiny import make_trainer
+from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from hookloop import Trainer
+from hookloop import Hook, Trainer
 from hookloop.hooks import AverageWeights, Notify
 from hookloop.runs.config_values import read_config
 from hookloop.runs.differences import compare_runs
@@ -70,3 +72,11 @@ def test_a_run_without_hooks_leaves_nothing(tmp_path, monkeypatch):
         default_hooks=False,
     ).train()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_lazy_module_has_no_parameters_to_count_yet(tmp_path):
+    model = nn.Sequential(nn.LazyLinear(8), nn.Linear(8, 1))
+    trainer = make_trainer(model=model, run_dir=tmp_path, hooks=[Hook()])
+    assert "with 9 parameters" in repr(trainer)
+    trainer.train()
+    assert "parameters: 9" in (tmp_path / "trained_with.yaml").read_text()

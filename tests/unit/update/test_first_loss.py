@@ -154,3 +154,30 @@ def test_a_training_that_is_continued_is_not_looked_at_again():
     trainer.train()
     trainer.train(max_epochs=4)
     assert seen == [1, 0, 0, 0]
+
+
+def test_it_does_not_change_what_a_frozen_teacher_computes():
+    def build():
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+        teacher = nn.TransformerEncoder(layer, 2).eval().requires_grad_(False)
+        return teacher, nn.Linear(16, 16), torch.randn(8, 5, 16)
+
+    def loss_of(teacher, model, batch):
+        with torch.no_grad():
+            targets = teacher(batch)
+        return functional.mse_loss(model(batch), targets)
+
+    teacher, model, batch = build()
+    Trainer(
+        model,
+        train_data=[batch],
+        step=lambda run, batch: loss_of(teacher, run.model, batch),
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        max_iters=1,
+        default_hooks=False,
+    ).train()
+    teacher, alone, batch = build()
+    loss_of(teacher, alone, batch).backward()
+    torch.optim.SGD(alone.parameters(), lr=0.1).step()
+    assert torch.equal(model.weight, alone.weight)

@@ -57,6 +57,7 @@ class MMEngineAdapter(Adapter):
         # The hub is shared by all hooks, so exactly one adapter saves it.
         if self.facade.keeper is None:
             self.facade.keeper = self.name
+        if self.facade.keeper == self.name:
             self.facade.prepare_shared()
 
     def state_dict(self) -> dict[str, object]:

@@ -127,7 +127,9 @@ class RunnerFacade(RunnerParts):
 
     def prepare_shared(self) -> None:
         """Make what hooks and models find without the runner, if they mention it in their code."""
-        if is_mentioned(self.run, "MessageHub", "message_hub", "log_processor"):
+        if "message_hub" in vars(self):
+            begin_filling(self)  # Again: a test after a training has other hooks in its plan.
+        elif is_mentioned(self.run, "MessageHub", "message_hub", "log_processor"):
             _ = self.message_hub
         if is_mentioned(self.run, "Visualizer"):
             _ = self.visualizer

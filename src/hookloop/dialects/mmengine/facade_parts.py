@@ -195,8 +195,9 @@ class RunnerParts(Facade):
         return type(self.run.model).__name__
 
     @property
-    def _train_loop(self) -> TrainLoopView:
-        return self.train_loop
+    def _train_loop(self) -> TrainLoopView | None:
+        # None where nothing is trained, which hooks of other projects ask for.
+        return self.train_loop if self.run.train_data is not None else None
 
     @property
     def train_dataloader(self) -> object:

@@ -10,9 +10,19 @@ from typing import Self
 from hookloop.dialects.mmengine.dist import is_main_process
 from hookloop.dialects.mmengine.utils.manager import ManagerMixin
 from hookloop.runs.log import LogFile
+from hookloop.runs.run_log import current_logs
 
 FORMAT = "%(asctime)s - mmengine - %(levelname)s - %(message)s"
 TIME = "%m/%d %H:%M:%S"
+
+
+class _NoteInRunLog(logging.Handler):
+    """Adds messages to the ``run.log`` of the run in which they are logged."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Add a message."""
+        for log in current_logs():
+            log.note(self.format(record))
 
 
 class MMLogger(ManagerMixin, logging.Logger):
@@ -45,12 +55,15 @@ class MMLogger(ManagerMixin, logging.Logger):
         self.addHandler(logging.StreamHandler(sys.stdout))
         if not is_main_process():
             self.handlers[0].setLevel(logging.ERROR)
-        elif self.log_file is not None:
+        elif self.log_file is None:
+            self.addHandler(_NoteInRunLog())
+        else:
             self.log_file.parent.mkdir(parents=True, exist_ok=True)
             # Delayed, so that a runner that logs nothing leaves no empty file behind.
             self.addHandler(LogFile(self.log_file, file_mode, delay=True))
         for handler in self.handlers:
-            handler.setFormatter(logging.Formatter(FORMAT, TIME))
+            if not isinstance(handler, _NoteInRunLog):  # It has a format of its own.
+                handler.setFormatter(logging.Formatter(FORMAT, TIME))
 
     def setLevel(self, level: int | str) -> None:
         """Set the lowest level that is written, at once."""

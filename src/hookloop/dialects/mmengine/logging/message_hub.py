@@ -12,6 +12,7 @@ from torch import Tensor
 from hookloop.data.portable import to_portable
 from hookloop.dialects.mmengine.logging.history_buffer import HistoryBuffer
 from hookloop.dialects.mmengine.utils.manager import ManagerMixin
+from hookloop.errors import nearest
 
 
 class MessageHub(ManagerMixin):
@@ -103,7 +104,11 @@ class MessageHub(ManagerMixin):
     def get_scalar(self, key: str) -> HistoryBuffer:
         """Return a history."""
         if key not in self._log_scalars:
-            raise KeyError(f"{key} is not found in Messagehub.log_buffers.")
+            there = ", ".join(self._log_scalars) or "none yet"
+            raise KeyError(
+                f"{key} is not found in Messagehub.log_buffers."
+                f"{nearest(key, self._log_scalars)} There are: {there}."
+            )
         return self._log_scalars[key]
 
     def update_info(self, key: str, value: object, resumed: bool = True) -> None:

@@ -77,6 +77,10 @@ class LogProcessor:
             tag["epoch"] = runner.epoch + 1
             tag["iter"] = runner.iter + 1
             return tag, "  ".join(words)
+        # In a test alone there is no training, and no count of its iterations.
+        if mode == "val" and self.by_epoch:
+            tag["epoch"] = runner.epoch
+        tag["iter"] = runner.iter + 1 if runner._train_loop is not None else 0
         return tag, f"{words[0]}    {'  '.join(words[1:])}  "
 
     def get_log_after_epoch(

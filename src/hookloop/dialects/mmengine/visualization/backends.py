@@ -14,6 +14,7 @@ from typing import ParamSpec, TypeVar, cast
 import numpy as np
 from torch import Tensor
 
+from hookloop.dialects.mmengine.visualization.experiment import Experiment
 from hookloop.runs.files import append, drafted, make_folder, write_text
 from hookloop.runs.records import plain
 from hookloop.writers.records import Image, Scalars
@@ -155,6 +156,14 @@ class TensorboardVisBackend(BaseVisBackend):
         if self._writer is None:
             self._writer = TensorBoard(self.directory)
         return self._writer
+
+    @property
+    def experiment(self) -> object:
+        """What has the methods of torch's SummaryWriter."""
+        return Experiment(lambda record: self.writer.write([record]))
+
+    # Hooks of other projects read the private name as well.
+    _tensorboard = experiment
 
     def add_config(self, config: object, **kwargs: object) -> None:
         from hookloop.writers.records import Text

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
 from hookloop.dialects.mmengine.dist import is_main_process
 from hookloop.dialects.mmengine.utils.manager import ManagerMixin
-from hookloop.dialects.mmengine.visualization.backends import BaseVisBackend
+from hookloop.dialects.mmengine.visualization.backends import (
+    BaseVisBackend,
+    TensorboardVisBackend,
+)
 from hookloop.dialects.mmengine.visualization.drawing import Drawing
+from hookloop.dialects.mmengine.visualization.experiment import Experiment
 from hookloop.dialects.mmengine.visualization.values import Array
 from hookloop.writers.records import Image, Scalars
 
@@ -117,6 +122,48 @@ class Visualizer(ManagerMixin, Drawing):
             backend.close()
 
 
+class EmittingBackend(TensorboardVisBackend):
+    """What a hook finds if it asks the run's visualizer for a backend; the writers get everything.
+
+    Args:
+        run: The run.
+    """
+
+    def __init__(self, run: Run) -> None:
+        BaseVisBackend.__init__(self)
+        self._run = run
+
+    # isinstance looks at this: the hook may have the class of the real package.
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        real = sys.modules.get("mmengine.visualization")
+        return cast("type", getattr(real, "TensorboardVisBackend", type(self)))
+
+    @property
+    def experiment(self) -> object:
+        """What has the methods of torch's SummaryWriter."""
+        return Experiment(self._run.emit)
+
+    _tensorboard = experiment
+
+    def add_config(self, config: object, **kwargs: object) -> None:
+        """Do nothing: the run keeps its config."""
+
+    def add_image(self, name: str, image: object, step: int = 0, **kwargs: object) -> None:
+        # 0 is MMEngine's default and means that no step was given.
+        self._run.emit(Image(name, image, step or None))  # type: ignore[arg-type]
+
+    def add_scalars(
+        self, scalar_dict: Mapping[str, object], step: int = 0, file_path: str | None = None,
+        **kwargs: object,
+    ) -> None:  # fmt: skip
+        values = {name: float(cast("float", value)) for name, value in scalar_dict.items()}
+        self._run.emit(Scalars(values, step or self._run.progress.iter))
+
+    def close(self) -> None:
+        """Do nothing: the run closes its writers."""
+
+
 class EmittingVisualizer(Visualizer):
     """Pass everything to the writers of a hookloop run.
 
@@ -126,19 +173,6 @@ class EmittingVisualizer(Visualizer):
     """
 
     def __init__(self, run: Run, name: str = "run") -> None:
-        super().__init__(name)
-        self._run = run
-
-    def add_image(self, name: str, image: object, step: int = 0) -> None:
-        # 0 is MMEngine's default and means that no step was given.
-        self._run.emit(Image(name, image, step or None))  # type: ignore[arg-type]
-
-    def add_scalar(self, name: str, value: object, step: int = 0, **kwargs: object) -> None:
-        self.add_scalars({name: value}, step)
-
-    def add_scalars(
-        self, scalar_dict: Mapping[str, object], step: int = 0, file_path: str | None = None,
-        **kwargs: object,
-    ) -> None:  # fmt: skip
-        values = {name: float(cast("float", value)) for name, value in scalar_dict.items()}
-        self._run.emit(Scalars(values, step or self._run.progress.iter))
+        super().__init__(name, vis_backends=EmittingBackend(run))
+        # By the name of a class that hooks ask for.
+        self._vis_backends = {TensorboardVisBackend.__name__: self._vis_backends.popitem()[1]}

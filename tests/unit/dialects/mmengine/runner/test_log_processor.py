@@ -24,6 +24,7 @@ def runner():
     return SimpleNamespace(
         message_hub=hub, epoch=0, iter=3, max_epochs=12, max_iters=120,
         train_dataloader=[0] * 10, val_dataloader=[0] * 2, test_dataloader=[0] * 2,
+        _train_loop=object(),
     )  # fmt: skip
 
 
@@ -95,8 +96,10 @@ def test_own_statistics(runner):
 def test_a_batch_of_an_evaluation(runner, mode, by_epoch, start):
     runner.epoch = 1
     add(runner, mode, {"time": 0.1, "data_time": 0.05}, {"time": 0.3, "data_time": 0.15})
-    _, line = LogProcessor(by_epoch=by_epoch).get_log_after_iter(runner, 0, mode)
+    tag, line = LogProcessor(by_epoch=by_epoch).get_log_after_iter(runner, 0, mode)
     assert line.startswith(f"{start}    eta: 1:02:03  time: ")
+    assert tag["iter"] == 4
+    assert tag.get("epoch") == (1 if (mode, by_epoch) == ("val", True) else None)
 
 
 @pytest.mark.parametrize(

@@ -147,13 +147,12 @@ class _LoopUpdate(Hook):
 
 
 class _RequireHalf(Hook):
-    """Reject a run in full precision at its first iteration."""
+    """Reject a run in full precision before it trains."""
 
     name = "fp16_optimizer_hook"
 
-    def after_forward(self, run: Run) -> None:
-        # Autocast is active only around a forward pass, so this cannot be checked earlier.
-        if run.phase == "train" and not torch.is_autocast_enabled(run.device.type):
+    def before_train(self, run: Run) -> None:
+        if run.precision == "fp32":
             raise HookError(
                 "Fp16OptimizerHook: the run has full precision. Set Trainer(precision='fp16')."
             )

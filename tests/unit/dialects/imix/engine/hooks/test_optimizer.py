@@ -24,9 +24,15 @@ def test_the_optimizer_hook_clips(tmp_path):
     assert norms[0] == pytest.approx(0.1, rel=1e-3)
 
 
-def test_half_precision_is_the_trainers(tmp_path):
+def test_half_precision_is_the_trainers_and_asked_for_before_training(tmp_path):
+    class Note(Hook):
+        def before_train_iter(self, run):
+            begun.append(run.progress.iter)
+
+    begun = []
     with pytest.raises(HookError, match="precision='fp16'"):
-        train(tmp_path, engine.hooks.Fp16OptimizerHook())
+        train(tmp_path, engine.hooks.Fp16OptimizerHook(), Note())
+    assert not begun
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,163 @@
+"""State that nobody declared: what is found, saved, put back and named."""
+
+import logging
+from collections import Counter, OrderedDict, defaultdict, deque
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from hookloop.data.undeclared import Root, Undeclared
+from hookloop.data.values import NO_STATE, mark_of, restore_value, to_value
+
+CPU = torch.device("cpu")
+
+
+class Color(Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Places:
+    """A run in small: a model and other objects, by name."""
+
+    def __init__(self, optimizer=None, **others):
+        self.roots = {"model": Root(nn.Linear(1, 1))}
+        self.roots |= {name: Root(one) for name, one in others.items()}
+        self.given = {} if optimizer is None else {"default": optimizer}
+
+    def __call__(self):
+        return self.roots
+
+    def declared(self):
+        return list(self.given.values())
+
+    def optimizers(self):
+        return self.given
+
+    def freezes(self):
+        return False
+
+
+class Held:
+    def __init__(self, value):
+        self.value = value
+
+
+def begun(optimizer=None, **others):
+    undeclared = Undeclared(Places(optimizer, **others))
+    undeclared.begin()
+    return undeclared
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        1, 0.5, "text", None, b"x", {1, 2}, frozenset({1}), deque([1], maxlen=2), Counter("ab"),
+        OrderedDict(b=1, a=2), defaultdict(list, {"a": [1]}), {(1, "a"): [deque([2])]},
+        [{"a": (1, [2.0])}], {"#kind": "a key of the user's"}, Path("a/b"), np.float32(0.5),
+    ],
+)  # fmt: skip
+def test_a_value_comes_back_without_the_old_one(value, tmp_path):
+    torch.save(to_value(value), tmp_path / "state.pth")
+    state = torch.load(tmp_path / "state.pth", weights_only=True)
+    back = restore_value(None, state, CPU)
+    assert (type(back), back) == (type(value), value)
+    assert mark_of(back) == mark_of(value)
+    if isinstance(value, deque):
+        assert back.maxlen == value.maxlen
+
+
+def test_arrays_and_generators_come_back_without_the_old_ones():
+    array = np.arange(6).reshape(2, 3)
+    assert (restore_value(None, to_value([array]), CPU)[0] == array).all()
+    for make in (np.random.default_rng, np.random.RandomState):
+        state = to_value(one := make(1))
+        assert restore_value(None, state, CPU).normal() == one.normal()
+    assert restore_value(Color.RED, to_value(Color.BLUE), CPU) is Color.BLUE
+
+
+def test_what_is_restored_stays_the_same_object():
+    for old, new in (([1], [2, 3]), ({"a": 1}, {"b": 2}), (deque([1]), deque([2]))):
+        assert restore_value(old, to_value(new), CPU) is old
+        assert old == new
+    parameter = nn.Parameter(torch.zeros(2))
+    assert restore_value(parameter, to_value(torch.ones(2)), CPU) is parameter
+
+
+def test_a_value_that_is_too_large_is_not_saved():
+    assert to_value([0] * 11, most=10) is NO_STATE
+    assert to_value([torch.zeros(11)], most=10) is NO_STATE
+
+
+def test_only_what_has_changed_is_saved():
+    held = Held([1])
+    undeclared = begun(step=[held])
+    assert undeclared.state() == {}
+    held.value.append(2)
+    assert undeclared.state() == {"values": {"step.0.value": [1, 2]}}
+
+
+def test_a_number_that_is_set_before_the_training_is_a_setting():
+    held = Held(None)
+    undeclared = begun(step=[held])
+    held.value = 3
+    undeclared.settle()
+    assert undeclared.state() == {}
+
+
+def test_a_tensor_that_is_made_before_the_training_is_state():
+    held = Held(None)
+    undeclared = begun(step=[held])
+    held.value = torch.ones(1)
+    undeclared.settle()
+    assert list(undeclared.state()["values"]) == ["step.0.value"]
+
+
+def test_what_goes_back_is_put_back_but_for_the_memory_of_hooks():
+    ours, hooks = Held(1), Held(1)
+    places = Places(step=[ours])
+    places.roots["hooks.own"] = Root([hooks])
+    undeclared = Undeclared(places)
+    undeclared.begin()
+    undeclared.settle()
+    ours.value = hooks.value = 2
+    undeclared.load({}, "file", trains=True)
+    assert (ours.value, hooks.value) == (1, 2)
+
+
+def test_a_module_that_the_training_does_not_change_is_compared(caplog):
+    state = begun(loss=nn.BatchNorm1d(2)).state()
+    assert set(state) == {"checksums"}
+    other = nn.BatchNorm1d(2)
+    other.running_mean += 1
+    with caplog.at_level(logging.WARNING):
+        begun(loss=other).load(state, "file", trains=False)
+    assert "loss.running_mean" in caplog.text
+    assert "loss.weight" not in caplog.text
+
+
+def test_an_older_checkpoint_without_the_parameters_of_a_loss_is_named(caplog):
+    loss = nn.Linear(1, 1)
+    undeclared = begun(torch.optim.SGD(loss.parameters(), lr=1.0), loss=loss)
+    with caplog.at_level(logging.WARNING):
+        undeclared.load({}, "file", trains=False)
+    assert "loss.weight" in caplog.text
+
+
+def test_modules_besides_the_model_go_to_the_device():
+    loss = nn.BatchNorm1d(2, affine=False)
+    undeclared = Undeclared(Places(loss=loss), torch.device("meta"))
+    undeclared.move()
+    assert {one.device.type for one in loss.buffers()} == {"meta"}
+
+
+def test_a_loop_of_objects_is_walked_once():
+    held = Held(0)
+    held.itself = held
+    undeclared = begun(step=[held])
+    held.value = 1
+    assert undeclared.state() == {"values": {"step.0.value": 1}}
