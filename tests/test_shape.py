@@ -151,15 +151,15 @@ def test_each_point_has_one_firing_site():
 
 OF_THE_GRAFT = {
     *(("dialects/mmengine/graft/saving.py", name) for name in ("_iter", "_epoch")),
-    # The first four are counters of MMEngine's own loop.
-    *(("dialects/mmengine/graft/training.py", name) for name in ("_iter", "_epoch")),
+    # These are counters of MMEngine's own loop, and the loader that it shows to hooks.
+    *(("dialects/mmengine/graft/training.py", name) for name in ("_iter", "_epoch", "dataloader")),
     ("dialects/mmengine/graft/training.py", "evaluation"),  # MMEngine's own loop evaluates.
     ("trainer/several_ranks.py", "meetings"),  # Its ranks are known when the loop is made already.
 }
 
 
-def test_nobody_changes_a_loop_an_update_or_an_evaluation_from_outside():
-    parts = {"loop", "_loop", "update", "_update", "evaluation"}
+def test_nobody_changes_a_loop_an_update_an_evaluation_or_a_stream_from_outside():
+    parts = {"loop", "_loop", "update", "_update", "evaluation", "stream", "source", "train_data"}
     found = {
         (str(path.relative_to(SOURCE)), target.attr)
         for path in [*MODULES, *ROOT.glob("packages/*/src/**/*.py")]

@@ -170,3 +170,27 @@ def test_one_loss_of_all_streams_is_exact_if_they_are_cut_alike(
     assert ("Return the loss of each stream, {'loss': {'a': ..., 'b': ...}}" in log) is is_told
     assert log.count("cannot be weighted") == is_told
     assert (distance(alone, together[0]) < 1e-6) is not is_told
+
+
+class NameStreams(Hook):
+    """Remembers of which stream each microbatch is said to be, and its samples."""
+
+    def __init__(self):
+        self.seen = []
+
+    def before_forward(self, run):
+        if run.phase == "train":
+            self.seen.append((run.stream, named(run.batch[0])))
+
+
+def test_each_microbatch_of_a_group_is_said_to_be_of_its_stream(tmp_path):
+    def train_drawn():
+        names = NameStreams()
+        mixed = {"train_data": streams((6, 6)), "mix": {"a": 1, "b": 1}, "accumulate": 3}
+        train(tmp_path / "run", model=Plain, names=False, hooks=[names], max_epochs=1, **mixed)
+        return names.seen
+
+    of = {name: set(named(loader.dataset[:][0])) for name, loader in streams().items()}
+    for seen in on_ranks(train_drawn, 2):
+        assert {name for name, _ in seen} == {"a", "b"}
+        assert all(set(samples) <= of[name] for name, samples in seen)

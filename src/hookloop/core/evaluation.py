@@ -123,12 +123,12 @@ class Evaluation:
         run.model.eval()
         fire(span.before_epoch, run)
         values: dict[str, Tensor | float] = {}
-        for name, source in streams.items():
+        for name, stream in streams.items():
             run.stream = name or phase
             meters = Meters(self.metrics, is_shared=not run.world.is_alone)
             with torch.no_grad():
                 work = predict or partial(self._measure, meters, span.after_iter)
-                self._read(source, span, work, updates or self.updates)
+                self._read(stream, span, work, updates or self.updates)
                 of_stream = {} if predict else self._combine(meters)
             prefix = f"{phase}/{name}" if name else phase
             values |= {f"{prefix}/{metric}": value for metric, value in of_stream.items()}
@@ -157,7 +157,7 @@ class Evaluation:
 
     def _read(
         self,
-        source: Stream,
+        stream: Stream,
         span: Span,
         work: Callable[[Run], None],
         updates: Sequence[Computes],
@@ -167,10 +167,10 @@ class Evaluation:
         move = make_transfer(run.device)
         self.batch_number = 0
         meetings.begin(0)
-        for read in source.read():
+        for read in stream.read():
             self.batch_number += 1
             run.batch = read if move is None else move(read)
-            shares = source.shares() if is_shared else None
+            shares = stream.shares() if is_shared else None
             if shares is not None:
                 run.place = Place(self.batch_number, *shares[0])
             if shares is None or shares[0].own:
@@ -185,7 +185,7 @@ class Evaluation:
             if run.is_interrupted:  # A long validation must not keep a signal waiting.
                 break
         if not self.batch_number:
-            raise nothing_read(source.data, source.name, source.passes)
+            raise nothing_read(stream.data, stream.name, stream.passes)
 
     def _combine(self, meters: Meters) -> dict[str, Tensor | float]:
         meters.combine(self.run.ranks)

@@ -238,11 +238,11 @@ class Loop:
 
     def _complete_pass(self) -> None:
         """Count the epoch whose training is done."""
-        run, progress, source = self.run, self.run.progress, self._source()
+        run, progress, stream = self.run, self.run.progress, self._stream()
         if progress.iter_in_epoch == 0:  # Otherwise the loop would go round forever.
-            raise nothing_read(source.data, source.name, source.passes)
+            raise nothing_read(stream.data, stream.name, stream.passes)
         if self.epoch_iters is None:  # A limit may be reached on the last batch, before the reader
-            source.finish()  # has found that there are no more.
+            stream.finish()  # has found that there are no more.
         progress.epoch += 1
         progress.stage = "closing"
         run.metrics.stamp = (progress.iter, progress.epoch)
@@ -267,8 +267,8 @@ class Loop:
     def _end_epoch(self) -> None:
         """Save and validate what is due after an epoch, and close it."""
         run, plan, progress = self.run, self.run.plan, self.run.progress
-        if self._source().is_one_pass and not progress.is_done:
-            name = self._source().name
+        if self._stream().is_one_pass and not progress.is_done:
+            name = self._stream().name
             run.stop(f"{name} ended after {count_of(progress.iter, 'iteration')}", everywhere=True)
         if self.validation.due_after_epoch(progress):
             if not (is_regular := self.validation.is_regular(progress)):
@@ -379,14 +379,14 @@ class Loop:
 
     def _groups(self) -> Iterator[list[object]]:
         """Read an epoch in groups of microbatches, on the device."""
-        source, move = self._source(), make_transfer(self.run.device)
+        stream, move = self._stream(), make_transfer(self.run.device)
         fixed, done = self.epoch_iters, self.run.progress.iter_in_epoch
         left = None if fixed is None else fixed - done  # None where the data decides.
-        groups = source.epoch(self.sizes.to_read(self.run), left)
+        groups = stream.epoch(self.sizes.to_read(self.run), left)
         if move is not None:
             groups = ([move(batch) for batch in group] for group in groups)
-        if isinstance(source, Mixture):
-            groups = source.label(groups, partial(setattr, self.run, "stream"))
+        if isinstance(stream, Mixture):
+            groups = stream.label(groups, partial(setattr, self.run, "stream"))
         return leave_out(groups, self.run.progress)
 
     def _last_iter(self) -> int | None:
@@ -394,12 +394,12 @@ class Loop:
 
         A resume may have changed how many samples make an iteration.
         """
-        progress, left = self.run.progress, self._source().batches_left
+        progress, left = self.run.progress, self._stream().batches_left
         if self.epoch_iters is not None or left is None:
             return self.epoch_iters or (progress.epoch_iters if self.sizes.is_constant else None)
         return progress.iter_in_epoch + self.sizes.iters(left, progress.iter, progress.epoch)
 
-    def _source(self) -> TrainingStream:
+    def _stream(self) -> TrainingStream:
         if self.run.train_data is None:
             raise DataError("There is nothing to train on: give train_data=.")
         return self.run.train_data

@@ -36,8 +36,8 @@ class Moments:
 
     def now(self) -> Randomness:
         """Return where random numbers stand now."""
-        now, source = Randomness.now(), self._run.train_data
-        now.order = source.order.now if source is not None else None
+        now, stream = Randomness.now(), self._run.train_data
+        now.order = stream.order.now if stream is not None else None
         return now
 
     def restore(self, moment: Randomness) -> None:
@@ -63,13 +63,13 @@ class Moments:
         return kept is not None
 
     @contextmanager
-    def without_trace(self, sources: Iterable[Stream]) -> Iterator[None]:
+    def without_trace(self, streams: Iterable[Stream]) -> Iterator[None]:
         """Let data be read that leaves the random numbers where they stand, and the data too.
 
         Args:
-            sources: The data that may be read.
+            streams: The data that may be read.
         """
-        before, undo = self.now(), [source.bookmark() for source in sources]
+        before, undo = self.now(), [stream.bookmark() for stream in streams]
         yield
         for put_back in undo:
             put_back()

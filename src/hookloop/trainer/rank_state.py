@@ -53,9 +53,9 @@ def undeclared_of_rank(run: Run, checkpoint: Mapping[str, object]) -> Mapping[st
 
 def own_data(run: Run) -> dict[str, object] | None:
     """Return the position in the data of this rank, if each rank has data of its own."""
-    source = run.train_data
-    is_own = source is not None and source.order.shared is None and not run.world.is_alone
-    return source.state_dict() if is_own and source is not None else None
+    stream = run.train_data
+    is_own = stream is not None and stream.order.shared is None and not run.world.is_alone
+    return stream.state_dict() if is_own and stream is not None else None
 
 
 def data_of_rank(
@@ -83,9 +83,9 @@ def restore_workers(run: Run, checkpoint: Mapping[str, object], label: str) -> N
     """
     saved = cast("list[dict[str, dict[str, object]]]", checkpoint.get("workers") or [])
     with restoring("random numbers of workers", label):
-        for name, source in _read(run) if run.world.rank else ():
+        for name, stream in _read(run) if run.world.rank else ():
             own = saved[run.world.rank].get(name) if len(saved) == run.world.size else None
-            source.load_worker_states(own, is_needed=False)
+            stream.load_worker_states(own, is_needed=False)
 
 
 def _read(run: Run) -> list[tuple[str, Stream]]:

@@ -55,8 +55,8 @@ def record_start(
         if path not in named:
             values = {"key": path, "old": written(old), "new": written(new), "how": "started"}
             run.interventions.add("change", now, **values)
-    for source in run.train_data.parts() if run.train_data is not None else ():
-        source.when_begun(partial(_Passes(run).note, source))
+    for stream in run.train_data.parts() if run.train_data is not None else ():
+        stream.when_begun(partial(_Passes(run).note, stream))
 
 
 def _describe_start(
@@ -116,15 +116,15 @@ class _Passes:
         self._last: int | None = None
         self._written: dict[str, bytes] = {}
 
-    def note(self, source: Stream) -> None:
+    def note(self, stream: Stream) -> None:
         """Record the pass that begins now."""
         run, now = self._run, self._run.progress.iter
         if self._last is not None and 0 <= now - self._last < BETWEEN_PASSES:
             return
-        began = source.at.began
+        began = stream.at.began
         if began is None:
             return
-        states = dict(states_of(began, names_of_origin(source.data, source.generators())))
+        states = dict(states_of(began, names_of_origin(stream.data, stream.generators())))
         digests = {name: hashlib.blake2b(one).digest() for name, one in states.items()}
         same = [name for name, one in digests.items() if self._written.get(name) == one]
         moved = [name for name in states if name not in same]
@@ -135,8 +135,8 @@ class _Passes:
         run.interventions.add(
             "pass",
             now,
-            data=source.name,
-            number=source.passes,
+            data=stream.name,
+            number=stream.passes,
             drawn_from=kept,
             **{name: names for name, names in more.items() if names},
         )

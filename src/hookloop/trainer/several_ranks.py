@@ -52,21 +52,21 @@ def check_parallel(run: Run, settings: Parallel) -> None:
 def join_ranks(run: Run, settings: Parallel) -> None:
     """Check how the ranks work together, and let this one read its part of the data."""
     check_parallel(run, settings)
-    share_sources(run)
+    share_streams(run)
 
 
-def share_sources(run: Run) -> None:
+def share_streams(run: Run) -> None:
     """Let this rank read its part of each global batch."""
     if run.world.is_alone:
         return
-    for source, is_training in _sources(run):
-        source.share_among(run.world.rank, run.world.size, is_training=is_training)
+    for stream, is_training in _streams(run):
+        stream.share_among(run.world.rank, run.world.size, is_training=is_training)
     join_orders(run)
 
 
 def join_orders(run: Run) -> None:
     """Draw the orders of all data from one sequence, as one process does from its generators."""
-    orders = [source.order for source, _ in _sources(run) if source.order.shared is not None]
+    orders = [stream.order for stream, _ in _streams(run) if stream.order.shared is not None]
     for order in orders:
         order.shared = orders[0].shared
 
@@ -82,10 +82,10 @@ def agree_on_order(run: Run, *, is_new: bool) -> None:
     if run.world.is_alone or is_divided(run):
         return
     start = run.ranks.share(Randomness.now(gpus=False).state)
-    for source, is_training in _sources(run):
+    for stream, is_training in _streams(run):
         if is_new and is_training:
-            source.order.now = Randomness(start)
-        source.load_order_state(run.ranks.share(source.order_state()))
+            stream.order.now = Randomness(start)
+        stream.load_order_state(run.ranks.share(stream.order_state()))
     if is_new:
         Randomness(start).restore()
         seed_rank(run.world.rank)
@@ -120,7 +120,7 @@ def check_alike(run: Run) -> None:
         },
         "config": plain(run.config),
         "hooks": [hook.name for hook in run.hooks],
-        "length of the data": [source.num_batches for source, _ in _sources(run)],
+        "length of the data": [stream.num_batches for stream, _ in _streams(run)],
         "limits": [run.progress.max_epochs, run.progress.max_iters],
         "seed": run.seed,
         "arguments": {name: one for name, one in run.arguments.items() if name != "seed"},
@@ -170,13 +170,13 @@ def _digest(fact: object) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _sources(run: Run) -> Iterator[tuple[Stream, bool]]:
+def _streams(run: Run) -> Iterator[tuple[Stream, bool]]:
     """Yield the data of a run, each with whether it is trained on."""
-    for source in run.train_data.parts() if run.train_data is not None else ():
-        yield source, True
+    for stream in run.train_data.parts() if run.train_data is not None else ():
+        yield stream, True
     for streams in (run.val_data, run.test_data, run.predict_data):
-        for source in streams.values():
-            yield source, False
+        for stream in streams.values():
+            yield stream, False
 
 
 def join_divided(loop: Loop, world: World) -> None:
@@ -192,5 +192,5 @@ def join_divided(loop: Loop, world: World) -> None:
 def is_divided(run: Run) -> bool:
     """Return whether each rank has data of its own; see `join_divided`."""
     return not run.world.is_alone and all(
-        source.order.shared is None for source, _ in _sources(run)
+        stream.order.shared is None for stream, _ in _streams(run)
     )

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from hookloop.data.batch import size_of
-from hookloop.data.mixing.mixture import Labelled, Mixture
+from hookloop.data.mixing.mixture import Mixture
 from hookloop.data.randomness import Randomness
 from hookloop.data.share import Share
 from hookloop.data.splitting import split_batch
@@ -135,12 +135,7 @@ class InParts:
         count = run.progress.split
         parts = batches
         if count > 1:
-            split = [split_batch(batch, count) for batch in batches]
-            parts = [part for pieces in split for part in pieces]
-            if isinstance(batches, Labelled):
-                of_each = zip(batches.labels, split, strict=True)
-                labels = [label for label, pieces in of_each for _ in pieces]
-                parts = Labelled(parts, labels, batches.tell)
+            parts = [part for batch in batches for part in split_batch(batch, count)]
         # Weighted also if it is one: what is recorded then comes after everything that may fail.
         self._group = Microbatches(self._update, parts)
         try:

@@ -5,12 +5,12 @@ from tests.ranks import each_rank, on_ranks
 
 from hookloop import Hook
 from hookloop.errors import HookloopError
-from hookloop.trainer.several_ranks import agree_on_order, check_alike, join_orders, share_sources
+from hookloop.trainer.several_ranks import agree_on_order, check_alike, join_orders, share_streams
 
 
 def test_one_process_shares_nothing():
     run = make(None, resume=None, default_hooks=False)[0].run
-    share_sources(run)
+    share_streams(run)
     join_orders(run)
     agree_on_order(run, is_new=True)
     assert run.train_data.shares() is None and run.train_data.order.shared is None

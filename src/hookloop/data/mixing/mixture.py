@@ -306,11 +306,11 @@ class Labelled(list[object]):
     ) -> None:
         super().__init__(group)
         self.labels = list(labels)
-        self.tell = tell
+        self._tell = tell
 
     def __iter__(self) -> Iterator[object]:
         for index, label in enumerate(self.labels):
-            self.tell(label)
+            self._tell(label)
             yield self[index]
 
 
