@@ -21,11 +21,11 @@ from hookloop.checkpoint.shape import (
     one_of,
 )
 from hookloop.checkpoint.storage import LocalStorage, Storage, is_file_name, write_all
+from hookloop.runs.checkpoint_names import INDEX
 from hookloop.runs.identity import Owner, as_id
 from hookloop.runs.records import to_json, to_number
 
 Kind = Literal["periodic", "best", "exception", "other"]
-INDEX = "checkpoints.json"
 
 LARGEST_INDEX = 1 << 26
 """Bytes of the file that are read at most."""

@@ -12,6 +12,7 @@ from hookloop.checkpoint.search import load_newest, own_locations
 from hookloop.checkpoint.storage import is_checkpoint_directory, is_url
 from hookloop.checkpoint.store import CheckpointStore, load
 from hookloop.errors import CheckpointError, nearest
+from hookloop.runs.checkpoint_names import is_checkpoint_name
 from hookloop.runs.layout import RunDir
 
 BEST, LAST = "best", "last"
@@ -143,7 +144,7 @@ def _reject(which: str | Path, run_dir: str | Path, stores: Sequence[str]) -> Fo
         name
         for location in own_locations(run_dir, stores)
         for name in CheckpointStore(location).storage.names()
-        if name.endswith(".pth") or is_checkpoint_directory(Path(location) / name)
+        if is_checkpoint_name(name) or is_checkpoint_directory(Path(location) / name)
     ]
     there = f"There are: {', '.join(sorted(names))}." if names else "It has no checkpoint at all."
     pointer = None if is_url(str(run_dir)) else RunDir(Path(run_dir)).last_pointer

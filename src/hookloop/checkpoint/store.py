@@ -33,10 +33,9 @@ from hookloop.checkpoint.storage import (
 )
 from hookloop.checkpoint.writing import WrittenFile, write_checkpoint
 from hookloop.errors import CheckpointError
+from hookloop.runs.checkpoint_names import LAST, is_checkpoint_name, is_of_exception
 from hookloop.runs.identity import Owner, is_alive, is_copied, is_foreign
 from hookloop.runs.layout import LONGEST_POINTER
-
-LAST = "last_checkpoint"
 
 OTHER_PLACE = (
     "Give SaveCheckpoint another directory=, or the run's directory another name; a store is named "
@@ -318,8 +317,8 @@ class CheckpointStore:
         indexed = {*listed, *self.index.entries}
         best: tuple[int, str, dict[str, object]] | None = None
         for name in self.storage.names():
-            is_checkpoint = name.endswith(".pth") or _is_directory(self.storage, name)
-            if name in indexed or not is_checkpoint or name.startswith("exception_"):
+            is_checkpoint = is_checkpoint_name(name) or _is_directory(self.storage, name)
+            if name in indexed or not is_checkpoint or is_of_exception(name):
                 continue
             found = self._first_good([name], skipped, whole=whole)
             if found is not None:

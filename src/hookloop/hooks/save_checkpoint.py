@@ -19,6 +19,7 @@ from hookloop.errors import HookError
 from hookloop.every import COUNTED, Every
 from hookloop.metrics.results import without_phase
 from hookloop.metrics.scores import BestScores
+from hookloop.runs.checkpoint_names import ITER, best_name, checkpoint_name
 from hookloop.runs.policy import GREATER_KEYS, LESS_KEYS, Rule
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ class SaveCheckpoint(Hook):
 
     def on_exception(self, run: Run, error: BaseException) -> None:
         if self.saves_exceptions and self._is_training and isinstance(error, Exception):
-            name = f"exception_iter_{run.progress.iter}.pth"
+            name = checkpoint_name("exception_iter", run.progress.iter)
             run.save(
                 Save(
                     name,
@@ -268,7 +269,7 @@ class SaveCheckpoint(Hook):
         number = self._number(run) if number is None else number
         if self.template is not None:
             return self.template.replace("{}", str(number))
-        return f"epoch_{number}.pth" if self._counts_epochs(run) else f"iter_{number}.pth"
+        return checkpoint_name("epoch" if self._counts_epochs(run) else "iter", number)
 
     def _location(self, run: Run) -> str | None:
         return _store(self.directory, run.dir) if self.directory else None
@@ -279,7 +280,7 @@ class SaveCheckpoint(Hook):
         run.save(
             Save(
                 # On many ranks a clock's request is obeyed at the next meeting of the ranks.
-                self._name(run, "{iter}" if self._by_time and not run.world.is_alone else None),
+                self._name(run, ITER if self._by_time and not run.world.is_alone else None),
                 self._location(run),
                 kind="periodic",
                 owner=self.name,
@@ -297,7 +298,7 @@ class SaveCheckpoint(Hook):
         """Request that the file of this iteration is kept as the best; if needed, write it."""
         run.save(
             Save(
-                f"best_{metric.replace('/', '_')}_{self._name(run)}",
+                best_name(metric, self._name(run)),
                 self._location(run),
                 kind="best",
                 owner=f"{self.name}/{metric}",

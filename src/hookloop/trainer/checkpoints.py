@@ -20,12 +20,13 @@ from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.pointer import LastPointer
 from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.search import is_same_location
-from hookloop.checkpoint.shards import directory_name, stage
+from hookloop.checkpoint.shards import stage
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.plan import fire
 from hookloop.errors import CheckpointError
+from hookloop.runs.checkpoint_names import directory_name
 from hookloop.runs.identity import Owner
 from hookloop.trainer.state import State, current_metrics, gather
 

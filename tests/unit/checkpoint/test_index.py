@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from hookloop.checkpoint.index import INDEX
-from hookloop.checkpoint.store import LAST, CheckpointStore
+from hookloop.checkpoint.store import CheckpointStore
+from hookloop.runs.checkpoint_names import INDEX, LAST
 
 ENTRY = {"name": "epoch_1.pth", "iter": 3, "epoch": 1, "size": 0, "crc32": 0, "kind": "periodic"}
 WRONG = (None, "text", -1, 10**30, math.nan, [], {}, [1], {"a": 1}, True)

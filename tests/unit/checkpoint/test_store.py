@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from hookloop.checkpoint.index import INDEX, Saved
+from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.shards import stage
-from hookloop.checkpoint.store import LAST, CheckpointStore, load
+from hookloop.checkpoint.store import CheckpointStore, load
 from hookloop.errors import CheckpointError
+from hookloop.runs.checkpoint_names import INDEX, LAST
 
 
 def checkpoint(iteration):

@@ -10,12 +10,12 @@ import pytest
 import torch
 from tests.tiny import make_data, make_trainer, record
 
-from hookloop.checkpoint.index import INDEX
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.hook import Hook
 from hookloop.errors import CheckpointError, HookError, MetricError
 from hookloop.hooks import SaveCheckpoint, StopOnSignal, WriteMetrics
 from hookloop.metrics.scores import BestScores
+from hookloop.runs.checkpoint_names import INDEX
 
 NOT_CHECKPOINTS = {
     INDEX,
