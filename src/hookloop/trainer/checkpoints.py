@@ -19,6 +19,7 @@ from hookloop.checkpoint.gradients import pending_gradients
 from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.pointer import LastPointer
 from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.saving.retention import Keep
 from hookloop.checkpoint.search import is_same_location
 from hookloop.checkpoint.shards import stage
 from hookloop.checkpoint.snapshot import Snapshot
@@ -290,7 +291,7 @@ class CheckpointSaver:
             if marks_last:
                 self.pointer.mark(order, store, save.name, directory)
             # After marking: the pointer must never name a file that has been deleted.
-            store.prune(save.owner, save.kind, save.keep)
+            store.prune(Keep(save.owner, save.kind, save.keep))
             return done[0]
 
         needs = f"{store.location}/{of}" if of else None

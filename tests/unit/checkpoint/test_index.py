@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from hookloop.checkpoint.saving.retention import Keep
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.runs.checkpoint_names import INDEX, LAST
 
@@ -32,7 +33,7 @@ def test_no_index_keeps_a_checkpoint_from_being_found(tmp_path: Path) -> None:
         (tmp_path / INDEX).write_text(json.dumps(crafted).replace('"size": 0', f'"size": {size}'))
         store = CheckpointStore(tmp_path)
         assert all(isinstance(one.iter, int) for one in store.index.entries.values())
-        store.prune("x", "periodic", 1)
+        store.prune(Keep("x", "periodic", 1))
         assert (tmp_path / "epoch_1.pth").exists()
 
 
