@@ -235,6 +235,7 @@ class CheckpointSaver:
             kind=save.kind,
             owners=(save.owner,),
             forever=save.forever,
+            rule=save.rule,
             left_out=save.leave_out,
             metrics={**current_metrics(run), **current.validation, **save.metrics},
             validated=bool(current.validation),

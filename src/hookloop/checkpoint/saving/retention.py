@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from math import isnan, nan
 
 from hookloop.checkpoint.index import Kind, Saved
 
@@ -15,7 +16,7 @@ class Keep:
     Attributes:
         owner: Who asked for them.
         kind: Those of this kind are counted.
-        most: How many to keep, the newest; None for all.
+        most: How many to keep, the newest or the best; None for all.
     """
 
     owner: str
@@ -33,7 +34,34 @@ def surplus(entries: Collection[Saved], keep: Keep) -> list[str]:
     if keep.most is None:
         return []
     owned = [one for one in entries if keep.owner in one.owners and one.kind == keep.kind]
-    return [one.name for one in owned[: -keep.most] if not one.forever]
+    return [one.name for one in first_to_stay(owned, keep.owner)[keep.most :] if not one.forever]
+
+
+def first_to_stay(owned: Sequence[Saved], owner: str) -> list[Saved]:
+    """Return the checkpoints of an owner, the one in front that is kept longest.
+
+    That is the best if the newest has a rule, else the newest. Of equal ones the older is better.
+    Those of a branch that a run has left, by going back or by a resume from an older checkpoint,
+    come last: they are not of the training that continues.
+
+    Args:
+        owned: In the order of saving.
+        owner: The hook, with the metric after a slash.
+    """
+    newest_first = list(reversed(owned))
+    if not newest_first or newest_first[0].rule is None:
+        return newest_first
+    branch, left, reached = [], [], newest_first[0].iter
+    for one in newest_first:
+        (branch if one.iter <= reached else left).append(one)
+        reached = min(reached, one.iter)
+    metric, is_less = owner.partition("/")[2], newest_first[0].rule == "less"
+
+    def place(one: Saved) -> tuple[bool, float, int]:
+        value = one.metrics.get(f"val/{metric}", nan)
+        return isnan(value), value if is_less else -value, one.iter
+
+    return [*sorted(branch, key=place), *left]
 
 
 def expendable(entries: Collection[Saved], keep: Keep) -> list[str]:
