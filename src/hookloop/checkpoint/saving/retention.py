@@ -51,7 +51,9 @@ def first_to_stay(owned: Sequence[Saved], owner: str) -> list[Saved]:
     newest_first = list(reversed(owned))
     if not newest_first or newest_first[0].rule is None:
         return newest_first
-    branch, left, reached = [], [], newest_first[0].iter
+    branch: list[Saved] = []
+    left: list[Saved] = []
+    reached = newest_first[0].iter
     for one in newest_first:
         (branch if one.iter <= reached else left).append(one)
         reached = min(reached, one.iter)
