@@ -59,7 +59,7 @@ class Outcome:
     best: BestCheckpoint | None = None
     """The best checkpoint by the first metric that `SaveCheckpoint` watches, if one is kept."""
     all_best: tuple[BestCheckpoint, ...] = ()
-    """The best checkpoint of each metric, in the order in which they are given."""
+    """The best checkpoints of each metric, the best first, in the order of the metrics."""
 
     @property
     def exit_code(self) -> int:

@@ -186,7 +186,7 @@ HOOKS = {
 """Our hooks, with the names that others use."""
 
 REMARKS = {
-    "keep=3 keeps the 3 newest checkpoints, and best='val/accuracy' the best one besides.": (
+    "keep_best=3 keeps the 3 best by best='val/accuracy', and keep=3 the 3 newest besides.": (
         "save_top_k n_saved"
     ),
 }
@@ -200,7 +200,8 @@ HOOK_ARGUMENTS = {
     "patience": "wait num_epochs tolerance early_stopping_patience",
     "min_delta": "delta threshold early_stopping_threshold",
     "threshold": "stopping_threshold baseline target",
-    "keep": "save_top_k n_saved max_keep_ckpts save_total_limit max_to_keep keep_last keep_n",
+    "keep_best": "save_top_k n_saved top_k save_best_k keep_top_k",
+    "keep": "max_keep_ckpts save_total_limit max_to_keep keep_last keep_n",
     "every": (
         "interval period frequency freq save_freq every_n_epochs every_n_train_steps log_every "
         "save_steps logging_steps log_every_n_steps log_interval update_freq refresh_rate n_steps "

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hookloop.checkpoint.request import Save
+from hookloop.runs.checkpoint_names import name_at
 
 if TYPE_CHECKING:
     from hookloop.checkpoint.index import Saved
@@ -85,7 +86,7 @@ class Requests:
         self.validate = both(self.validate, wish.validate)
         self.planned = both(self.planned, wish.planned)
         for save in wish.saves:
-            named = replace(save, name=save.name.replace("{iter}", str(iteration)))
+            named = replace(save, name=name_at(save.name, iteration))
             if named not in self.saves:
                 self.saves.append(named)
         self.news += wish.news

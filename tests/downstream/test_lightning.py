@@ -109,6 +109,8 @@ def test_weights_are_pruned():
     [
         (lambda: callbacks.ModelCheckpoint(monitor="val_acc", mode="max"),
          r"SaveCheckpoint\(every='1 epochs', best='val/acc', rule='greater'\)"),
+        (lambda: callbacks.ModelCheckpoint(monitor="val_loss", save_top_k=3),
+         r"best='val/loss', rule='less', keep_best=3\)"),
         (lambda: callbacks.ModelCheckpoint(every_n_train_steps=5, save_top_k=-1),
          r"SaveCheckpoint\(every='5 iters', keep=None\)"),
         (callbacks.RichProgressBar, "ShowProgress"),

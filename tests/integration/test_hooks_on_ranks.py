@@ -2,6 +2,7 @@
 
 import csv
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -192,6 +193,36 @@ def test_what_the_first_rank_decides_happens_on_all_in_the_same_iteration(tmp_pa
     for path in (tmp_path / "run").glob("iter_*.pth"):
         saved = torch.load(path, weights_only=True)
         assert path.name == f"iter_{saved['progress']['iter']}.pth"
+
+
+class PutScores(Hook):
+    """Puts scores that the first rank alone has."""
+
+    ranks = "first"
+    writes = ("val/own",)
+
+    def after_val_epoch(self, run, metrics):
+        run.metrics.put("val/own", [0.2, 0.9, 0.4, 0.7][run.progress.epoch - 1])
+
+
+def keep_two(directory, strategy, epochs, **options):
+    hook = SaveCheckpoint(best="val/own", rule="greater", keep=1, keep_best=2)
+    trainer = make_trainer(
+        directory, PutScores(), hook, max_epochs=epochs, parallel=strategy, **options
+    )
+    return [best.iteration for best in trainer.train().all_best]
+
+
+@pytest.mark.parametrize("strategy", ["replicated", "sharded"])
+def test_several_of_the_best_are_kept_on_ranks_and_over_a_resume(tmp_path, strategy):
+    home, ending = tmp_path / "run", ".pth" if strategy == "replicated" else ""
+    on_ranks(keep_two, 3, home, strategy, 2)
+    ends = on_ranks(partial(keep_two, resume=True), 3, home, strategy, 4)
+    assert ends == [[6, 12]] * 3
+    kept = {path.name for path in home.iterdir() if "epoch_" in path.name}
+    assert kept == {
+        f"{name}{ending}" for name in ("best_own_epoch_2", "best_own_epoch_4", "epoch_4")
+    }
 
 
 def stop_by_clock(directory):

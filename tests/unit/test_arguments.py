@@ -67,7 +67,7 @@ def test_too_many_arguments_by_position_name_the_next_one():
         (lambda: hooks.StopAfter(epoch=3), "epochs"),
         (lambda: hooks.StopOnPlateau(monitor="val/loss"), "metric"),
         (lambda: hooks.SaveCheckpoint(monitor="val/loss"), "best"),
-        (lambda: hooks.SaveCheckpoint(save_top_k=3), "keep"),
+        (lambda: hooks.SaveCheckpoint(save_top_k=3), "keep_best"),
         (lambda: hooks.SaveCheckpoint(dirpath="x"), "directory"),
         (lambda: hooks.AverageWeights(decay=0.9), "momentum"),
         (lambda: hooks.WriteTensorBoard(log_dir="x"), "directory"),

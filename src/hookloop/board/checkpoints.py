@@ -14,11 +14,12 @@ from typing import BinaryIO
 from hookloop.board.collection import Entry, NotFound
 from hookloop.board.files import is_inside, open_inside, read_inside
 from hookloop.board.run_view import quote
+from hookloop.runs.checkpoint_names import INDEX, LAST, MANIFEST
 from hookloop.runs.checksum import CHUNK, find_damage, open_archive
+from hookloop.runs.layout import LONGEST_POINTER
 from hookloop.runs.reading import parse_json
 from hookloop.runs.records import to_number
 
-INDEX, MANIFEST = "checkpoints.json", "manifest.json"
 LARGEST = 1 << 26
 MOST = 2_000
 """How many checkpoints are listed."""
@@ -113,7 +114,7 @@ def _can_resume(one: Mapping[str, object]) -> bool:
 
 def _last(entry: Entry) -> str | None:
     try:
-        text = read_inside(entry.home, "last_checkpoint", 4096).decode("utf-8", "replace").strip()
+        text = read_inside(entry.home, LAST, LONGEST_POINTER).decode("utf-8", "replace").strip()
     except (OSError, ValueError):
         return None
     return text or None

@@ -21,11 +21,12 @@ from hookloop.checkpoint.shape import (
     one_of,
 )
 from hookloop.checkpoint.storage import LocalStorage, Storage, is_file_name, write_all
+from hookloop.runs.checkpoint_names import INDEX
 from hookloop.runs.identity import Owner, as_id
+from hookloop.runs.policy import Rule
 from hookloop.runs.records import to_json, to_number
 
 Kind = Literal["periodic", "best", "exception", "other"]
-INDEX = "checkpoints.json"
 
 LARGEST_INDEX = 1 << 26
 """Bytes of the file that are read at most."""
@@ -43,6 +44,7 @@ ENTRY = {
     "metrics?": Maybe(Named(lambda value: is_number(to_number(value)))),
     "validated?": is_flag,
     "time?": is_number,
+    "rule?": Maybe(one_of("greater", "less")),
 }
 """What an entry must look like: a stranger may have written the file."""
 
@@ -68,6 +70,8 @@ class Saved:
             are added after the validation.
         validated: Whether the metrics include the validation of its own iteration.
         time: When it was saved.
+        rule: Whether more or less of the metric that its owner names is better, if several of the
+            best are kept; otherwise the last one that was saved is the best.
     """
 
     name: str
@@ -85,6 +89,7 @@ class Saved:
     metrics: Mapping[str, float] = field(default_factory=dict)
     validated: bool = False
     time: float = 0.0
+    rule: Rule | None = None
 
     @property
     def path(self) -> Path:
@@ -178,6 +183,8 @@ class Index:
         listed = [asdict(entry) for entry in kept.values()]
         for entry in listed:
             entry.pop("location")  # The directory may be moved.
+            if entry["rule"] is None:
+                del entry["rule"]
         data = self._text(listed)
         self._storage.write(INDEX, lambda file: write_all(file, data))
         # Only now: if the write fails and is tried again, it starts from what the file holds.

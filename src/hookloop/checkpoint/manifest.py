@@ -17,9 +17,9 @@ from typing import BinaryIO
 
 from hookloop.checkpoint.checksum import CHUNK
 from hookloop.checkpoint.shape import Named, check_state, is_count, is_mapping
-from hookloop.checkpoint.storage import MANIFEST
 from hookloop.checkpoint.writing import WrittenFile
 from hookloop.errors import CheckpointError
+from hookloop.runs.checkpoint_names import MANIFEST
 
 LARGEST_MANIFEST = 1 << 26
 """Bytes of the file that are read at most."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from hookloop.checkpoint.index import Saved
+from hookloop.checkpoint.saving.retention import first_to_stay
 from hookloop.checkpoint.search import load_newest, own_locations
 from hookloop.checkpoint.storage import is_checkpoint_directory, is_url
 from hookloop.checkpoint.store import CheckpointStore, load
 from hookloop.errors import CheckpointError, nearest
+from hookloop.runs.checkpoint_names import is_checkpoint_name
 from hookloop.runs.layout import RunDir
 
 BEST, LAST = "best", "last"
@@ -48,20 +50,20 @@ class BestCheckpoint:
         return f"{self.path} ({self.metric} {self.value:.4g}, iteration {self.iteration})"
 
 
-def best_in(entries: Mapping[str, Saved], owner: str | None = None) -> dict[str, Saved]:
-    """Return the best checkpoint of each metric among the entries of an index.
+def best_in(entries: Iterable[Saved], owner: str | None = None) -> dict[str, list[Saved]]:
+    """Return the best checkpoints of each metric among the entries of an index, the best first.
 
     Args:
-        entries: By name, oldest first.
+        entries: In the order of saving.
         owner: The hook that keeps them; any by default.
     """
-    found: dict[str, Saved] = {}
-    for saved in entries.values():
+    found: dict[str, list[Saved]] = {}
+    for saved in entries:
         for name in saved.owners if saved.kind == "best" else ():
             hook, _, metric = name.partition("/")
             if metric and owner in (None, hook):
-                found[metric] = saved  # A later one is better.
-    return found
+                found.setdefault(metric, []).append(saved)
+    return {metric: first_to_stay(of, f"/{metric}") for metric, of in found.items()}
 
 
 def load_named(
@@ -94,12 +96,14 @@ def load_named(
 
 
 def find_best(run_dir: str | Path, stores: Sequence[str] = ()) -> dict[str, Saved]:
-    """Return the best checkpoint of each metric that a run keeps one of."""
+    """Return the best checkpoint of each metric of which a run keeps any."""
     found: dict[str, Saved] = {}
     for location in own_locations(run_dir, stores):
         store = CheckpointStore(location)
         existing = set(store.storage.names())
-        found |= {m: one for m, one in best_in(store.index.entries).items() if one.name in existing}
+        for metric, ranked in best_in(store.index.entries.values()).items():
+            if there := [one for one in ranked if one.name in existing]:
+                found[metric] = there[0]
     return found
 
 
@@ -143,7 +147,7 @@ def _reject(which: str | Path, run_dir: str | Path, stores: Sequence[str]) -> Fo
         name
         for location in own_locations(run_dir, stores)
         for name in CheckpointStore(location).storage.names()
-        if name.endswith(".pth") or is_checkpoint_directory(Path(location) / name)
+        if is_checkpoint_name(name) or is_checkpoint_directory(Path(location) / name)
     ]
     there = f"There are: {', '.join(sorted(names))}." if names else "It has no checkpoint at all."
     pointer = None if is_url(str(run_dir)) else RunDir(Path(run_dir)).last_pointer

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hookloop.checkpoint.index import Kind
 from hookloop.checkpoint.storage import is_file_name
 from hookloop.errors import CheckpointError
+from hookloop.runs.policy import Rule
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Save:
         kind: ``periodic`` and ``other`` ones are resumed from first, ``exception`` ones never.
         owner: The hook that asks; ``keep`` counts its own files only.
         keep: How many of the owner's files of this kind to keep, the newest; None for all.
+        rule: Whether more or less of a metric is better: ``keep`` then counts the best instead of
+            the newest. The metric is what the owner ends with: ``save_checkpoint/accuracy``.
         forever: Whether this one is never deleted.
         leave_out: Parts that the file does not hold, for example ``("optimizers",)``.
         of: A file of the same iteration to keep under the new name, instead of writing again.
@@ -50,6 +53,7 @@ class Save:
     on_lost: Callable[[], None] | None = field(default=None, compare=False)
     max_wait: float | None = None
     marks_last: bool | None = None
+    rule: Rule | None = None
 
     def __post_init__(self) -> None:
         if not is_file_name(self.name):

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hookloop.checkpoint.storage import is_url
-from hookloop.checkpoint.store import LAST, CheckpointStore
+from hookloop.checkpoint.store import CheckpointStore
 from hookloop.errors import CheckpointError
+from hookloop.runs.checkpoint_names import LAST
 from hookloop.runs.identity import as_id, read_identity
 from hookloop.runs.layout import Pointer, RunDir
 from hookloop.secret import without_credentials

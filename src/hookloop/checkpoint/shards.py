@@ -32,9 +32,10 @@ import torch
 
 from hookloop.checkpoint.manifest import encode_manifest
 from hookloop.checkpoint.parts import nested, split
-from hookloop.checkpoint.storage import MANIFEST, METADATA, put_in_place, sync_to_disk
+from hookloop.checkpoint.storage import METADATA, put_in_place, sync_to_disk
 from hookloop.checkpoint.writing import SummingFile, WrittenFile
 from hookloop.errors import CheckpointError
+from hookloop.runs.checkpoint_names import MANIFEST
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
@@ -74,15 +75,6 @@ class Staged:
     metadata: Metadata = field(repr=False)
     # Reports that were read, by directory: an attempt that fails later need not wait again.
     reports: dict[Path, dict[int, bytes]] = field(default_factory=dict, repr=False)
-
-
-def directory_name(name: str) -> str:
-    """Return the name of a checkpoint that is a directory, from that of a file.
-
-    >>> directory_name("iter_100.pth")
-    'iter_100'
-    """
-    return name.removesuffix(".pth")
 
 
 def stage(

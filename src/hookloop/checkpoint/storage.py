@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
 from hookloop.errors import CheckpointError, nearest
+from hookloop.runs.checkpoint_names import MANIFEST
 
 Write = Callable[[BinaryIO], None]
 
@@ -28,9 +29,6 @@ fsspec has others that compute their contents, or chain one system over another 
 versions of fsspec run code that such a URL contains.
 """
 
-
-MANIFEST = "manifest.json"
-"""The list of files in a checkpoint that is a directory."""
 
 METADATA = ".metadata"
 """torch's description of the shards in such a directory."""

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import cast
 
 from hookloop.checkpoint.checksum import find_damage
-from hookloop.checkpoint.index import Index, Kind, Saved
+from hookloop.checkpoint.index import Index, Saved
 from hookloop.checkpoint.manifest import verify
 from hookloop.checkpoint.ours import is_ours
 from hookloop.checkpoint.reading import read_checkpoint
+from hookloop.checkpoint.saving.retention import Keep, expendable, spare, surplus, without_surplus
 from hookloop.checkpoint.shape import find_mismatch, is_count, is_mapping
 from hookloop.checkpoint.shards import TIMEOUT, Staged
 from hookloop.checkpoint.shards import write as write_shards
@@ -33,10 +34,9 @@ from hookloop.checkpoint.storage import (
 )
 from hookloop.checkpoint.writing import WrittenFile, write_checkpoint
 from hookloop.errors import CheckpointError
+from hookloop.runs.checkpoint_names import LAST, is_checkpoint_name, is_of_exception
 from hookloop.runs.identity import Owner, is_alive, is_copied, is_foreign
 from hookloop.runs.layout import LONGEST_POINTER
-
-LAST = "last_checkpoint"
 
 OTHER_PLACE = (
     "Give SaveCheckpoint another directory=, or the run's directory another name; a store is named "
@@ -220,28 +220,18 @@ class CheckpointStore:
             # Bounded, and reduced to a file name: anybody may have written this file.
             return file.read(LONGEST_POINTER).decode("utf-8", "replace").strip().rsplit("/", 1)[-1]
 
-    def prune(self, owner: str, kind: Kind, newest: int | None) -> list[str]:
+    def prune(self, keep: Keep) -> list[str]:
         """Delete the checkpoints that an owner no longer keeps; return their names."""
-        if newest is None:
+        listed = self.index.entries.values()
+        if not surplus(listed, keep):
             return []
-        entries = self.index.entries.values()
-        owned = [entry for entry in entries if owner in entry.owners and entry.kind == kind]
-        surplus = {entry.name for entry in owned[:-newest] if not entry.forever}
-        deleted = [e.name for e in owned if e.name in surplus and e.owners == (owner,)]
-        deleted = [name for name in deleted if self._may_delete(name)]
+        deleted = [name for name in expendable(listed, keep) if self._may_delete(name)]
         # The files first: a crash in between leaves an entry without a file, which does no harm.
         # The other way round it would leave a file that nothing ever deletes.
         for name in deleted:
             self.storage.remove(name)
-
-        def without_owner(entry: Saved) -> Saved | None:
-            if entry.name not in surplus:
-                return entry
-            others = tuple(name for name in entry.owners if name != owner)
-            return replace(entry, owners=others) if others else None
-
-        if surplus:
-            self.index.update(without_owner)
+        left = {entry.name: entry for entry in without_surplus(listed, keep)}
+        self.index.update(lambda entry: left.get(entry.name))
         return deleted
 
     def newest(
@@ -318,8 +308,8 @@ class CheckpointStore:
         indexed = {*listed, *self.index.entries}
         best: tuple[int, str, dict[str, object]] | None = None
         for name in self.storage.names():
-            is_checkpoint = name.endswith(".pth") or _is_directory(self.storage, name)
-            if name in indexed or not is_checkpoint or name.startswith("exception_"):
+            is_checkpoint = is_checkpoint_name(name) or _is_directory(self.storage, name)
+            if name in indexed or not is_checkpoint or is_of_exception(name):
                 continue
             found = self._first_good([name], skipped, whole=whole)
             if found is not None:
@@ -339,21 +329,13 @@ class CheckpointStore:
         return False
 
     def _delete_oldest_for(self, wanted: Saved) -> bool:
-        """Delete the oldest checkpoint that frees space; return whether there was one.
-
-        The newest whole one always stays, and so does what only the user may delete: the best,
-        those kept forever, and those that another hook keeps as well.
-        """
+        """Delete the oldest checkpoint that frees space; return whether there was one."""
         if not isinstance(self.storage, LocalStorage):
             return False
         listed = list(self.index.entries.values())
         names = set(self.storage.names())
         safe = (one for one in reversed(listed) if _is_safe(self.storage, one, names))
-        newest = next(safe, None)
-        for entry in listed:
-            is_spare = entry.kind == wanted.kind == "periodic" and entry.owners == wanted.owners
-            if entry is newest or newest is None or entry.forever or not is_spare:
-                continue
+        for entry in spare(listed, wanted, next(safe, None)):
             is_freed = entry.name in names and self.storage.frees(entry.name)
             if is_freed and self._may_delete(entry.name):
                 _log.warning(

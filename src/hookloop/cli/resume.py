@@ -55,11 +55,12 @@ def command(
     """
     from hookloop.checkpoint.storage import is_checkpoint_directory
     from hookloop.config.load import load
+    from hookloop.runs.checkpoint_names import is_checkpoint_name
     from hookloop.runs.layout import RunDir
 
     if change and not overrides:
         raise click.UsageError("--change needs what to change: optimizer.lr=1e-4 --change.")
-    is_file = run.suffix == ".pth" and run.is_file()
+    is_file = is_checkpoint_name(run.name) and run.is_file()
     home = run.parent if is_file or is_checkpoint_directory(run) else run
     if config is None and not RunDir(home).config_file.is_file():
         raise CheckpointError(

@@ -18,7 +18,6 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, cast
 
 from hookloop import dialects
-from hookloop.checkpoint.store import LAST
 from hookloop.config.build import arguments
 from hookloop.config.load import load
 from hookloop.core.hook import Hook
@@ -27,6 +26,7 @@ from hookloop.parallel.launch import Attempt
 from hookloop.parallel.launched import join_launcher, report_end, report_failure
 from hookloop.parallel.rendezvous import Layout, Rendezvous
 from hookloop.parallel.verdict import find_cause
+from hookloop.runs.checkpoint_names import LAST
 from hookloop.short_runs.short_run import short_run
 
 if TYPE_CHECKING:

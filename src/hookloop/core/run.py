@@ -26,6 +26,7 @@ from hookloop.outcome import Outcome
 from hookloop.parallel.ranks import Ranks
 from hookloop.parallel.world import World
 from hookloop.requests import Requests, Rewind, Stop, both
+from hookloop.runs.checkpoint_names import ITER, checkpoint_name
 from hookloop.runs.interventions import Interventions
 from hookloop.writers.outbox import Outbox
 
@@ -233,8 +234,8 @@ class Run:
         """Request a checkpoint after this iteration, as ``iter_<n>.pth`` if unnamed; see `stop`."""
         requests = self._requests(everywhere)
         # A request that waits is obeyed in a later iteration, and its file is named after that one.
-        number = "{iter}" if requests is self.wishes else self.progress.iter
-        name = what if isinstance(what, str) else f"iter_{number}.pth"
+        number = ITER if requests is self.wishes else self.progress.iter
+        name = what if isinstance(what, str) else checkpoint_name("iter", number)
         save = what if isinstance(what, Save) else Save(name)
         if save not in requests.saves:  # Two hooks may want the same file.
             requests.saves.append(save)

@@ -18,6 +18,7 @@ from hookloop.errors import HookError, HookloopError
 from hookloop.hooks._live_settings import find_setting
 from hookloop.runs.asking import Request, give_answer, identity, take_requests
 from hookloop.runs.changes import Change
+from hookloop.runs.checkpoint_names import checkpoint_name
 from hookloop.runs.life import Holder
 from hookloop.runs.run_log import current_logs, show_on_stderr
 
@@ -139,7 +140,7 @@ class AnswerRequests(Hook):
         else:
             self._waiting.append(Waiting(request, run.progress.iter))
             lost = partial(self.answer, run, request, "it could not be saved; see run.log.")
-            name = f"iter_{run.progress.iter}.pth"
+            name = checkpoint_name("iter", run.progress.iter)
             run.save(Save(name, owner=self.name, on_lost=lost), everywhere=True)
         self._note(run, request)
 

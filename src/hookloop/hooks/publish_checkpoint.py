@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from hookloop.checkpoint.choice import choose
+from hookloop.checkpoint.named import best_in
 from hookloop.checkpoint.publish import Format, publish
 from hookloop.checkpoint.publish_run import check_target, collect, write
 from hookloop.checkpoint.search import search_locations
@@ -125,7 +126,9 @@ class PublishCheckpoint(Hook):
     def _chosen(self, store: CheckpointStore, last: str | None) -> list[list[str]]:
         """Return the names of the checkpoints to publish, one list of names per file."""
         entries = store.index.entries
-        best = [entry.name for entry in entries.values() if entry.kind == "best"]
+        ranked = best_in(entries.values()).values()
+        lower = {entry.name for of_metric in ranked for entry in of_metric[1:]}
+        best = [e.name for e in entries.values() if e.kind == "best" and e.name not in lower]
         newest = last if last is not None else store.last()
         chosen = [newest] if newest and "last" in self.which else []
         by_content: dict[object, list[str]] = {}

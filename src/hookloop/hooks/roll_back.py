@@ -14,6 +14,7 @@ from hookloop.checkpoint.shape import Each, check_state, is_count, is_number
 from hookloop.core.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
+from hookloop.runs.checkpoint_names import checkpoint_name
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -119,7 +120,7 @@ class RollBack(Hook):
         if run.world.is_main and not has_saves:
             _log.warning("RollBack: without SaveCheckpoint the run goes back to where it started.")
         if run.progress.iter == 0:
-            run.save(Save("iter_0.pth", owner=self.name), everywhere=True)
+            run.save(Save(checkpoint_name("iter", 0), owner=self.name), everywhere=True)
 
     def after_train_iter(self, run: Run) -> None:
         new = run.metrics.values_since(self._seen, [self.metric]).get(self.metric, [])

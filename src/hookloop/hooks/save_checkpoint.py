@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop.checkpoint.named import BestCheckpoint, best_in
 from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.saving.retention import Keep, without_surplus
 from hookloop.checkpoint.shape import Each, Named, check_state, is_number, is_text
 from hookloop.checkpoint.storage import is_url, open_storage
 from hookloop.checkpoint.store import CheckpointStore
@@ -19,7 +20,8 @@ from hookloop.errors import HookError
 from hookloop.every import COUNTED, Every
 from hookloop.metrics.results import without_phase
 from hookloop.metrics.scores import BestScores
-from hookloop.runs.policy import GREATER_KEYS, LESS_KEYS, Rule
+from hookloop.runs.checkpoint_names import ITER, best_name, checkpoint_name
+from hookloop.runs.policy import GREATER_KEYS, LESS_KEYS, Rule, is_better
 
 if TYPE_CHECKING:
     from hookloop.checkpoint.index import Saved
@@ -51,6 +53,7 @@ class SaveCheckpoint(Hook):
             is not a loss and whose name shows whether more or less is better, or else the loss.
         rule: Whether ``"greater"`` or ``"less"`` is better: one rule, or one per metric; by default
             inferred from the names.
+        keep_best: How many of the best to keep for each metric of ``best``; None for all.
         greater_keys: Parts of metric names for which more is better.
         less_keys: Parts of metric names for which less is better.
         directory: Where to save, if not in the run directory: a path, or a URL for fsspec. The
@@ -84,6 +87,7 @@ class SaveCheckpoint(Hook):
         on_exception: bool = False,
         best: str | Sequence[str] | None = None,
         rule: Rule | Sequence[Rule] | None = None,
+        keep_best: int | None = 1,
         greater_keys: Sequence[str] = GREATER_KEYS,
         less_keys: Sequence[str] = LESS_KEYS,
         directory: str | Path | None = None,
@@ -103,10 +107,11 @@ class SaveCheckpoint(Hook):
         self.template = template
         self.leave_out = tuple(PARTS.get(part, part) for part in leave_out)
         self.max_wait = max_wait
-        self._best = BestScores(best, rule, greater_keys, less_keys)
+        self.keep_best = keep_best
+        self._best = BestScores(best, rule, greater_keys, less_keys, keep_best)
         self.reads = self._best.reads
         self.load_best = load_best
-        self._best_saved: dict[str, Saved] = {}
+        self._best_saved: list[Saved] = []
         self._by_epoch = self.interval is None or self.interval.unit == "epochs"
         self._saved_at = -1
         self._is_training = False
@@ -122,6 +127,7 @@ class SaveCheckpoint(Hook):
         for name, value, least in (
             ("keep", self.keep, 1),
             ("keep_every", self.keep_every, 1),
+            ("keep_best", self.keep_best, 1),
             ("begin", self.begin, 0),
             ("max_wait", self.max_wait, 0),
         ):
@@ -132,6 +138,8 @@ class SaveCheckpoint(Hook):
                 f"SaveCheckpoint: template '{self.template}' must be a file name with {{}} for the "
                 "number, for example 'model_{}.pth'."
             )
+        if self.keep_best != 1 and not self._best.watches:
+            raise HookError("SaveCheckpoint: keep_best needs best=, the metric that decides.")
         if self.load_best and not self._best.watches:
             raise HookError("SaveCheckpoint: load_best=True needs best=, the metric that decides.")
         for part in self.leave_out:
@@ -141,12 +149,27 @@ class SaveCheckpoint(Hook):
                 )
 
     def state_dict(self) -> dict[str, object]:
-        return {"saved_at": self._saved_at, "best": self._best.scores, "auto": self._best.metrics}
+        state: dict[str, object] = {
+            "saved_at": self._saved_at,
+            "best": self._best.scores,
+            "auto": self._best.metrics,
+        }
+        return state if self.keep_best == 1 else {**state, "kept": self._best.kept}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        check_state(state, {"saved_at": is_number, "best": Named(is_number), "auto": Each(is_text)})
+        check_state(
+            state,
+            {
+                "saved_at": is_number,
+                "best": Named(is_number),
+                "kept?": Named(Each(is_number)),
+                "auto": Each(is_text),
+            },
+        )
         self._saved_at = cast("int", state["saved_at"])
-        self._best.scores = dict(cast("Mapping[str, float]", state["best"]))
+        best = cast("Mapping[str, float]", state["best"])
+        several = cast("Mapping[str, list[float]]", state.get("kept", {}))
+        self._best.kept = {name: several.get(name, [one]) for name, one in best.items()}
         self._best.metrics = list(cast("list[str]", state["auto"]))
 
     def describe(self, run: Run) -> Mapping[str, object]:
@@ -182,8 +205,8 @@ class SaveCheckpoint(Hook):
     def after_val_epoch(self, run: Run, metrics: Mapping[str, float]) -> None:
         # A validation without training has nothing to save.
         if self._is_training and self._best.watches:
-            for metric, values, before in self._improved(run, metrics):
-                self._request_best(run, metric, values, before)
+            for metric, values in self._improved(run, metrics):
+                self._request_best(run, metric, values)
 
     def after_train(self, run: Run) -> None:
         wanted = self.last or (self.on_signal and run.is_interrupted)
@@ -194,7 +217,7 @@ class SaveCheckpoint(Hook):
 
     def on_exception(self, run: Run, error: BaseException) -> None:
         if self.saves_exceptions and self._is_training and isinstance(error, Exception):
-            name = f"exception_iter_{run.progress.iter}.pth"
+            name = checkpoint_name("exception_iter", run.progress.iter)
             run.save(
                 Save(
                     name,
@@ -207,7 +230,10 @@ class SaveCheckpoint(Hook):
             )
 
     def after_save_checkpoint(self, run: Run, saved: Saved) -> None:
-        self._best_saved |= best_in({saved.name: saved}, self.name)
+        for metric in best_in([saved], self.name):
+            keep = Keep(f"{self.name}/{metric}", "best", self.keep_best)
+            others = [one for one in self._best_saved if one.name != saved.name]
+            self._best_saved = without_surplus([*others, saved], keep)
 
     def after_run(self, run: Run) -> None:
         self._is_training = False
@@ -223,30 +249,38 @@ class SaveCheckpoint(Hook):
         return {f"val/{name}": rule for name, rule in self._best.rules.items()}
 
     def best_checkpoints(self, run: Run) -> list[BestCheckpoint]:
-        """List the best checkpoint of each metric, as far as there is one."""
-        found = dict(self._best_saved)
+        """List the best checkpoints of each metric, the best first, as far as there are any."""
+        found = best_in(self._best_saved, self.name)
         place = self._location(run) or str(run.dir)
         # Those of earlier processes are in the index. A remote store is not asked: the end of a
         # run would wait for its answer.
         if self._best.watches and not is_url(place) and Path(place).is_dir():
-            found |= best_in(CheckpointStore(place).index.entries, self.name)
-        return [BestCheckpoint.of(m, found[m]) for m in self._best.metrics if m in found]
+            found |= best_in(CheckpointStore(place).index.entries.values(), self.name)
+        listed = [BestCheckpoint.of(m, one) for m in self._best.metrics for one in found.get(m, [])]
+        # Where an earlier process has saved a better one in a remote store, none is the best.
+        unlisted = {
+            f"val/{metric}"
+            for metric, best in self._best.scores.items()
+            if metric in found
+            and is_better(
+                best, found[metric][0].metrics.get(f"val/{metric}"), self._best.rules[metric]
+            )
+        }
+        return [one for one in listed if one.metric not in unlisted]
 
     def _improved(
         self, run: Run, metrics: Mapping[str, float]
-    ) -> list[tuple[str, dict[str, float], float | None]]:
-        """Return each new best with all metrics and the best before it.
+    ) -> list[tuple[str, dict[str, float]]]:
+        """Return each metric that is among its best, with all metrics.
 
         The first rank decides: it alone knows of a best that could not be written, and of metrics
         that its hooks put.
         """
-        found: list[tuple[str, dict[str, float], float | None]] = []
+        found: list[tuple[str, dict[str, float]]] = []
         if run.world.is_main:
-            before = dict(self._best.scores)  # To return to if the new best cannot be written.
             # Files are named after the metric alone, and so are the scores in a checkpoint.
             values = without_phase(metrics, "val")
-            better = self._best.update(values, run.val_data)
-            found = [(name, values, before.get(name)) for name in better]
+            found = [(name, values) for name in self._best.update(values, run.val_data)]
         return run.ranks.share(found)
 
     def _is_due(self, count: int) -> bool:
@@ -268,7 +302,7 @@ class SaveCheckpoint(Hook):
         number = self._number(run) if number is None else number
         if self.template is not None:
             return self.template.replace("{}", str(number))
-        return f"epoch_{number}.pth" if self._counts_epochs(run) else f"iter_{number}.pth"
+        return checkpoint_name("epoch" if self._counts_epochs(run) else "iter", number)
 
     def _location(self, run: Run) -> str | None:
         return _store(self.directory, run.dir) if self.directory else None
@@ -279,7 +313,7 @@ class SaveCheckpoint(Hook):
         run.save(
             Save(
                 # On many ranks a clock's request is obeyed at the next meeting of the ranks.
-                self._name(run, "{iter}" if self._by_time and not run.world.is_alone else None),
+                self._name(run, ITER if self._by_time and not run.world.is_alone else None),
                 self._location(run),
                 kind="periodic",
                 owner=self.name,
@@ -291,23 +325,22 @@ class SaveCheckpoint(Hook):
             everywhere=not self._by_time,
         )
 
-    def _request_best(
-        self, run: Run, metric: str, metrics: Mapping[str, float], before: float | None
-    ) -> None:
+    def _request_best(self, run: Run, metric: str, metrics: Mapping[str, float]) -> None:
         """Request that the file of this iteration is kept as the best; if needed, write it."""
         run.save(
             Save(
-                f"best_{metric.replace('/', '_')}_{self._name(run)}",
+                best_name(metric, self._name(run)),
                 self._location(run),
                 kind="best",
                 owner=f"{self.name}/{metric}",
-                keep=1,
+                keep=self.keep_best,
+                rule=None if self.keep_best == 1 else self._best.rules[metric],
                 leave_out=self.leave_out,
                 of=self._name(run) if self._saved_at == run.progress.iter else None,
                 metrics={f"val/{name}": value for name, value in metrics.items()},
                 max_wait=self.max_wait,
                 # If the save fails, the score must not stay the best without a file.
-                on_lost=partial(self._best.revert, metric, metrics[metric], before),
+                on_lost=partial(self._best.revert, metric, metrics[metric]),
             ),
             everywhere=True,
         )

@@ -11,7 +11,7 @@ from hookloop.runs.policy import Rule, is_better, nearest_metric, rule_of
 
 
 class BestScores:
-    """The best value of each watched metric; a tie keeps the older, and NaN never wins.
+    """The best values of each watched metric; a tie keeps the older, and NaN never wins.
 
     Args:
         best: A metric, several, or ``"auto"`` for the first metric of a validation that is not a
@@ -19,6 +19,7 @@ class BestScores:
         rule: ``"greater"`` or ``"less"`` is better: one for all, one per metric, or None to infer.
         greater_keys: Parts of the names of metrics that are better when greater.
         less_keys: Parts of the names of metrics that are better when less.
+        keep: How many values of a metric count as the best; None for all.
 
     >>> scores = BestScores("accuracy", None, ["acc"], ["loss"])
     >>> [scores.update({"accuracy": value}) for value in (0.5, float("nan"), 0.5, 0.6)]
@@ -31,6 +32,7 @@ class BestScores:
         rule: Rule | Sequence[Rule] | None,
         greater_keys: Sequence[str],
         less_keys: Sequence[str],
+        keep: int | None = 1,
     ) -> None:
         names = [best] if isinstance(best, str) else list(best or ())
         if "auto" in names and len(names) > 1:
@@ -44,7 +46,8 @@ class BestScores:
         self._rules = rules
         self._keys = (tuple(greater_keys), tuple(less_keys))
         self.metrics = [] if self._auto else [name.removeprefix("val/") for name in names]
-        self.scores: dict[str, float] = {}
+        self._keep = keep
+        self._values: dict[str, list[float]] = {}  # The best first, and what they displaced.
         # A missing rule is an error now, and not after the first validation of a long epoch.
         for index, name in enumerate(self.metrics):
             self._rule(index, name)
@@ -60,12 +63,26 @@ class BestScores:
         return tuple(f"val/{name}" for name in self.metrics)
 
     @property
+    def scores(self) -> dict[str, float]:
+        """The best value of each metric, as far as there is one."""
+        return {name: values[0] for name, values in self._values.items()}
+
+    @property
+    def kept(self) -> dict[str, list[float]]:
+        """The values of each metric that count as the best, the best first."""
+        return {name: values[: self._keep] for name, values in self._values.items()}
+
+    @kept.setter
+    def kept(self, values: Mapping[str, Sequence[float]]) -> None:
+        self._values = {name: list(some) for name, some in values.items() if some}
+
+    @property
     def rules(self) -> dict[str, Rule]:
         """Whether more or less of each watched metric is better."""
         return {name: self._rule(index, name) for index, name in enumerate(self.metrics)}
 
     def update(self, metrics: Mapping[str, float], streams: Collection[str] = ()) -> list[str]:
-        """Add the metrics of a validation; return the names of those that are a new best.
+        """Add the metrics of a validation; return the names of those that are among the best.
 
         Args:
             metrics: By their names within the phase.
@@ -84,18 +101,21 @@ class BestScores:
                     f"has: {listed}."
                 )
             value, rule = metrics[name], self._rule(index, name)
-            if math.isfinite(value) and is_better(value, self.scores.get(name), rule):
-                self.scores[name] = value
+            known = self._values.get(name, [])
+            last = known[self._keep - 1 : self._keep] if self._keep is not None else []
+            if math.isfinite(value) and is_better(value, last[0] if last else None, rule):
+                place = sum(not is_better(value, one, rule) for one in known)
+                self._values[name] = [*known[:place], value, *known[place:]]
                 better.append(name)
         return better
 
-    def revert(self, metric: str, value: float, before: float | None) -> None:
-        """Return to the best before, because the checkpoint of this one could not be saved."""
-        # A newer best may have come while the save was in the background; it stays.
-        if self.scores.get(metric) == value:
-            del self.scores[metric]
-            if before is not None:
-                self.scores[metric] = before
+    def revert(self, metric: str, value: float) -> None:
+        """Forget a value, because its checkpoint could not be saved; what it displaced is back."""
+        values = self._values.get(metric, [])
+        if value in values:
+            values.remove(value)
+        if not values:
+            self._values.pop(metric, None)
 
     def _choose(self, metrics: Mapping[str, float]) -> str:
         """Return the first metric that is not a loss, of those whose names show their rule."""

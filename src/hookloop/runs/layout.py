@@ -23,6 +23,7 @@ from datetime import datetime
 from pathlib import Path
 
 from hookloop.errors import HookloopError, RunExistsError
+from hookloop.runs.checkpoint_names import LAST, SUFFIX
 from hookloop.runs.files import overwrite, write_bytes, write_text
 from hookloop.runs.metrics_file import records
 from hookloop.runs.reading import MOST, parse_file, read_bytes
@@ -142,7 +143,7 @@ class RunDir:
     @property
     def last_checkpoint_file(self) -> Path:
         """The text file that names the newest checkpoint."""
-        return self.path / "last_checkpoint"
+        return self.path / LAST
 
     @property
     def last_pointer(self) -> Pointer | None:
@@ -165,11 +166,11 @@ class RunDir:
         """Return whether there are records or checkpoints of a run here."""
         if self.summary_file.exists() or self.metrics_file.exists():
             return True
-        return self.path.is_dir() and any(self.path.glob("*.pth"))
+        return self.path.is_dir() and any(self.path.glob(f"*{SUFFIX}"))
 
     def has_checkpoints(self) -> bool:
         """Return whether there are checkpoints here, or a pointer to some elsewhere."""
-        return self.last_checkpoint_file.is_file() or any(self.path.glob("*.pth"))
+        return self.last_checkpoint_file.is_file() or any(self.path.glob(f"*{SUFFIX}"))
 
     def can_be_continued(self) -> bool:
         """Return whether a run was started here; one that was killed early has only its config."""

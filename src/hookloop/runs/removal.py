@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hookloop.errors import HookloopError
+from hookloop.runs.checkpoint_names import INDEX
 from hookloop.runs.config_values import read_config
 from hookloop.runs.layout import RunDir
 from hookloop.runs.lock import LOCK, RunLock
 from hookloop.runs.reader import list_runs
 
-TRACES = ("summary.json", "metrics.jsonl", "checkpoints.json", LOCK)
+TRACES = ("summary.json", "metrics.jsonl", INDEX, LOCK)
 """Files that only a run writes; a project may have a config.yaml, too."""
 
 

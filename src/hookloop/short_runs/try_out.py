@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from hookloop.checkpoint.compare import Difference, compare
-from hookloop.checkpoint.shards import directory_name
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.hook import Hook, Priority
@@ -25,6 +24,7 @@ from hookloop.every import Every
 from hookloop.parallel.launched import report_iteration
 from hookloop.parallel.memory import device_memory, host_memory
 from hookloop.parallel.world import World
+from hookloop.runs.checkpoint_names import SUFFIX, directory_name
 from hookloop.short_runs.short_run import Arguments, ShortRun, short_run
 from hookloop.trainer.counting import start_counting
 from hookloop.trainer.data_limits import PHASES, expected_progress
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 COUNT = 2
 """Iterations, and batches of an evaluation."""
-FILE = "try.pth"
+FILE = f"try{SUFFIX}"
 COMPARED = ("model", "optimizers", "schedules", "scaler", "progress", "data", "val_data", "hooks")
 """The parts of a checkpoint that are the same again right after it was loaded."""
 OF_RANKS = ("buffers", "workers")

@@ -18,13 +18,15 @@ from hookloop.checkpoint.background import BackgroundSaver, Job
 from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.pointer import LastPointer
 from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.saving.retention import Keep
 from hookloop.checkpoint.search import is_same_location
-from hookloop.checkpoint.shards import directory_name, stage
+from hookloop.checkpoint.shards import stage
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.plan import fire
 from hookloop.errors import CheckpointError
+from hookloop.runs.checkpoint_names import directory_name
 from hookloop.runs.identity import Owner
 from hookloop.trainer.parts import current_metrics
 from hookloop.trainer.state import RunState, State
@@ -228,6 +230,7 @@ class CheckpointSaver:
             kind=save.kind,
             owners=(save.owner,),
             forever=save.forever,
+            rule=save.rule,
             left_out=save.leave_out,
             metrics={**current_metrics(run), **current.validation, **save.metrics},
             validated=bool(current.validation),
@@ -281,7 +284,7 @@ class CheckpointSaver:
             if marks_last:
                 self.pointer.mark(order, store, save.name, directory)
             # After marking: the pointer must never name a file that has been deleted.
-            store.prune(save.owner, save.kind, save.keep)
+            store.prune(Keep(save.owner, save.kind, save.keep))
             return done[0]
 
         needs = f"{store.location}/{of}" if of else None

@@ -18,6 +18,7 @@ from hookloop.data.left_out import add_left_out
 from hookloop.errors import CheckpointError, DataError
 from hookloop.every import count_of
 from hookloop.requests import Requests, Rewind
+from hookloop.runs.checkpoint_names import checkpoint_name
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.several_ranks import Found, load_on_all_ranks
 
@@ -63,7 +64,7 @@ class Rewinder:
         done.left_out = add_left_out(done.left_out, left_out, rewind.skip)
         self._record(before, rewind, iteration, label)
         # A process that is killed from now on continues on the new branch.
-        name = f"rewound_iter_{done.iter}.pth"
+        name = checkpoint_name("rewound_iter", done.iter)
         run.save(Save(name, owner=OWNER, keep=1), everywhere=True)
         return rewind
 

@@ -14,6 +14,7 @@ from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.core.progress import Progress
 from hookloop.errors import CheckpointError, HookloopError, LinkError, nearest
+from hookloop.runs.checkpoint_names import is_checkpoint_name
 from hookloop.runs.files import reject_link
 from hookloop.runs.identity import (
     Identity,
@@ -279,7 +280,7 @@ class Start:
             return None
         place, _, name = path.rstrip("/").rpartition("/")
         # A URL is judged by its name, because looking would have to open the store.
-        if _is_checkpoint(Path(path)) or (is_url(path) and name.endswith(".pth")):
+        if _is_checkpoint(Path(path)) or (is_url(path) and is_checkpoint_name(name)):
             return path, CheckpointStore(place or ".").load(name, whole=whole)
         found = load_newest(path, stores, whole=whole)
         # A local run without a checkpoint was seen to exist, so it was killed early. A URL may be

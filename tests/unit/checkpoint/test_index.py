@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from hookloop.checkpoint.index import INDEX
-from hookloop.checkpoint.store import LAST, CheckpointStore
+from hookloop.checkpoint.saving.retention import Keep
+from hookloop.checkpoint.store import CheckpointStore
+from hookloop.runs.checkpoint_names import INDEX, LAST
 
 ENTRY = {"name": "epoch_1.pth", "iter": 3, "epoch": 1, "size": 0, "crc32": 0, "kind": "periodic"}
 WRONG = (None, "text", -1, 10**30, math.nan, [], {}, [1], {"a": 1}, True)
@@ -32,7 +33,7 @@ def test_no_index_keeps_a_checkpoint_from_being_found(tmp_path: Path) -> None:
         (tmp_path / INDEX).write_text(json.dumps(crafted).replace('"size": 0', f'"size": {size}'))
         store = CheckpointStore(tmp_path)
         assert all(isinstance(one.iter, int) for one in store.index.entries.values())
-        store.prune("x", "periodic", 1)
+        store.prune(Keep("x", "periodic", 1))
         assert (tmp_path / "epoch_1.pth").exists()
 
 

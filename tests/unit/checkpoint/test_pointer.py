@@ -7,8 +7,9 @@ import pytest
 from tests.tiny import make_trainer
 
 from hookloop.checkpoint.pointer import LastPointer
-from hookloop.checkpoint.store import LAST, CheckpointStore
+from hookloop.checkpoint.store import CheckpointStore
 from hookloop.hooks import SaveCheckpoint
+from hookloop.runs.checkpoint_names import LAST
 from hookloop.runs.layout import RunDir
 
 

@@ -10,8 +10,9 @@ from hookloop.checkpoint.search import (
     search_locations,
     trusted_location,
 )
-from hookloop.checkpoint.store import LAST, CheckpointStore
+from hookloop.checkpoint.store import CheckpointStore
 from hookloop.errors import CheckpointError
+from hookloop.runs.checkpoint_names import LAST
 from hookloop.runs.layout import Pointer
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from hookloop.checkpoint.index import INDEX, Saved
+from hookloop.checkpoint.index import Saved
+from hookloop.checkpoint.saving.retention import Keep
 from hookloop.checkpoint.shards import stage
-from hookloop.checkpoint.store import LAST, CheckpointStore, load
+from hookloop.checkpoint.store import CheckpointStore, load
 from hookloop.errors import CheckpointError
+from hookloop.runs.checkpoint_names import INDEX, LAST
 
 
 def checkpoint(iteration):
@@ -176,8 +178,8 @@ def test_retention_is_by_owner_and_kind(location):
         save(store, iteration, owner="a")
         save(store, iteration, name=f"other_{iteration}.pth", owner="b")
         save(store, iteration, name=f"best_{iteration}.pth", owner="a", kind="best")
-    assert store.prune("a", "periodic", 1) == ["iter_1.pth", "iter_2.pth"]
-    assert store.prune("b", "periodic", None) == []
+    assert store.prune(Keep("a", "periodic", 1)) == ["iter_1.pth", "iter_2.pth"]
+    assert store.prune(Keep("b", "periodic", None)) == []
     left = {"iter_3.pth", "other_1.pth", "other_2.pth", "other_3.pth"}
     left |= {"best_1.pth", "best_2.pth", "best_3.pth"}
     assert set(store.storage.names()) - {INDEX, LAST} == left
@@ -188,7 +190,7 @@ def test_those_kept_forever_are_never_deleted(location):
     store = CheckpointStore(location)
     for iteration in range(1, 8):
         save(store, iteration, forever=iteration % 3 == 0)
-        store.prune("a", "periodic", 2)
+        store.prune(Keep("a", "periodic", 2))
     assert list(store.index.entries) == [f"iter_{n}.pth" for n in (3, 6, 7)]
 
 
@@ -197,9 +199,9 @@ def test_a_file_of_two_owners_goes_when_neither_wants_it(location):
     for iteration in (1, 2):
         for owner in ("a", "b"):
             save(store, iteration, owner=owner)
-    assert store.prune("a", "periodic", 1) == []
+    assert store.prune(Keep("a", "periodic", 1)) == []
     assert "iter_1.pth" in store.storage.names()
-    assert store.prune("b", "periodic", 1) == ["iter_1.pth"]
+    assert store.prune(Keep("b", "periodic", 1)) == ["iter_1.pth"]
 
 
 def test_a_crash_between_deletion_and_index_does_no_harm(location):
@@ -284,7 +286,7 @@ def test_an_index_that_names_files_outside_of_the_store_deletes_none_of_them(tmp
     (tmp_path / "run" / INDEX).write_text(json.dumps({"checkpoints": [entry, entry]}))
     again = CheckpointStore(tmp_path / "run")
     save(again, 2)
-    again.prune("a", "periodic", 1)
+    again.prune(Keep("a", "periodic", 1))
     assert precious.read_text() == "mine"
     assert iteration_of(again.newest()) == 2
 
@@ -369,7 +371,7 @@ def test_old_directories_are_pruned_and_the_best_is_kept_by_links(tmp_path):
     assert not store.storage.frees("iter_1")
     save_shards(store, 2)
     save_shards(store, 3)
-    assert store.prune("a", "periodic", 1) == ["iter_1", "iter_2"]
+    assert store.prune(Keep("a", "periodic", 1)) == ["iter_1", "iter_2"]
     assert sorted(store.index.entries) == ["best_iter_1", "iter_3"]
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_dir()) == ["best_iter_1", "iter_3"]
     assert iteration_of(("", store.load("best_iter_1"))) == 1

@@ -10,12 +10,13 @@ import pytest
 import torch
 from tests.tiny import make_data, make_trainer, record
 
-from hookloop.checkpoint.index import INDEX
+from hookloop.checkpoint.named import load_named
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.core.hook import Hook
 from hookloop.errors import CheckpointError, HookError, MetricError
 from hookloop.hooks import SaveCheckpoint, StopOnSignal, WriteMetrics
 from hookloop.metrics.scores import BestScores
+from hookloop.runs.checkpoint_names import INDEX
 
 NOT_CHECKPOINTS = {
     INDEX,
@@ -188,6 +189,8 @@ def test_by_time_it_saves_when_the_time_has_passed(tmp_path, monkeypatch):
         ({"best": ["loss", "loss"]}, "names a metric twice"),
         ({"best": ["loss"], "rule": ["less", "less"]}, "rule has 2 entries for 1 metrics"),
         ({"best": "zebra"}, "Give rule='greater' or rule='less'"),
+        ({"best": "loss", "keep_best": 0}, "keep_best must be at least 1, not 0"),
+        ({"keep_best": 3}, "keep_best needs best="),
     ],
 )
 def test_wrong_options_are_rejected_when_it_is_made(options, message):
@@ -230,6 +233,34 @@ NAN = float("nan")
         ([0.3, 0.3, 0.3], {"best": "acc", "keep": 1}, {"epoch_3", "best_acc_epoch_1"}),
         ([NAN, NAN], {"best": "acc", "keep": 1}, {"epoch_2"}),
         ([float("inf"), 0.2], {"best": "acc", "keep": 1}, {"epoch_2", "best_acc_epoch_2"}),
+        # Of the two with 0.5 both are among the best 3, and of 3 equal ones the oldest stay.
+        (
+            SERIES,
+            {"best": "acc", "keep_best": 3, "keep": 1},
+            {"epoch_6"} | {f"best_acc_epoch_{n}" for n in (2, 4, 5)},
+        ),
+        (
+            [0.3] * 3,
+            {"best": "acc", "keep_best": 2, "keep": 1},
+            {"epoch_3", "best_acc_epoch_1", "best_acc_epoch_2"},
+        ),
+        (
+            [0.5, 0.9, NAN, 0.7, 0.8],
+            {"best": "acc", "keep_best": 2, "every": None, "last": False},
+            {"best_acc_epoch_2", "best_acc_epoch_5"},
+        ),
+        (
+            BOTH,
+            {"best": ["acc", "loss"], "rule": "greater", "keep_best": 2, "keep": 1},
+            {"epoch_6"}
+            | {f"best_acc_epoch_{n}" for n in (2, 5)}
+            | {f"best_loss_epoch_{n}" for n in (1, 6)},
+        ),
+        (
+            SERIES[:3],
+            {"best": "auto", "keep_best": None, "keep": 1},
+            {"epoch_3"} | {f"best_acc_epoch_{n}" for n in (1, 2, 3)},
+        ),
     ],
 )
 def test_the_best_is_kept(tmp_path, scores, options, expected):
@@ -287,6 +318,62 @@ def test_the_best_survives_a_resume(tmp_path):
     assert files(tmp_path) == {"epoch_4", "best_acc_epoch_2"}
     train(tmp_path, hook(), epochs=5, scores=[0.1, 0.5, 0.4, 0.3, 0.7], resume=True)
     assert files(tmp_path) == {"epoch_5", "best_acc_epoch_5"}
+
+
+def best_three(outcome):
+    return [(best.path.rsplit("_", 1)[-1], round(best.value, 1)) for best in outcome.all_best]
+
+
+@pytest.mark.parametrize("kind", ["run", "local", "memory"])
+def test_the_three_best_survive_a_resume_wherever_they_are(tmp_path, kind):
+    place = {"run": None, "local": tmp_path, "memory": f"memory://{uuid.uuid4().hex}"}[kind]
+    scores = [0.4, 0.9, 0.7, 0.2, 0.8, 0.3]
+
+    def run(epochs, **options):
+        hook = SaveCheckpoint(best="acc", keep_best=3, keep=1, directory=place)
+        return train(tmp_path / "one" / "run", hook, epochs, scores=scores, **options).run
+
+    run(3)
+    resumed = run(6, resume=True)
+    store = CheckpointStore(f"{place}/run" if place else tmp_path / "one" / "run")
+    entries = store.index.entries
+    assert list(entries) == [
+        *(f"best_acc_epoch_{number}.pth" for number in (2, 3, 5)), "epoch_6.pth"
+    ]  # fmt: skip
+    assert [one.rule for one in entries.values()] == [*["greater"] * 3, None]
+    # The end of a run asks no remote store, and in this process there was no better one than 0.8.
+    expected = [("2.pth", 0.9), ("5.pth", 0.8), ("3.pth", 0.7)] if kind != "memory" else []
+    assert best_three(resumed.outcome) == expected
+
+
+def test_the_best_of_a_branch_that_was_left_do_not_take_the_place_of_new_ones(tmp_path):
+    def hook():
+        return SaveCheckpoint(best="acc", keep_best=2, keep=None)
+
+    train(tmp_path, hook(), 4, scores=[0.5, 0.6, 0.8, 0.9])
+    first = tmp_path / "epoch_1.pth"
+    train(tmp_path, hook(), 3, scores=[0.5, 0.4, 0.55], resume=first)
+    kept = {name for name in files(tmp_path) if name.startswith("best_")}
+    assert kept == {"best_acc_epoch_1", "best_acc_epoch_3"}
+
+
+@pytest.mark.parametrize(("first", "then"), [(1, 3), (3, 1)])
+def test_how_many_of_the_best_are_kept_may_change_at_a_resume(tmp_path, first, then):
+    scores = [0.5, 0.6, 0.4, 0.7]
+    train(tmp_path, SaveCheckpoint(best="acc", keep_best=first, keep=1), 2, scores=scores)
+    train(
+        tmp_path, SaveCheckpoint(best="acc", keep_best=then, keep=1), 4, scores=scores, resume=True
+    )
+    expected = {1: {4}, 3: {2, 3, 4}}[then]
+    assert files(tmp_path) == {"epoch_4"} | {f"best_acc_epoch_{n}" for n in expected}
+
+
+def test_a_resume_takes_the_newest_and_a_test_the_best_of_several(tmp_path):
+    hook = SaveCheckpoint(None, last=False, best="acc", keep_best=2)
+    trainer = train(tmp_path, hook, 3, scores=[0.1, 0.9, 0.5])
+    assert CheckpointStore(tmp_path).newest()[0] == "best_acc_epoch_3.pth"
+    trainer.validate(checkpoint="best")
+    assert load_named("best", tmp_path)[0].endswith("best_acc_epoch_2.pth")
 
 
 def test_a_validation_without_training_saves_nothing_and_is_not_remembered(tmp_path):

@@ -56,13 +56,26 @@ def test_a_best_that_could_not_be_saved_is_reverted_unless_a_newer_one_replaced_
     scores = make("loss")
     scores.update({"loss": 2.0})
     scores.update({"loss": 1.0})
-    scores.revert("loss", 1.0, 2.0)
+    scores.revert("loss", 1.0)
     assert scores.scores == {"loss": 2.0}
     scores.update({"loss": 0.5})
-    scores.revert("loss", 1.0, 2.0)
+    scores.revert("loss", 1.0)
     assert scores.scores == {"loss": 0.5}
-    scores.revert("loss", 0.5, None)
+    for lost in (0.5, 2.0):
+        scores.revert("loss", lost)
     assert scores.scores == {} and scores.update({"loss": 9.0}) == ["loss"]
+
+
+def test_several_count_as_the_best_and_what_a_lost_one_displaced_does_again():
+    scores = BestScores("loss", None, GREATER_KEYS, LESS_KEYS, 2)
+    taken = [value for value in (3.0, 4.0, 2.0, 4.0, 3.0, 1.0) if scores.update({"loss": value})]
+    assert taken == [3.0, 4.0, 2.0, 1.0]
+    assert scores.kept == {"loss": [1.0, 2.0]} and scores.scores == {"loss": 1.0}
+    scores.revert("loss", 1.0)
+    assert scores.kept == {"loss": [2.0, 3.0]}
+    again = BestScores("loss", None, GREATER_KEYS, LESS_KEYS, 2)
+    again.kept = scores.kept
+    assert again.update({"loss": 3.0}) == [] and again.update({"loss": 2.5}) == ["loss"]
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,8 @@ def _save_checkpoint(callback: Any) -> str:  # noqa: ANN401 - any version's Mode
         given.append(f"best='{str(monitor).replace('val_', 'val/', 1)}'")
         rule = "greater" if getattr(callback, "mode", "min") == "max" else "less"
         given.append(f"rule='{rule}'")
+        if (top := getattr(callback, "save_top_k", 1)) > 1 or top == -1:
+            given.append(f"keep_best={top if top > 0 else None}")
     elif getattr(callback, "save_top_k", 1) == -1:
         given.append("keep=None")
     return f"default_hooks={{'checkpoint': hookloop.hooks.SaveCheckpoint({', '.join(given)})}}"

@@ -22,9 +22,10 @@ from hookloop.dialects.mmengine.graft.plain import (
     with_histories,
     without_functions,
 )
-from hookloop.dialects.mmengine.graft.saving import LAST, meta_of
+from hookloop.dialects.mmengine.graft.saving import meta_of
 from hookloop.dialects.mmengine.runner.checkpoint import read_checkpoint
 from hookloop.errors import CheckpointError
+from hookloop.runs.checkpoint_names import LAST
 from hookloop.runs.files import drafted
 
 if TYPE_CHECKING:

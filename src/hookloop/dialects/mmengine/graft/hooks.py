@@ -15,6 +15,7 @@ from hookloop.dialects.adapter import Adapter, Facade, Method, Mount, base_of, o
 from hookloop.dialects.built_in import MMENGINE
 from hookloop.dialects.mmengine.adapter import priority_of
 from hookloop.dialects.mmengine.graft.attributes import ChangedAttributes
+from hookloop.runs.checkpoint_names import checkpoint_name
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -173,4 +174,6 @@ class SaveWhenInterrupted(Hook):
 
     def after_train(self, run: Run) -> None:
         if run.is_interrupted:
-            run.save(Save(f"iter_{run.progress.iter}.pth", kind="other"), everywhere=True)
+            run.save(
+                Save(checkpoint_name("iter", run.progress.iter), kind="other"), everywhere=True
+            )

@@ -22,9 +22,9 @@ from hookloop.dialects.mmengine.graft.checkpoints import (
     write_file,
 )
 from hookloop.dialects.mmengine.graft.iterator import LateIterator
-from hookloop.dialects.mmengine.graft.saving import LAST
 from hookloop.dialects.mmengine.graft.training import Training, optimizers_of
 from hookloop.dialects.mmengine.graft.without_gpus import allow_processes
+from hookloop.runs.checkpoint_names import LAST
 
 _log = logging.getLogger("hookloop")
 

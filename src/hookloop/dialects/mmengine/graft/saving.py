@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from hookloop.core.run import Run
     from hookloop.dialects.mmengine.graft.training import Training
 
-LAST = "last_checkpoint"
-
 
 class SaveFiles(Hook):
     """Request the files that MMEngine's hooks ask for, and delete those that they replace.

@@ -11,6 +11,7 @@ from hookloop.checkpoint.request import Save
 from hookloop.core.hook import Hook, Priority
 from hookloop.dialects.mmengine.facade import RunnerFacade
 from hookloop.metrics.results import without_phase
+from hookloop.runs.checkpoint_names import best_name, checkpoint_name
 
 if TYPE_CHECKING:
     from hookloop.core.run import Run
@@ -92,7 +93,7 @@ class KeepCheckpoints(Hook):
         elif (settings.save_last or run.is_interrupted) and self._saved_at != progress.iter:
             # Stopped inside an epoch: no epoch has ended that the file could be named after.
             if progress.stage == "inside" and settings.by_epoch:
-                self._save(run, f"iter_{progress.iter}.pth")
+                self._save(run, checkpoint_name("iter", progress.iter))
             else:
                 self._save_periodic(run, self._number(run))
 
@@ -148,7 +149,7 @@ class KeepCheckpoints(Hook):
 
     def _save_best(self, run: Run, metric: str) -> None:
         number = self._settings.filename_tmpl.format(self._number(run))
-        name = f"best_{metric.replace('/', '_')}_{number}"
+        name = best_name(metric, number)
         self.best[metric] = name
         # The best file can then be a copy of the periodic one, which is written once only.
         of = self.last if self._saved_at == run.progress.iter else None

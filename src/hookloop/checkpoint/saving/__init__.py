@@ -1,0 +1,1 @@
+"""Saving a checkpoint: from the request to the durable file and its announcement."""
