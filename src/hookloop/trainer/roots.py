@@ -64,7 +64,9 @@ class RootsOfRun:
         data = [one.data for one in (*train, *run.val_data.values())]
         loaders = [one for one in data if isinstance(one, DataLoader)]
         scaler = [] if run.scaler is None else [run.scaler]
-        return [*run.optimizers.values(), *schedulers, *hooks, *loaders, *scaler]
+        # A facade is the run itself, in the words of another system.
+        facades = run.facades.values()
+        return [*run.optimizers.values(), *schedulers, *hooks, *loaders, *scaler, *facades]
 
     def optimizers(self) -> Mapping[str, Optimizer]:
         """Return the optimizers by name."""
