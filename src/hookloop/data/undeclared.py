@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.utils.data import DataLoader, Dataset
 
 from hookloop.data.attribute_state import GENERATOR_TYPES, NO_STATE
 from hookloop.data.held import Held, Put, held_by, held_by_class, is_examined, is_stateful
@@ -264,7 +265,9 @@ class Undeclared:
         if built is not None and mark == built.mark and cell.kind != "stateful":
             if cell.kind in ("parameter", "buffer"):
                 return "checksums", cast("tuple[object, ...]", mark)[-1]
-            return ("lost", type(cell.value).__name__) if cell.kind == "iterator" else None
+            # A resume skips the indices of a sampler that were used, wherever they come from.
+            is_lost = cell.kind == "iterator" and not cell.root.is_kept_apart
+            return ("lost", type(cell.value).__name__) if is_lost else None
         if cell.kind == "parameter":
             return "parameters", cell.value
         saved = NO_STATE if cell.root.is_kept_apart else self._saved(cell)
@@ -496,9 +499,12 @@ class Undeclared:
         # Modules of the model have no limit: there may be tens of thousands of them.
         left = MOST + 20 * sum(1 for _ in model.modules())
         classes: set[type] = set()  # All their objects share what a class holds.
-        queue = deque((name, root.holder, root, DEPTH) for name, root in roots.items())
-        while queue and left > 0:
-            path, holder, root, depth = queue.popleft()
+        own = {id(root.holder) for root in roots.values()}
+        queue = deque((n, one.holder, one, DEPTH) for n, one in roots.items() if not one.is_data)
+        # Data comes last, so that what others hold keeps its name when a hook replaces the data.
+        data = deque((n, one.holder, one, DEPTH) for n, one in roots.items() if one.is_data)
+        while (queue or data) and left > 0:
+            path, holder, root, depth = (queue or data).popleft()
             if id(holder) in seen:
                 continue
             seen.add(id(holder))
@@ -511,6 +517,10 @@ class Undeclared:
                 value, name = held.value, f"{path}.{held.name}"
                 if id(value) in known or id(value) in seen or _is_of_engine(value):
                     continue
+                # What is read from counts as data alone, whoever holds it too.
+                is_data = isinstance(value, DataLoader | Dataset)
+                if id(value) in own or (is_data and not root.is_data):
+                    continue
                 kind = _kind(holder, held, known)
                 is_tensor = kind in ("parameter", "buffer")
                 is_saved = root.is_kept_apart and depth == DEPTH and kind == "value"
@@ -518,7 +528,7 @@ class Undeclared:
                     yield Cell(name, value, held.put, kind, root)
                 inner = depth if isinstance(value, nn.Module) else depth - 1
                 if kind == "part" and inner >= 0 and is_examined(value):
-                    queue.append((name, value, root, inner))
+                    (data if root.is_data else queue).append((name, value, root, inner))
 
 
 def _kind(holder: object, held: Held, known: set[int]) -> Kind:  # noqa: PLR0911 - a line for each kind

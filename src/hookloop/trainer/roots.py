@@ -45,14 +45,14 @@ class RootsOfRun:
             roots[f"metrics.{name}" if name else "metrics"] = Root(metric, only_tensors=is_reset)
         for name, schedule in run.schedules.items():
             roots[f"schedules.{name}"] = Root(_functions_of(schedule.scheduler))
-        train = [] if run.train_data is None else run.train_data.parts()
-        for source in (*train, *run.val_data.values()):
-            roots |= _roots_of_data(source)
         if steps := [one for one in self._prepared.steps if _is_users(one)]:
             roots["prepare"] = Root(steps)
         for hook in run.hooks:
             if (holder := _holder_of(hook)) is not None:
                 roots[f"hooks.{hook.name}"] = Root(holder)
+        train = [] if run.train_data is None else run.train_data.parts()
+        for source in (*train, *run.val_data.values()):
+            roots |= _roots_of_data(source)
         return roots
 
     def declared(self) -> Iterable[object]:
@@ -87,6 +87,8 @@ def _named(name: str, given: object) -> dict[str, Root]:
 
 def _roots_of_data(source: Stream) -> dict[str, Root]:
     data: object = source.data
+    if source.current.is_replaced:  # The hook that did it builds that data again after a resume.
+        return {}
     if isinstance(data, list | tuple):
         return {source.name: Root(data, is_data=True)}
     if not isinstance(data, DataLoader):  # It is read again up to its position.

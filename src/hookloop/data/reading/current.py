@@ -41,6 +41,7 @@ class CurrentData:
         next: The data from the next pass on, if a hook has given other data.
         expects_next: Whether a resumed run had other data for the next pass.
         awaited: The state of data that a hook has to bring first.
+        is_replaced: Whether a hook has given this data.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class CurrentData:
         self.next: Iterable[object] | None = None
         self.expects_next = False
         self.awaited: Mapping[str, object] | None = None
-        self._is_replaced = False
+        self.is_replaced = False
 
     def share_among(self, rank: int, size: int, *, is_training: bool = True) -> None:
         """Read one rank's part from now on."""
@@ -87,7 +88,7 @@ class CurrentData:
             other.share_among(self.cut.rank, self.cut.size)
             self.cut, self.is_shard = other.cut, other.is_shard
         self.data, self.reader, self.monitor = other.data, other.reader, other.monitor
-        self._is_replaced = True
+        self.is_replaced = True
 
     def switch_later(self, data: Iterable[object]) -> None:
         """Read other data from the next pass on."""
@@ -117,7 +118,7 @@ class CurrentData:
     def awaits(self, state: Mapping[str, object]) -> bool:
         """Return whether a state is of data that a hook has to bring first; keep it until then."""
         self.expects_next = bool(state.get("next_replaced"))
-        if not state.get("replaced") or self._is_replaced:
+        if not state.get("replaced") or self.is_replaced:
             return False
         self.awaited = state
         return True
@@ -125,7 +126,7 @@ class CurrentData:
     def state_dict(self) -> dict[str, object]:
         """Return what was replaced, for the next run to expect."""
         waits = self.next is not None or self.expects_next
-        state = {"replaced": self._is_replaced, "next_replaced": waits}
+        state = {"replaced": self.is_replaced, "next_replaced": waits}
         return {name: True for name, flag in state.items() if flag}
 
 
