@@ -33,7 +33,6 @@ from hookloop.trainer.adapters import Dialect, adapt, dialect_of, dialect_of_cla
 from hookloop.trainer.adapters import dialects as installed
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Call
     from hookloop.dialects.adapter import (
         Adapter,
         Catalogued,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from hookloop.dialects.companion import Companion, facade_in
     from hookloop.dialects.config_view import ConfigView
     from hookloop.dialects.grafts import Grafts
+    from hookloop.engine.hook import Call
     from hookloop.errors import HookError
 
 
@@ -153,7 +153,7 @@ def graft(*names: str) -> Grafts:
 # Imported when they are first used: only a run with foreign hooks needs them.
 _MODULES = {
     "Adapter": "hookloop.dialects.adapter",
-    "Call": "hookloop.core.hook",
+    "Call": "hookloop.engine.hook",
     "Catalogued": "hookloop.dialects.adapter",
     "Companion": "hookloop.dialects.companion",
     "ConfigView": "hookloop.dialects.config_view",

@@ -26,7 +26,7 @@ from hookloop.writers.media import MediaFiles
 from hookloop.writers.multi import Multi
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -29,7 +29,7 @@ from hookloop.update.update import Make
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.trainer.trainer import Trainer
 
 DIVERGED = 3.0

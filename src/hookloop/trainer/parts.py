@@ -37,8 +37,8 @@ from hookloop.trainer.rank_state import (
 )
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Hook
-    from hookloop.core.run import Run
+    from hookloop.engine.hook import Hook
+    from hookloop.engine.run import Run
     from hookloop.requests import Wanted
 
 Where = Literal["device", "host"]

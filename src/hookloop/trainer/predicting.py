@@ -27,8 +27,8 @@ _log = logging.getLogger("hookloop")
 if TYPE_CHECKING:
     from torch import nn
 
-    from hookloop.core.loop import Loop
-    from hookloop.core.run import Run
+    from hookloop.engine.loop import Loop
+    from hookloop.engine.run import Run
 
 Target = str | Path | Callable[[Any], object] | None
 """Where predictions go: to a file, to a function that gets each output, or to the caller."""

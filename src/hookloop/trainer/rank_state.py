@@ -14,8 +14,8 @@ from hookloop.errors import CheckpointError
 from hookloop.trainer.checkpoint_schema import restoring
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
     from hookloop.data.stream import Stream
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

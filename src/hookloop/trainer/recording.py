@@ -23,8 +23,8 @@ from hookloop.trainer.meant_changes import written
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
     from hookloop.data.stream import Stream
+    from hookloop.engine.run import Run
 
 BETWEEN_PASSES = 10
 """Iterations between two lines about passes over the same data: a shorter way is repeated."""

@@ -66,7 +66,7 @@ from hookloop.trainer.rank_state import undeclared_of_rank
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 State = MutableMapping[str, object]
 

@@ -28,9 +28,9 @@ from hookloop.trainer.model_table import count_parameters
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
-    from hookloop.core.run import Run
     from hookloop.data.mixing.mixture import TrainingStream
     from hookloop.data.stream import Stream
+    from hookloop.engine.run import Run
 
 MOST_LAYERS = 300
 """How many modules of a model are listed; of a larger model only a checksum of all is kept."""

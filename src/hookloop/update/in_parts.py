@@ -26,7 +26,7 @@ from hookloop.update.reduction import Part, RankParts, Reduction, parts_of
 from hookloop.update.update import Group, Update
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.parallel.replicated import Replica
 
 _log = logging.getLogger("hookloop")

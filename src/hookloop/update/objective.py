@@ -16,7 +16,7 @@ from hookloop.errors import DataError, ModelError, SkippedUpdateError
 from hookloop.update.microbatches import loss_or_zero
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.update.update import Forward, LossOf, Step
 
 Precision = Literal["fp32", "bf16", "fp16"]

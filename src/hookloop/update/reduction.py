@@ -22,8 +22,8 @@ from hookloop.metrics.weighted import zero_if_uncounted
 from hookloop.update.update import LossOf, Update
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
     from hookloop.data.mixing.mixture import TrainingStream
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

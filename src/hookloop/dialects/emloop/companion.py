@@ -15,8 +15,8 @@ from hookloop.errors import HookError
 from hookloop.trainer.default_hooks import KNOWN_HOOKS
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Hook
-    from hookloop.core.run import Run
+    from hookloop.engine.hook import Hook
+    from hookloop.engine.run import Run
 
 
 class EmloopCompanion(Companion):

@@ -12,7 +12,7 @@ from hookloop.dialects.emloop.cycle import TRAIN, Cycle, stream_name
 from hookloop.errors import HookError, nearest
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class MainLoop(Facade):

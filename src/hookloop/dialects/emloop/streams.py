@@ -10,7 +10,7 @@ from hookloop.dialects.emloop.cycle import TRAIN, VALID, stream_name
 from hookloop.errors import HookError, nearest
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _OURS = "val"
 _NAMED_BY = ("_stream", "_stream_name", "_streams")

@@ -14,7 +14,7 @@ from hookloop.dialects.imix.log_buffer import LogBufferStorage, set_log_buffer
 from hookloop.metrics.series import Series
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class ImixCompanion(Companion):

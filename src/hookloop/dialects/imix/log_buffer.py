@@ -17,7 +17,7 @@ from hookloop.errors import HookError, nearest
 from hookloop.metrics.series import Value
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 # A context variable, so that runs in several threads do not see each other's buffer.
 _current: ContextVar[LogBufferStorage | None] = ContextVar("imix_log_buffer", default=None)

@@ -16,7 +16,7 @@ from hookloop.errors import HookError
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class Output(dict[str, Any]):

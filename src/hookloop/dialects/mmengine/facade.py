@@ -18,7 +18,7 @@ from hookloop.dialects.mmengine.shared_results import HubRecorder
 from hookloop.trainer.adapters import adapt_all
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 # Attributes of older MMCV runners and of MMEngine's own that have no counterpart here.

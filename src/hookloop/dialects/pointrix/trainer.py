@@ -16,7 +16,7 @@ from hookloop.dialects.pointrix.logger.writer import RunWriter, Writer, parse_wr
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 # Pointrix's own defaults, for hooks that read them. There, the GUI is on.
 DEFAULTS = {"bar_upd_interval": 10, "save_step": 40000, "enable_gui": False, "training": True}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import Hook, Priority
 from hookloop.dialects.vissl.utils.perf_stats import PerfStats, PerfTimer
+from hookloop.engine.hook import Hook, Priority
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class _Begin(Hook):

@@ -18,7 +18,7 @@ from hookloop.errors import HookError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class Task(TaskData):

@@ -17,9 +17,9 @@ from hookloop.errors import HookError
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.run import Run
     from hookloop.dialects.vissl.classy_vision.meters.classy_meter import ClassyMeter
     from hookloop.dialects.vissl.utils.perf_stats import PerfStats
+    from hookloop.engine.run import Run
 
 
 class TaskParts(Facade):

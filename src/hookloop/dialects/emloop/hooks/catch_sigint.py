@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hookloop import hooks as native
-from hookloop.core.hook import Hook, Priority
-from hookloop.core.run import Run
 from hookloop.dialects.adapter import Catalogued
+from hookloop.engine.hook import Hook, Priority
+from hookloop.engine.run import Run
 
 
 class CatchSigint(Catalogued):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hookloop.checkpoint.request import Save
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class SavingModel:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import DataLoader
 
-from hookloop.core.evaluation import Evaluation
-from hookloop.core.run import Run
 from hookloop.dialects.mmengine.runner.update import as_number
+from hookloop.engine.evaluation import Evaluation
+from hookloop.engine.run import Run
 from hookloop.metrics.results import LiveResults, Results
 from hookloop.requests import Wanted
 

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hookloop.checkpoint.ours import is_checkpoint_file
 from hookloop.checkpoint.request import Save
-from hookloop.core.hook import Hook, Priority
 from hookloop.dialects.mmengine.graft.plain import plain_hub, to_plain
+from hookloop.engine.hook import Hook, Priority
 
 _log = logging.getLogger("hookloop")
 
 if TYPE_CHECKING:
     from hookloop.checkpoint.index import Kind, Saved
-    from hookloop.core.run import Run
     from hookloop.dialects.mmengine.graft.training import Training
+    from hookloop.engine.run import Run
 
 
 class SaveFiles(Hook):

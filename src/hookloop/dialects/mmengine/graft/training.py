@@ -34,9 +34,9 @@ from hookloop.update.update import Update
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.hook import Hook
-    from hookloop.core.run import Run
     from hookloop.data.stream import Stream
+    from hookloop.engine.hook import Hook
+    from hookloop.engine.run import Run
     from hookloop.trainer.checkpoints import CheckpointSaver
 
 _log = logging.getLogger("hookloop")

@@ -15,7 +15,7 @@ from hookloop.errors import nearest
 from hookloop.runs.policy import Rule, infer_rule
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Hook as NativeHook
+    from hookloop.engine.hook import Hook as NativeHook
 
 
 class CheckpointHook(Hook, Catalogued):

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.request import Save
-from hookloop.core.hook import Hook, Priority
 from hookloop.dialects.mmengine.facade import RunnerFacade
+from hookloop.engine.hook import Hook, Priority
 from hookloop.metrics.results import without_phase
 from hookloop.runs.checkpoint_names import best_name, checkpoint_name
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
     from hookloop.dialects.mmengine.hooks.checkpoint_hook import CheckpointHook
+    from hookloop.engine.run import Run
 
 FACADE = f"{RunnerFacade.__module__}.{RunnerFacade.__qualname__}"
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from hookloop.checkpoint.store import load
-from hookloop.core.hook import Hook, Priority
 from hookloop.dialects.companion import facade_in
 from hookloop.dialects.mmengine.checkpoint_view import meta_of
+from hookloop.engine.hook import Hook, Priority
 from hookloop.runs.files import write_bytes
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
     from hookloop.dialects.mmengine.hooks.checkpoint_hook import CheckpointHook
     from hookloop.dialects.mmengine.hooks.keep_checkpoints import KeepCheckpoints
+    from hookloop.engine.run import Run
 
 # MMEngine's key -> ours.
 _OURS = {"state_dict": "model", "optimizer": "optimizers", "param_schedulers": "schedules"}

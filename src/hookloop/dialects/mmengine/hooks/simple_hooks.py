@@ -11,9 +11,9 @@ from hookloop.dialects.mmengine.hooks.hook import DATA_BATCH, Hook
 from hookloop.dialects.mmengine.hooks.replaceable import Replaceable
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Hook as NativeHook
     from hookloop.dialects.mmengine.facade import RunnerFacade
     from hookloop.dialects.mmengine.optim import _ParamScheduler
+    from hookloop.engine.hook import Hook as NativeHook
 
 
 class ParamSchedulerHook(Hook, Replaceable):

@@ -11,7 +11,6 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from hookloop import hooks as native
-from hookloop.core.hook import Hook
 from hookloop.data.measures import length_of
 from hookloop.dialects.mmengine.config import Config
 from hookloop.dialects.mmengine.dist import broadcast_object_list, master_only
@@ -45,15 +44,16 @@ from hookloop.dialects.mmengine.runner.parts import (
 )
 from hookloop.dialects.mmengine.runner.start import AddForeignKeys, LoadForeign, PrepareRun
 from hookloop.dialects.mmengine.runner.update import EvaluatorMetric, ModelUpdate
+from hookloop.engine.hook import Hook
 from hookloop.trainer.adapters import adapt_all
 from hookloop.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
     import torch
 
-    from hookloop.core.progress import Progress
-    from hookloop.core.run import Run
     from hookloop.dialects.mmengine.runner.runner import Runner
+    from hookloop.engine.progress import Progress
+    from hookloop.engine.run import Run
     from hookloop.parallel.ranks import Ranks
 
 Phase = Literal["train", "val", "test"]

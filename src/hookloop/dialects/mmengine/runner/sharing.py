@@ -22,8 +22,8 @@ from hookloop.parallel.replicated import Replica
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
-    from hookloop.core.run import Run
     from hookloop.data.mixing.mixture import TrainingStream
+    from hookloop.engine.run import Run
 
 
 class SharedGradients:

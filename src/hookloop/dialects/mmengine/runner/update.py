@@ -15,9 +15,9 @@ from hookloop.dialects.mmengine.runner.sharing import SharedGradients, SharedNum
 from hookloop.update.update import Update
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
     from hookloop.dialects.mmengine.evaluator import Evaluator
     from hookloop.dialects.mmengine.runner.runner import Runner
+    from hookloop.engine.run import Run
 
 
 class ModelUpdate(Update):

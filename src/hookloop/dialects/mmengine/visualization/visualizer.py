@@ -19,7 +19,7 @@ from hookloop.dialects.mmengine.visualization.values import Array
 from hookloop.writers.records import Image, Scalars
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 Described = BaseVisBackend | Mapping[str, object]
 

@@ -18,7 +18,7 @@ from hookloop.writers.pixels import CHANNELS, to_pixels
 from hookloop.writers.records import Image, Scalars, Text
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 LOGGER_REGISTRY = Names("LOGGER_REGISTRY", f"{__name__}:WRITERS")
 WRITERS = {

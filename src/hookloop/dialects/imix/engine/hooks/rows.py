@@ -6,9 +6,9 @@ import logging
 from collections.abc import Sequence
 
 from hookloop import hooks as native
-from hookloop.core.hook import Hook
 from hookloop.dialects.adapter import Catalogued
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase
+from hookloop.engine.hook import Hook
 
 _log = logging.getLogger("imix")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from hookloop import hooks as native
-from hookloop.core.hook import Hook
-from hookloop.core.run import Run
 from hookloop.dialects.vissl.classy_vision.hooks.row import Row
 from hookloop.dialects.vissl.views import LastBatch
+from hookloop.engine.hook import Hook
+from hookloop.engine.run import Run
 from hookloop.errors import HookError
 
 

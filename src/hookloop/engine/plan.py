@@ -12,16 +12,16 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from hookloop.core.checks import check_hook, check_names, check_reads_and_writes
-from hookloop.core.hook import Call, Hook, acts_at, interval_at, kind_of, method_of, priority_of
-from hookloop.core.points import MountPoints, Point, PointTable
 from hookloop.data.side_randomness import Observers
+from hookloop.engine.checks import check_hook, check_names, check_reads_and_writes
+from hookloop.engine.hook import Call, Hook, acts_at, interval_at, kind_of, method_of, priority_of
+from hookloop.engine.points import MountPoints, Point, PointTable
 from hookloop.errors import HookError
 from hookloop.every import limited
 from hookloop.outcome import Disabled
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 Wrapper = Callable[[Call, Hook, str], Call]
 """Returns a call to make instead, given a call, its hook and its point; to time hooks, say."""

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from hookloop import peers
-from hookloop.core.hook import (
+from hookloop.engine.hook import (
     FunctionHook,
     Hook,
     Priority,
@@ -22,7 +22,7 @@ from hookloop.core.hook import (
     method_of,
     priority_of,
 )
-from hookloop.core.points import Point, PointTable
+from hookloop.engine.points import Point, PointTable
 from hookloop.errors import HookError, MetricError, nearest
 from hookloop.every import COUNTED, Every
 from hookloop.peers import suggestion

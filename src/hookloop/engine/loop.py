@@ -14,19 +14,19 @@ from functools import partial
 from typing import Protocol
 
 from hookloop.checkpoint.request import Save
-from hookloop.core.evaluation import Computes, Evaluation
-from hookloop.core.influence import changed_since, settings_now
-from hookloop.core.kept_modules import KeptModules
-from hookloop.core.meetings import Meetings
-from hookloop.core.plan import fire
-from hookloop.core.progress import Progress
-from hookloop.core.run import Run
 from hookloop.data.group_sizes import GroupSizes
 from hookloop.data.left_out import leave_out, loses_some
 from hookloop.data.mixing.mixture import Mixture, TrainingStream
 from hookloop.data.moments import Moments
 from hookloop.data.reading.current import nothing_read
 from hookloop.data.transfer import make_transfer
+from hookloop.engine.evaluation import Computes, Evaluation
+from hookloop.engine.influence import changed_since, settings_now
+from hookloop.engine.kept_modules import KeptModules
+from hookloop.engine.meetings import Meetings
+from hookloop.engine.plan import fire
+from hookloop.engine.progress import Progress
+from hookloop.engine.run import Run
 from hookloop.errors import DataError, HookError
 from hookloop.every import Every, Unit, count_of
 from hookloop.metrics.meters import Metric

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 from hookloop import peers
 from hookloop.arguments import missing_attribute
 from hookloop.checkpoint.request import Save
-from hookloop.core.plan import Plan, fire
-from hookloop.core.progress import Progress
 from hookloop.data.batch import size_of
 from hookloop.data.share import Place
 from hookloop.data.side_randomness import SideRandomness
 from hookloop.data.undeclared import Undeclared
+from hookloop.engine.plan import Plan, fire
+from hookloop.engine.progress import Progress
 from hookloop.errors import DataError, ModelError, SkippedUpdateError, nearest
 from hookloop.outcome import Outcome
 from hookloop.parallel.ranks import Ranks
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from hookloop.core.hook import Hook
     from hookloop.data.mixing.mixture import TrainingStream
     from hookloop.data.stream import Stream
+    from hookloop.engine.hook import Hook
     from hookloop.every import Every
     from hookloop.lr_schedule import Schedule
     from hookloop.metrics.meters import Metric

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookloop.core.progress import Progress
+from hookloop.engine.progress import Progress
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 import pytest
 from tests.tiny import make_data, make_trainer
 
-from hookloop.core.checks import matches
-from hookloop.core.hook import Hook
-from hookloop.core.plan import Plan
-from hookloop.core.points import PointTable
+from hookloop.engine.checks import matches
+from hookloop.engine.hook import Hook
+from hookloop.engine.plan import Plan
+from hookloop.engine.points import PointTable
 from hookloop.errors import HookError, MetricError
 from hookloop.every import limit
 

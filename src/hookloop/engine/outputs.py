@@ -10,7 +10,7 @@ from hookloop.data.batch import is_pair, pair_of
 from hookloop.data.description import note_batch, note_module
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 def note_error(error: Exception, run: Run, *output: object) -> None:

@@ -19,8 +19,8 @@ from hookloop.every import Every
 
 if TYPE_CHECKING:
     from hookloop.checkpoint.index import Saved
-    from hookloop.core.points import Point
-    from hookloop.core.run import Run
+    from hookloop.engine.points import Point
+    from hookloop.engine.run import Run
     from hookloop.requests import Rewind
 
 _POSITIONAL = inspect.Parameter.POSITIONAL_ONLY

@@ -12,8 +12,8 @@ from tests.tiny import (
 )
 from torch.nn import functional
 
-from hookloop.core.hook import Hook
-from hookloop.core.run import Run
+from hookloop.engine.hook import Hook
+from hookloop.engine.run import Run
 from hookloop.errors import DataError, HookError
 
 ITER = (

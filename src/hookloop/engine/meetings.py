@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from hookloop.core.hook import method_of
+from hookloop.engine.hook import method_of
 from hookloop.errors import HookError
 from hookloop.parallel.requesting import may_request
 from hookloop.requests import Requests
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Hook
-    from hookloop.core.plan import Plan
-    from hookloop.core.run import Run
+    from hookloop.engine.hook import Hook
+    from hookloop.engine.plan import Plan
+    from hookloop.engine.run import Run
 
 NEVER = sys.maxsize
 

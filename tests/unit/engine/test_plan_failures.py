@@ -5,7 +5,7 @@ import logging
 import pytest
 from tests.tiny import make_trainer
 
-from hookloop.core.hook import FunctionHook, Hook
+from hookloop.engine.hook import FunctionHook, Hook
 from hookloop.errors import HookError
 from hookloop.every import limit
 

@@ -4,8 +4,8 @@ import pytest
 from tests.tiny import make_trainer
 
 from hookloop import Hook, Point
-from hookloop.core.plan import Calls, Plan
-from hookloop.core.points import POINTS, MountPoints, PointTable
+from hookloop.engine.plan import Calls, Plan
+from hookloop.engine.points import POINTS, MountPoints, PointTable
 from hookloop.errors import HookError
 
 

@@ -35,7 +35,7 @@ from hookloop.errors import HookError
 from hookloop.peers import suggestion
 
 if TYPE_CHECKING:
-    from hookloop.core.plan import Calls
+    from hookloop.engine.plan import Calls
 
 Clock = Literal["iters", "epochs"]
 

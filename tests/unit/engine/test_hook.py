@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from hookloop import Every, Hook, Priority, limit
-from hookloop.core.hook import (
+from hookloop.engine.hook import (
     FunctionHook,
     acts_at,
     interval_at,
@@ -15,7 +15,7 @@ from hookloop.core.hook import (
     priority_of,
     snake_case,
 )
-from hookloop.core.points import MountPoints, Point, PointTable
+from hookloop.engine.points import MountPoints, Point, PointTable
 from hookloop.errors import ArgumentError, HookError
 
 

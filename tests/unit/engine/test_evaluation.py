@@ -14,7 +14,7 @@ from tests.tiny import (
 )
 from torch.nn import functional
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import DataError
 
 VAL_ITER = "before_val_iter before_forward after_forward after_loss after_val_iter".split()

@@ -1,9 +1,9 @@
 import pytest
 from tests.tiny import make_trainer
 
-from hookloop.core.hook import Hook, Priority
-from hookloop.core.plan import Plan, fire
-from hookloop.core.points import PointTable
+from hookloop.engine.hook import Hook, Priority
+from hookloop.engine.plan import Plan, fire
+from hookloop.engine.points import PointTable
 from hookloop.errors import HookError
 from hookloop.every import limit
 

@@ -10,16 +10,16 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from hookloop.core.checks import check_were_written
-from hookloop.core.meetings import Meetings
-from hookloop.core.outputs import note_error, output_of, targets_of
-from hookloop.core.plan import Calls, fire
-from hookloop.core.run import Phase, Run
 from hookloop.data.batch import size_of
 from hookloop.data.reading.current import nothing_read
 from hookloop.data.share import Place
 from hookloop.data.stream import Stream
 from hookloop.data.transfer import make_transfer
+from hookloop.engine.checks import check_were_written
+from hookloop.engine.meetings import Meetings
+from hookloop.engine.outputs import note_error, output_of, targets_of
+from hookloop.engine.plan import Calls, fire
+from hookloop.engine.run import Phase, Run
 from hookloop.errors import DataError
 from hookloop.metrics.meters import Meters, Metric
 from hookloop.metrics.results import LiveResults, Results

@@ -3,7 +3,7 @@ from tests.integration.many_ranks import make
 from tests.ranks import on_ranks
 
 from hookloop import Hook
-from hookloop.core.meetings import LONGEST, NEVER, SHORTEST
+from hookloop.engine.meetings import LONGEST, NEVER, SHORTEST
 
 
 class Stopper(Hook):
