@@ -21,7 +21,7 @@ from hookloop.checkpoint.optimizers import numbered_state, optimizer_state
 from hookloop.checkpoint.shape import has_same_form
 from hookloop.checkpoint.shard_reading import load_into
 from hookloop.checkpoint.snapshot import Snapshot
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.states import Randomness
 from hookloop.errors import CheckpointError
 from hookloop.lr_schedule import Schedule
 from hookloop.runs.trees import Difference

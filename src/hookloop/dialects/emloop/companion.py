@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.states import Randomness
 from hookloop.data.stream import Stream
 from hookloop.dialects.adapter import Adapter
 from hookloop.dialects.companion import Companion

@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from hookloop import hooks as native
-from hookloop.data.measures import length_of
+from hookloop.data.position.measures import length_of
 from hookloop.dialects.mmengine.config import Config
 from hookloop.dialects.mmengine.dist import broadcast_object_list, master_only
 from hookloop.dialects.mmengine.evaluator import Evaluator

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hookloop.data.batch import is_scalar
-from hookloop.data.share import Place
+from hookloop.data.ranks.place import Place
 from hookloop.dialects.mmengine.dist import all_reduce
 from hookloop.errors import ModelError
 from hookloop.parallel.replicated import Replica

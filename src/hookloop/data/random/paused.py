@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from hookloop.data.mixing.mixture import TrainingStream
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.states import Randomness
 from hookloop.data.stream import Stream
 from hookloop.metrics.store import MetricStore
 

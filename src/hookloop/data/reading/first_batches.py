@@ -7,7 +7,7 @@ from itertools import islice
 
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
-from hookloop.data.randomness import Randomness, seed_all
+from hookloop.data.random.states import Randomness, seed_all
 from hookloop.data.reading.current import nothing_read
 
 

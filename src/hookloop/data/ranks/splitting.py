@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hookloop.data.batch import count_samples
-from hookloop.data.cut import Cut
 from hookloop.data.description import describe
+from hookloop.data.ranks.cut import Cut
 from hookloop.errors import DataError
 
 

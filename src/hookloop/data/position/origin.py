@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler
 
-from hookloop.data.exactness import why_inexact
-from hookloop.data.randomness import Randomness
-from hookloop.data.samplers import is_of_torch, samplers_of
+from hookloop.data.random.states import Randomness
+from hookloop.data.reading.exactness import why_inexact
+from hookloop.data.reading.samplers import is_of_torch, samplers_of
 
 MOST_STATES = 2
 """States of generators in one line: together they have 5 kB."""

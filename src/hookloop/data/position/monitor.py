@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.data.samplers import Stateful
+from hookloop.data.reading.samplers import Stateful
 
 _log = logging.getLogger("hookloop")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from torch.utils.data import DataLoader, IterableDataset
 
-from hookloop.data.measures import batch_size_of
+from hookloop.data.position.measures import batch_size_of
 from hookloop.errors import DataError
 
 

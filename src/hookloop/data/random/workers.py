@@ -20,10 +20,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
-from hookloop.data.generators import FILL, GAUSS, WORDS, access_cached
-from hookloop.data.indices import PassStart
-from hookloop.data.none_samples import NamingCollate
-from hookloop.data.workers import ShieldedInit
+from hookloop.data.position.indices import PassStart
+from hookloop.data.random.generators import FILL, GAUSS, WORDS, access_cached
+from hookloop.data.reading.none_samples import NamingCollate
+from hookloop.data.reading.workers import ShieldedInit
 from hookloop.errors import DataError
 
 LONGEST_GROUP = 64

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from torch.utils.data import DataLoader
 
-from hookloop.data.measures import length_of
-from hookloop.data.samplers import SamplerStates, samplers_of
+from hookloop.data.position.measures import length_of
+from hookloop.data.reading.samplers import SamplerStates, samplers_of
 from hookloop.errors import DataError
 
 

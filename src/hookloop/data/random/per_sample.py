@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from hookloop.data.generators import FILL, access_cached, fill_all
+from hookloop.data.random.generators import FILL, access_cached, fill_all
 
 
 class SampleGroup(NamedTuple):

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 
-from hookloop.data.cut import Cut
-from hookloop.data.indices import PassStart
-from hookloop.data.samplers import RandomStream
+from hookloop.data.position.indices import PassStart
+from hookloop.data.ranks.cut import Cut
+from hookloop.data.reading.samplers import RandomStream
 
 _END = object()
 

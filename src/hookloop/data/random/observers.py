@@ -19,7 +19,7 @@ from typing import cast
 
 import torch
 
-from hookloop.data.generators import Generator, TorchGenerator, process_generators
+from hookloop.data.random.generators import Generator, TorchGenerator, process_generators
 
 
 @dataclass(frozen=True)

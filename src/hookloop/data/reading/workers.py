@@ -21,7 +21,7 @@ from weakref import WeakSet, ref
 
 import torch
 
-from hookloop.data.seeding import seed_process
+from hookloop.data.random.per_sample import seed_process
 from hookloop.errors import DataError
 from hookloop.parallel.signals import STOP_SIGNALS
 

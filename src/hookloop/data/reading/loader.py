@@ -19,16 +19,16 @@ from typing import Protocol, cast
 import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
-from hookloop.data.cut import Cut
-from hookloop.data.exactness import SeedSamples, why_loader_inexact
-from hookloop.data.indices import PassStart, SkippingIndices
-from hookloop.data.plain_reader import PlainReader, StatefulReader
+from hookloop.data.position.indices import PassStart, SkippingIndices
+from hookloop.data.random.per_sample import SeededInProcess, SeededSamples
+from hookloop.data.random.workers import WorkerStates, why_not_carried
+from hookloop.data.ranks.cut import Cut
+from hookloop.data.reading.exactness import SeedSamples, why_loader_inexact
 from hookloop.data.reading.loader_changes import LoaderChanges, shielded_copy
-from hookloop.data.samplers import SamplerStates, State, Stateful, is_of_torch, samplers_of
-from hookloop.data.seeding import SeededInProcess, SeededSamples
-from hookloop.data.tensor_batches import is_drawless, make_gather, read_tensors
-from hookloop.data.worker_states import WorkerStates, why_not_carried
-from hookloop.data.workers import ShieldedInit, Workers
+from hookloop.data.reading.plain import PlainReader, StatefulReader
+from hookloop.data.reading.samplers import SamplerStates, State, Stateful, is_of_torch, samplers_of
+from hookloop.data.reading.tensors import is_drawless, make_gather, read_tensors
+from hookloop.data.reading.workers import ShieldedInit, Workers
 
 # The attributes of a loader that decide which indices it asks for.
 _OF_INDICES = {"batch_sampler", "sampler", "batch_size", "num_workers", "prefetch_factor"}

@@ -19,7 +19,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from hookloop.data.batch import are_samples, count_samples, listed_samples, size_of
 from hookloop.data.description import describe
-from hookloop.data.share import Share
+from hookloop.data.ranks.place import Share
 from hookloop.errors import DataError
 
 T = TypeVar("T")

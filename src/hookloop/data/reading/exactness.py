@@ -7,8 +7,8 @@ from typing import Literal
 
 from torch.utils.data import DataLoader
 
-from hookloop.data.find_generators import find_generators
-from hookloop.data.worker_states import OUT_OF_ORDER, why_not_carried
+from hookloop.data.random.find import find_generators
+from hookloop.data.random.workers import OUT_OF_ORDER, why_not_carried
 
 SeedSamples = bool | Literal["workers"]
 """From where samples that workers load have their random numbers: see `Stream`."""

@@ -9,15 +9,15 @@ from typing import cast
 import torch
 from torch.utils.data import DataLoader
 
-from hookloop.data.cut import Cut
-from hookloop.data.exactness import why_inexact
-from hookloop.data.indices import PassStart
-from hookloop.data.none_samples import naming
+from hookloop.data.position.indices import PassStart
+from hookloop.data.random.workers import WorkerStates
+from hookloop.data.ranks.cut import Cut
+from hookloop.data.reading.exactness import why_inexact
 from hookloop.data.reading.loader_changes import LoaderChanges, shielded, shielded_copy
-from hookloop.data.samplers import SamplerStates, Stateful, samplers_of
-from hookloop.data.shared_passes import SharedPasses
-from hookloop.data.worker_states import WorkerStates
-from hookloop.data.workers import Workers
+from hookloop.data.reading.none_samples import naming
+from hookloop.data.reading.samplers import SamplerStates, Stateful, samplers_of
+from hookloop.data.reading.whole_batches import SharedPasses
+from hookloop.data.reading.workers import Workers
 
 
 class PlainReader:

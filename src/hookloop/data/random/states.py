@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.data.seeding import derive_key
+from hookloop.data.random.per_sample import derive_key
 
 
 def seed_all(seed: int) -> None:
