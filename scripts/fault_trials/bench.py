@@ -21,7 +21,7 @@ from hookloop import Hook
 from hookloop.checkpoint.compare import compare
 from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.run import Run
+from hookloop.engine.run import Run
 
 CLOCKS = ("time", "/data_time", "/iter_time")
 

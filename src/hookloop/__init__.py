@@ -28,10 +28,10 @@ if TYPE_CHECKING:
         OPTIMIZERS,
         SCHEDULES,
     )
-    from hookloop.core.hook import Hook, Priority
-    from hookloop.core.points import Point
-    from hookloop.core.progress import Progress
-    from hookloop.core.run import Run
+    from hookloop.engine.hook import Hook, Priority
+    from hookloop.engine.points import Point
+    from hookloop.engine.progress import Progress
+    from hookloop.engine.run import Run
     from hookloop.errors import HookloopError, LossWarning
     from hookloop.every import Every, limit
     from hookloop.lr_schedule import Schedule
@@ -96,11 +96,11 @@ _NAMES_BY_MODULE = {
     "hookloop.config.registry": (
         "DATA", "HOOKS", "LOSSES", "METRICS", "MODELS", "OPTIMIZERS", "SCHEDULES",
     ),
-    "hookloop.core.hook": ("Hook", "Priority"),
+    "hookloop.engine.hook": ("Hook", "Priority"),
     "hookloop.lr_schedule": ("Schedule",),
-    "hookloop.core.points": ("Point",),
-    "hookloop.core.progress": ("Progress",),
-    "hookloop.core.run": ("Run",),
+    "hookloop.engine.points": ("Point",),
+    "hookloop.engine.progress": ("Progress",),
+    "hookloop.engine.run": ("Run",),
     "hookloop.outcome": ("Interrupted", "Outcome"),
     "hookloop.runs.policy": ("Machine",),
     "hookloop.update.update": ("Update",),

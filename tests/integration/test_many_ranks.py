@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader
 
 from hookloop import Hook
 from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.points import POINTS
+from hookloop.engine.points import POINTS
 from hookloop.hooks import AverageWeights, ClipGradients, SavePredictions, StopOnNaN
 
 pytestmark = pytest.mark.slow

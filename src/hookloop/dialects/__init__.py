@@ -33,14 +33,11 @@ from hookloop.trainer.adapters import Dialect, adapt, dialect_of, dialect_of_cla
 from hookloop.trainer.adapters import dialects as installed
 
 if TYPE_CHECKING:
-    from hookloop.core.checks import matches
-    from hookloop.core.hook import Call
-    from hookloop.core.outputs import output_of
     from hookloop.data.batch import is_pair, is_scalar, pair_of, size_of
-    from hookloop.data.measures import length_of
     from hookloop.data.mixing.mixture import TrainingStream
     from hookloop.data.portable import to_portable, write_portable
-    from hookloop.data.randomness import Randomness, seed_all
+    from hookloop.data.position.measures import length_of
+    from hookloop.data.random.states import Randomness, seed_all
     from hookloop.data.stream import Stream
     from hookloop.dialects.adapter import (
         Adapter,
@@ -60,6 +57,9 @@ if TYPE_CHECKING:
     from hookloop.dialects.left_to_loop import LeftToLoop
     from hookloop.dialects.names import Names
     from hookloop.dialects.waiting import Waiting
+    from hookloop.engine.checks import matches
+    from hookloop.engine.hook import Call
+    from hookloop.engine.outputs import output_of
     from hookloop.errors import HookError
     from hookloop.metrics.confusion import (
         Average,
@@ -194,7 +194,7 @@ def graft(*names: str) -> Grafts:
 _PATHS = {
     "Adapter": "hookloop.dialects.adapter:Adapter",
     "Average": "hookloop.metrics.confusion:Average",
-    "Call": "hookloop.core.hook:Call",
+    "Call": "hookloop.engine.hook:Call",
     "Catalogued": "hookloop.dialects.adapter:Catalogued",
     "Companion": "hookloop.dialects.companion:Companion",
     "ConfigView": "hookloop.dialects.config_view:ConfigView",
@@ -209,7 +209,7 @@ _PATHS = {
     "Moments": "hookloop.metrics.moments:Moments",
     "Mount": "hookloop.dialects.adapter:Mount",
     "Names": "hookloop.dialects.names:Names",
-    "Randomness": "hookloop.data.randomness:Randomness",
+    "Randomness": "hookloop.data.random.states:Randomness",
     "Rule": "hookloop.runs.policy:Rule",
     "Series": "hookloop.metrics.series:Series",
     "Stream": "hookloop.data.stream:Stream",
@@ -232,18 +232,18 @@ _PATHS = {
     "is_pair": "hookloop.data.batch:is_pair",
     "is_scalar": "hookloop.data.batch:is_scalar",
     "lazy_names": "hookloop.dialects.lazy:lazy_names",
-    "length_of": "hookloop.data.measures:length_of",
+    "length_of": "hookloop.data.position.measures:length_of",
     "make_folder": "hookloop.runs.files:make_folder",
-    "matches": "hookloop.core.checks:matches",
+    "matches": "hookloop.engine.checks:matches",
     "number_floats": "hookloop.runs.plain_yaml:number_floats",
     "open_to_append": "hookloop.runs.files:open_to_append",
-    "output_of": "hookloop.core.outputs:output_of",
+    "output_of": "hookloop.engine.outputs:output_of",
     "overridden": "hookloop.dialects.adapter:overridden",
     "pair_of": "hookloop.data.batch:pair_of",
     "plain": "hookloop.runs.records:plain",
     "require": "hookloop.writers.base:require",
     "safe_row": "hookloop.runs.csv_cells:safe_row",
-    "seed_all": "hookloop.data.randomness:seed_all",
+    "seed_all": "hookloop.data.random.states:seed_all",
     "size_of": "hookloop.data.batch:size_of",
     "to_json": "hookloop.runs.records:to_json",
     "to_portable": "hookloop.data.portable:to_portable",

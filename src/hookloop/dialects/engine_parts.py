@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from hookloop.checkpoint.pointer import LastPointer
     from hookloop.checkpoint.search import load_newest, trusted_location
     from hookloop.checkpoint.store import load as load_checkpoint
-    from hookloop.core.evaluation import Evaluation
-    from hookloop.core.hook import FunctionHook
-    from hookloop.core.loop import Validation
-    from hookloop.data.attribute_state import NO_STATE, is_equal, restore_state, to_state
-    from hookloop.data.share import Place
+    from hookloop.data.random.attributes import NO_STATE, is_equal, restore_state, to_state
+    from hookloop.data.ranks.place import Place
     from hookloop.data.stream import Batches
+    from hookloop.engine.evaluation import Evaluation
+    from hookloop.engine.hook import FunctionHook
+    from hookloop.engine.loop import Validation
     from hookloop.metrics.meters import Meters, Metric
     from hookloop.metrics.results import LiveResults, Results
     from hookloop.parallel.ranks import Ranks
@@ -71,33 +71,33 @@ __all__ = [
 _PATHS = {
     "Batches": "hookloop.data.stream:Batches",
     "CheckpointSaver": "hookloop.trainer.checkpoints:CheckpointSaver",
-    "Evaluation": "hookloop.core.evaluation:Evaluation",
-    "FunctionHook": "hookloop.core.hook:FunctionHook",
+    "Evaluation": "hookloop.engine.evaluation:Evaluation",
+    "FunctionHook": "hookloop.engine.hook:FunctionHook",
     "LAST": "hookloop.runs.checkpoint_names:LAST",
     "LastPointer": "hookloop.checkpoint.pointer:LastPointer",
     "LiveResults": "hookloop.metrics.results:LiveResults",
     "LogFile": "hookloop.runs.log:LogFile",
     "Meters": "hookloop.metrics.meters:Meters",
     "Metric": "hookloop.metrics.meters:Metric",
-    "NO_STATE": "hookloop.data.attribute_state:NO_STATE",
-    "Place": "hookloop.data.share:Place",
+    "NO_STATE": "hookloop.data.random.attributes:NO_STATE",
+    "Place": "hookloop.data.ranks.place:Place",
     "Ranks": "hookloop.parallel.ranks:Ranks",
     "Replica": "hookloop.parallel.replicated:Replica",
     "Results": "hookloop.metrics.results:Results",
-    "Validation": "hookloop.core.loop:Validation",
+    "Validation": "hookloop.engine.loop:Validation",
     "Wanted": "hookloop.requests:Wanted",
     "assume": "hookloop.parallel.world:assume",
     "best_name": "hookloop.runs.checkpoint_names:best_name",
     "checkpoint_name": "hookloop.runs.checkpoint_names:checkpoint_name",
     "current_logs": "hookloop.runs.run_log:current_logs",
     "is_checkpoint_file": "hookloop.checkpoint.ours:is_checkpoint_file",
-    "is_equal": "hookloop.data.attribute_state:is_equal",
+    "is_equal": "hookloop.data.random.attributes:is_equal",
     "join_divided": "hookloop.trainer.several_ranks:join_divided",
     "load_checkpoint": "hookloop.checkpoint.store:load",
     "load_newest": "hookloop.checkpoint.search:load_newest",
     "numbered": "hookloop.trainer.adapters:numbered",
-    "restore_state": "hookloop.data.attribute_state:restore_state",
-    "to_state": "hookloop.data.attribute_state:to_state",
+    "restore_state": "hookloop.data.random.attributes:restore_state",
+    "to_state": "hookloop.data.random.attributes:to_state",
     "trusted_location": "hookloop.checkpoint.search:trusted_location",
 }
 

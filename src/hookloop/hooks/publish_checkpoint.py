@@ -14,14 +14,14 @@ from hookloop.checkpoint.publish import Format, publish
 from hookloop.checkpoint.publish_run import check_target, collect, write
 from hookloop.checkpoint.search import search_locations
 from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.hook import Hook, Priority
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError, nearest
 from hookloop.runs.layout import RunDir
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
     from hookloop.checkpoint.index import Saved
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

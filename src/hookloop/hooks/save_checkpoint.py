@@ -15,7 +15,7 @@ from hookloop.checkpoint.shape import Each, Named, check_state, is_number, is_te
 from hookloop.checkpoint.storage import is_url, open_storage
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.store_queue import MAX_WAIT
-from hookloop.core.hook import Hook, Priority
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.every import COUNTED, Every
 from hookloop.metrics.results import without_phase
@@ -25,7 +25,7 @@ from hookloop.runs.policy import GREATER_KEYS, LESS_KEYS, Rule, is_better
 
 if TYPE_CHECKING:
     from hookloop.checkpoint.index import Saved
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

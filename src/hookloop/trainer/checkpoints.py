@@ -24,7 +24,7 @@ from hookloop.checkpoint.shards import stage
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.storage import is_url
 from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.plan import fire
+from hookloop.engine.plan import fire
 from hookloop.errors import CheckpointError
 from hookloop.runs.checkpoint_names import directory_name
 from hookloop.runs.identity import Owner
@@ -32,7 +32,7 @@ from hookloop.trainer.parts import current_metrics
 from hookloop.trainer.state import RunState, State
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.requests import Requests
 
 LONGEST_QUESTION = 10.0

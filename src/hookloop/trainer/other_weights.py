@@ -22,8 +22,8 @@ from hookloop.trainer.parts import restore_model
 from hookloop.trainer.rank_state import restore_buffers, undeclared_of_rank
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Hook
-    from hookloop.core.run import Run
+    from hookloop.engine.hook import Hook
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -11,7 +11,7 @@ from tests.tiny import make_data, make_trainer, weights
 
 from hookloop.checkpoint.publish import read_metadata
 from hookloop.checkpoint.weights import Pretrained
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, HookloopError
 from hookloop.hooks import AverageWeights, PublishCheckpoint, SaveCheckpoint
 

@@ -8,7 +8,7 @@ import torch
 from tests.tiny import assert_same_bits
 from torch.utils.data import DataLoader, Dataset
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.hooks import SaveCheckpoint, StepSchedules
 from hookloop.testing import RecordCalls, tiny_trainer
 from hookloop.trainer.trainer import Trainer

@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 from hookloop.checkpoint.index import Saved
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import CheckpointError, DataError
 from hookloop.hooks import AverageWeights, SaveCheckpoint, StepSchedules, WriteCSV, WriteMetrics
 from hookloop.trainer.rewinding import current_branch
