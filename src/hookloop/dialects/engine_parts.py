@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from hookloop.lazy import load_name
 
 if TYPE_CHECKING:
-    from hookloop.checkpoint.ours import is_checkpoint_file
-    from hookloop.checkpoint.pointer import LastPointer
     from hookloop.checkpoint.search import load_newest, trusted_location
-    from hookloop.checkpoint.store import load as load_checkpoint
+    from hookloop.checkpoint.store.ours import is_checkpoint_file
+    from hookloop.checkpoint.store.pointer import LastPointer
+    from hookloop.checkpoint.store.store import load as load_checkpoint
     from hookloop.data.random.attributes import NO_STATE, is_equal, restore_state, to_state
     from hookloop.data.ranks.place import Place
     from hookloop.data.stream import Batches
@@ -74,7 +74,7 @@ _PATHS = {
     "Evaluation": "hookloop.engine.evaluation:Evaluation",
     "FunctionHook": "hookloop.engine.hook:FunctionHook",
     "LAST": "hookloop.runs.checkpoint_names:LAST",
-    "LastPointer": "hookloop.checkpoint.pointer:LastPointer",
+    "LastPointer": "hookloop.checkpoint.store.pointer:LastPointer",
     "LiveResults": "hookloop.metrics.results:LiveResults",
     "LogFile": "hookloop.runs.log:LogFile",
     "Meters": "hookloop.metrics.meters:Meters",
@@ -90,10 +90,10 @@ _PATHS = {
     "best_name": "hookloop.runs.checkpoint_names:best_name",
     "checkpoint_name": "hookloop.runs.checkpoint_names:checkpoint_name",
     "current_logs": "hookloop.runs.run_log:current_logs",
-    "is_checkpoint_file": "hookloop.checkpoint.ours:is_checkpoint_file",
+    "is_checkpoint_file": "hookloop.checkpoint.store.ours:is_checkpoint_file",
     "is_equal": "hookloop.data.random.attributes:is_equal",
     "join_divided": "hookloop.trainer.several_ranks:join_divided",
-    "load_checkpoint": "hookloop.checkpoint.store:load",
+    "load_checkpoint": "hookloop.checkpoint.store.store:load",
     "load_newest": "hookloop.checkpoint.search:load_newest",
     "numbered": "hookloop.trainer.adapters:numbered",
     "restore_state": "hookloop.data.random.attributes:restore_state",
