@@ -16,11 +16,11 @@ import torch
 
 from hookloop import dialects
 from hookloop.cli.verify_resume_process import make_trainer
-from hookloop.core.hook import Hook, Priority, kind_of
+from hookloop.engine.hook import Hook, Priority, kind_of
 from hookloop.runs.policy import is_of_machine, machine_names
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.trainer.trainer import Trainer
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, cast
 from hookloop import dialects
 from hookloop.config.build import arguments
 from hookloop.config.load import load
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.parallel.launch import Attempt
 from hookloop.parallel.launched import join_launcher, report_end, report_failure
@@ -30,7 +30,7 @@ from hookloop.runs.checkpoint_names import LAST
 from hookloop.short_runs.short_run import short_run
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.trainer.trainer import Trainer
 
 PATIENCE = 30.0

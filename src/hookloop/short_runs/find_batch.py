@@ -18,7 +18,7 @@ from hookloop.trainer.inputs import check_trainable, check_updates
 from hookloop.trainer.kept_state import without_trace
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.trainer.trainer import Trainer
     from hookloop.update.update import Update
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from hookloop.core.hook import Hook, reaches_outside
+from hookloop.engine.hook import Hook, reaches_outside
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.outcome import Outcome
 from hookloop.trainer.trainer import Trainer

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from hookloop.core.plan import Plan
+from hookloop.engine.plan import Plan
 from hookloop.metrics.store import MetricStore
 from hookloop.requests import Requests
 from hookloop.trainer.parts import Where
@@ -14,7 +14,7 @@ from hookloop.trainer.state import RunState
 from hookloop.writers.outbox import Outbox
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 # What an update, or a step of the user's, may set on a run.
 _ATTRIBUTES = (

@@ -8,7 +8,7 @@ from tests.tiny import make_trainer
 from tests.unit.cli.conftest import Invoke
 
 from hookloop.cli.verify_resume import KILLED, MOMENTS, Proof, adopt_close
-from hookloop.core.points import POINTS
+from hookloop.engine.points import POINTS
 from hookloop.hooks import SaveCheckpoint
 
 
