@@ -13,9 +13,9 @@ from hookloop.version import VERSION as __version__
 
 # Type checkers cannot see what `__getattr__` returns, so the table below is repeated as imports.
 if TYPE_CHECKING:
-    from hookloop.checkpoint.index import Saved
-    from hookloop.checkpoint.request import Save
-    from hookloop.checkpoint.store import CheckpointStore
+    from hookloop.checkpoint.saving.request import Save
+    from hookloop.checkpoint.store.index import Saved
+    from hookloop.checkpoint.store.store import CheckpointStore
     from hookloop.checkpoint.weights import Pretrained
     from hookloop.config.build import build
     from hookloop.config.load import load
@@ -87,9 +87,9 @@ __all__ = [
 ]
 
 _NAMES_BY_MODULE = {
-    "hookloop.checkpoint.index": ("Saved",),
-    "hookloop.checkpoint.request": ("Save",),
-    "hookloop.checkpoint.store": ("CheckpointStore",),
+    "hookloop.checkpoint.store.index": ("Saved",),
+    "hookloop.checkpoint.saving.request": ("Save",),
+    "hookloop.checkpoint.store.store": ("CheckpointStore",),
     "hookloop.checkpoint.weights": ("Pretrained",),
     "hookloop.config.build": ("build",),
     "hookloop.config.load": ("load",),

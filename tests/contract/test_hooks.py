@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import hookloop.hooks
 from hookloop import Trainer
-from hookloop.data.generators import process_generators
+from hookloop.data.random.generators import process_generators
 from hookloop.engine.hook import acts_at
 from hookloop.engine.plan import Plan
 from hookloop.engine.points import PointTable

@@ -20,7 +20,7 @@ from hookloop.config.parts.optimizers import ONLY, OptimizerPart
 from hookloop.config.parts.parameters import select_parameters
 from hookloop.config.parts.part import AUTO, LENGTHS, Part
 from hookloop.config.tree import Config, Key, spell
-from hookloop.data.randomness import seed_all
+from hookloop.data.random.states import seed_all
 from hookloop.engine.points import PointTable
 from hookloop.errors import ConfigError, HookError, HookloopError, Problem, caused_by
 from hookloop.every import Every

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader, Dataset
 
-from hookloop.data.attribute_state import GENERATOR_TYPES, NO_STATE
 from hookloop.data.held import Held, Put, held_by, held_by_class, is_examined, is_stateful
+from hookloop.data.random.attributes import GENERATOR_TYPES, NO_STATE
 from hookloop.data.values import (
     LONG,
     MAPPINGS,

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from hookloop.data.batch import size_of
+from hookloop.data.ranks.place import Place
 from hookloop.data.reading.current import nothing_read
-from hookloop.data.share import Place
 from hookloop.data.stream import Stream
 from hookloop.data.transfer import make_transfer
 from hookloop.engine.checks import check_were_written

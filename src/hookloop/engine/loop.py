@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.saving.request import Save
 from hookloop.data.group_sizes import GroupSizes
-from hookloop.data.left_out import leave_out, loses_some
 from hookloop.data.mixing.mixture import Mixture, TrainingStream
-from hookloop.data.moments import Moments
+from hookloop.data.position.skipped import leave_out, loses_some
+from hookloop.data.random.paused import Moments
 from hookloop.data.reading.current import nothing_read
 from hookloop.data.transfer import make_transfer
 from hookloop.engine.evaluation import Computes, Evaluation

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from hookloop.data.side_randomness import Observers
+from hookloop.data.random.observers import Observers
 from hookloop.engine.checks import check_hook, check_names, check_reads_and_writes
 from hookloop.engine.hook import Call, Hook, acts_at, interval_at, kind_of, method_of, priority_of
 from hookloop.engine.points import MountPoints, Point, PointTable

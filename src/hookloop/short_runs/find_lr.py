@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from hookloop.data.randomness import seed_all
+from hookloop.data.random.states import seed_all
 from hookloop.data.reading.current import nothing_read
 from hookloop.data.transfer import make_transfer
 from hookloop.errors import DataError, HookError, ModelError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from torch import Tensor
 
 from hookloop.checkpoint.named import BEST, BestCheckpoint, Found, load_named
-from hookloop.checkpoint.store import load
+from hookloop.checkpoint.store.store import load
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.errors import CheckpointError, HookloopError
 from hookloop.hooks.average_weights import AverageWeights

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from hookloop.data.batch import size_of
-from hookloop.data.join import by_name, join, to_cpu
 from hookloop.data.model_inputs import inputs_for
+from hookloop.data.outputs import by_name, join, to_cpu
 from hookloop.data.stream import Batches, Stream
 from hookloop.errors import DataError, nearest
 from hookloop.hooks.accumulate_variables import to_array

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader, IterableDataset
 
-from hookloop.data.samplers import Stateful, is_of_torch, samplers_of
+from hookloop.data.reading.samplers import Stateful, is_of_torch, samplers_of
 from hookloop.data.undeclared import Root
 from hookloop.engine.hook import FunctionHook, Hook
 from hookloop.metrics.meters import Accumulating

@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hookloop.checkpoint.storage import is_checkpoint_directory
-from hookloop.data.randomness import Randomness
+from hookloop.checkpoint.store.storage import is_checkpoint_directory
+from hookloop.data.random.states import Randomness
 from hookloop.runs.policy import machine_names
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints

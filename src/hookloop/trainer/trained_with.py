@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from hookloop.data.description import show_module
-from hookloop.data.measures import measure
 from hookloop.data.mixing.mixture import Mixture
+from hookloop.data.position.measures import measure
 from hookloop.every import Every
 from hookloop.runs.environment import HIDDEN, SECRET
 from hookloop.runs.records import plain

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from hookloop.checkpoint.weights import Pretrained
-from hookloop.data.exactness import SeedSamples
 from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.mixing.weights import Mix
+from hookloop.data.reading.exactness import SeedSamples
 from hookloop.data.stream import Batches
 from hookloop.data.undeclared import Undeclared
 from hookloop.engine.hook import FunctionHook, Hook, Priority

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hookloop.data.batch import pair_of
 from hookloop.data.description import describe
-from hookloop.data.share import losses_of_streams
+from hookloop.data.ranks.place import losses_of_streams
 from hookloop.errors import DataError, ModelError, SkippedUpdateError
 from hookloop.update.microbatches import loss_or_zero
 

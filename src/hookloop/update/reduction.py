@@ -16,7 +16,7 @@ from torch import Tensor
 
 from hookloop.data.batch import is_scalar
 from hookloop.data.mixing.mixture import Labelled
-from hookloop.data.share import Place, Share
+from hookloop.data.ranks.place import Place, Share
 from hookloop.errors import ModelError
 from hookloop.metrics.weighted import zero_if_uncounted
 from hookloop.update.update import LossOf, Update

@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from hookloop import Hook
 from hookloop.data.mixing.mixture import Mixture, open_train_data
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.states import Randomness
 from hookloop.data.stream import Stream
 from hookloop.engine.progress import Progress
 from hookloop.errors import CheckpointError, DataError, ModelError
