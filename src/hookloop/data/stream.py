@@ -300,8 +300,11 @@ class Stream:
                     if self._goes_over:
                         break
             else:
-                while group := list(islice(batches, size if isinstance(size, int) else size())):
-                    at.batches += len(group)
+                parts = 1 if cut is None else len(cut.parts)  # Of each batch.
+                while group := list(
+                    islice(batches, parts * (size if isinstance(size, int) else size()))
+                ):
+                    at.batches += len(group) // parts
                     if cut is not None:
                         self._shares = [cut.shares.popleft() for _ in group]
                     yield group
@@ -394,7 +397,8 @@ class Stream:
         if self.limit is None:
             return reader.begin(start)
         left = self.batches_left or 0  # Known, because there is a limit.
-        return islice(reader.begin(replace(start, most=left)), left)
+        parts = 1 if self.current.cut is None else len(self.current.cut.parts)
+        return islice(reader.begin(replace(start, most=left)), left * parts)
 
     def finish(self) -> None:
         """Leave the current pass: the next one starts at the first batch."""
@@ -422,7 +426,13 @@ class Stream:
     # --- several ranks ----------------------------------------------------------------------------
 
     def share_among(
-        self, rank: int, size: int, order: Randomness | None = None, *, is_training: bool = True
+        self,
+        rank: int,
+        size: int,
+        order: Randomness | None = None,
+        *,
+        logical: int = 0,
+        is_training: bool = True,
     ) -> None:
         """Read one rank's part of the data from now on; call it before anything is read.
 
@@ -431,9 +441,10 @@ class Stream:
             size: How many ranks there are.
             order: From where all ranks draw the order of passes; by default from the generators as
                 they are now, which must then be equal on all ranks.
+            logical: Into how many logical ranks each batch is cut, if the run has those.
             is_training: Whether each rank needs at least one sample of a full batch.
         """
-        self.current.share_among(rank, size, is_training=is_training)
+        self.current.share_among(rank, size, logical=logical, is_training=is_training)
         self.order.now = order or self.order.now or Randomness.now(gpus=False)
 
     def shares(self) -> list[Share] | None:

@@ -151,10 +151,11 @@ class SkippingIndices:
         key = self._start.key
         for batch, group in enumerate(indices, start=self._start.skip):
             every = list(cast("Iterable[object]", group))
-            first, end = cut.place(len(every))
-            own = cut.indices(every)
-            # An empty cut is loaded from the beginning of the batch.
-            yield (own, key, batch, first if end > first else 0) if self.seeds else own
+            for part in cut.parts:
+                first, end = part.place(len(every))
+                own = part.indices(every)
+                # An empty cut is loaded from the beginning of the batch.
+                yield (own, key, batch, first if end > first else 0) if self.seeds else own
 
 
 class _Pass:

@@ -18,6 +18,7 @@ from hookloop.data.ranks.shards import check_shareable, take_shard
 from hookloop.data.reading.exactness import SeedSamples
 from hookloop.data.reading.loader import Reader, make_reader
 from hookloop.errors import DataError
+from hookloop.parallel.world import World
 
 ADVICE = (
     "The hook that did it has to do it again after a resume, for example at before_train_epoch: "
@@ -60,16 +61,24 @@ class CurrentData:
         self.awaited: Mapping[str, object] | None = None
         self.is_replaced = False
 
-    def share_among(self, rank: int, size: int, *, is_training: bool = True) -> None:
-        """Read one rank's part from now on."""
+    def share_among(
+        self, rank: int, size: int, *, logical: int = 0, is_training: bool = True
+    ) -> None:
+        """Read one rank's part from now on, or those of its logical ranks."""
         shard = take_shard(self.data, rank, size, self.name)
+        if shard is not None and logical:
+            raise DataError(
+                f"{self.name} has a method shard(), by which each process has data of its own: "
+                "that depends on how many there are, so it cannot be cut into logical ranks.",
+                argument=self.name.partition("[")[0],
+            )
         if size > 1:
             check_shareable(self.data, self.name, size, is_training=is_training and shard is None)
         if shard is not None and shard is not self.data:
             self.data = shard
             self.reader = make_reader(shard, seed_samples=self._seed_samples)
         self.is_shard = shard is not None
-        self.cut = Cut(rank, size, self.name)
+        self.cut = Cut.of(World(rank, size, logical=logical), self.name)
         self.reader.share(self.cut, is_shard=self.is_shard)
 
     def measures(self, limit: int | None) -> Measures:
@@ -85,7 +94,7 @@ class CurrentData:
         """Read other data, shared in the same way."""
         other = CurrentData(data, self.name, seed_samples=self._seed_samples)
         if self.cut is not None:
-            other.share_among(self.cut.rank, self.cut.size)
+            other.share_among(self.cut.rank, self.cut.size, logical=self.cut.logical)
             self.cut, self.is_shard = other.cut, other.is_shard
         self.data, self.reader, self.monitor = other.data, other.reader, other.monitor
         self.is_replaced = True
