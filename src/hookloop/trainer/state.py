@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from hookloop.checkpoint.storage import is_checkpoint_directory
-from hookloop.data.random.states import Randomness
+from hookloop.data.random.states import GeneratorStates
 from hookloop.runs.policy import machine_names
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints
@@ -103,7 +103,7 @@ class RunState:
         change: Sequence[str] | None = (),
         *,
         trains: bool = True,
-    ) -> Randomness | None:
+    ) -> GeneratorStates | None:
         """Restore everything; return the random numbers, which the loop restores.
 
         Args:
