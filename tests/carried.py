@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler, get_worker_info
 
-from hookloop.data.randomness import Randomness, seed_all
+from hookloop.data.random.states import Randomness, seed_all
 from hookloop.data.stream import Stream
 
 

@@ -12,12 +12,12 @@ from types import ModuleType
 import pytest
 
 import hookloop.hooks
-from hookloop.core.points import POINTS
+from hookloop.engine.points import POINTS
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hookloop"
 MODULES = sorted(SOURCE.rglob("*.py"))
-CORE = sorted((SOURCE / "core").glob("*.py"))
+CORE = sorted((SOURCE / "engine").glob("*.py"))
 ENGINE = [*CORE, *(one for room in ("update", "trainer") for one in (SOURCE / room).glob("*.py"))]
 
 
@@ -70,7 +70,7 @@ def test_nothing_is_imported_by_its_name_to_get_around_the_layers():
 
 PUBLIC = {
     *("hookloop", "hookloop.hooks", "hookloop.writers", "hookloop.runs"),
-    *("hookloop.testing", "hookloop.dialects"),
+    *("hookloop.testing", "hookloop.errors", "hookloop.dialects"),
 }
 
 
@@ -108,7 +108,7 @@ def test_nothing_outside_dialects_knows_a_dialect_by_name():
 def test_each_point_stands_once_in_the_table():
     (table,) = (
         node
-        for node in tree_of(SOURCE / "core" / "points.py").body
+        for node in tree_of(SOURCE / "engine" / "points.py").body
         if isinstance(node, ast.ClassDef) and node.name == "MountPoints"
     )
     rows = [node for node in table.body if isinstance(node, ast.Assign)]
@@ -118,7 +118,7 @@ def test_each_point_stands_once_in_the_table():
 def test_each_point_is_one_method_of_hook():
     methods = Counter(
         node.name
-        for node in ast.walk(tree_of(SOURCE / "core" / "hook.py"))
+        for node in ast.walk(tree_of(SOURCE / "engine" / "hook.py"))
         if isinstance(node, ast.FunctionDef) and re.match("before_|after_|on_", node.name)
     )
     assert methods == Counter(point.name for point in POINTS)
@@ -127,7 +127,7 @@ def test_each_point_is_one_method_of_hook():
 def test_hook_methods_take_what_the_table_says():
     (hook,) = (
         node
-        for node in tree_of(SOURCE / "core" / "hook.py").body
+        for node in tree_of(SOURCE / "engine" / "hook.py").body
         if isinstance(node, ast.ClassDef) and node.name == "Hook"
     )
     methods = {node.name: node for node in hook.body if isinstance(node, ast.FunctionDef)}

@@ -13,9 +13,9 @@ from hookloop.version import VERSION as __version__
 
 # Type checkers cannot see what `__getattr__` returns, so the table below is repeated as imports.
 if TYPE_CHECKING:
-    from hookloop.checkpoint.index import Saved
-    from hookloop.checkpoint.request import Save
-    from hookloop.checkpoint.store import CheckpointStore
+    from hookloop.checkpoint.saving.request import Save
+    from hookloop.checkpoint.store.index import Saved
+    from hookloop.checkpoint.store.store import CheckpointStore
     from hookloop.checkpoint.weights import Pretrained
     from hookloop.config.build import build
     from hookloop.config.load import load
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
         OPTIMIZERS,
         SCHEDULES,
     )
-    from hookloop.core.hook import Hook, Priority
-    from hookloop.core.points import Point
-    from hookloop.core.progress import Progress
-    from hookloop.core.run import Run
+    from hookloop.engine.hook import Hook, Priority
+    from hookloop.engine.points import Point
+    from hookloop.engine.progress import Progress
+    from hookloop.engine.run import Run
     from hookloop.errors import HookloopError, LossWarning
     from hookloop.every import Every, limit
     from hookloop.lr_schedule import Schedule
@@ -87,20 +87,20 @@ __all__ = [
 ]
 
 _NAMES_BY_MODULE = {
-    "hookloop.checkpoint.index": ("Saved",),
-    "hookloop.checkpoint.request": ("Save",),
-    "hookloop.checkpoint.store": ("CheckpointStore",),
+    "hookloop.checkpoint.store.index": ("Saved",),
+    "hookloop.checkpoint.saving.request": ("Save",),
+    "hookloop.checkpoint.store.store": ("CheckpointStore",),
     "hookloop.checkpoint.weights": ("Pretrained",),
     "hookloop.config.build": ("build",),
     "hookloop.config.load": ("load",),
     "hookloop.config.registry": (
         "DATA", "HOOKS", "LOSSES", "METRICS", "MODELS", "OPTIMIZERS", "SCHEDULES",
     ),
-    "hookloop.core.hook": ("Hook", "Priority"),
+    "hookloop.engine.hook": ("Hook", "Priority"),
     "hookloop.lr_schedule": ("Schedule",),
-    "hookloop.core.points": ("Point",),
-    "hookloop.core.progress": ("Progress",),
-    "hookloop.core.run": ("Run",),
+    "hookloop.engine.points": ("Point",),
+    "hookloop.engine.progress": ("Progress",),
+    "hookloop.engine.run": ("Run",),
     "hookloop.outcome": ("Interrupted", "Outcome"),
     "hookloop.runs.policy": ("Machine",),
     "hookloop.update.update": ("Update",),

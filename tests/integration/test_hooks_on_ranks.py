@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from hookloop import Trainer
 from hookloop.checkpoint.compare import compare
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.hooks import (
     AccumulateVariables,
     AverageWeights,

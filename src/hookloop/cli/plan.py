@@ -31,7 +31,7 @@ def command(config: Path, overrides: tuple[str, ...]) -> int:
     Below it is the learning rate over the whole run, where a schedule moves it.
     """
     from hookloop.config.load import load
-    from hookloop.core.points import POINTS
+    from hookloop.engine.points import POINTS
     from hookloop.trainer.schedule_curve import curves_of
 
     loaded = load(config, overrides)

@@ -19,7 +19,7 @@ from hookloop.config.parts.signature import Signature
 from hookloop.config.registry import Registry
 from hookloop.config.schema import ABOUT, KEYS, LEAST, SETTINGS
 from hookloop.config.tree import Config, Key
-from hookloop.core.points import Point
+from hookloop.engine.points import Point
 from hookloop.errors import HookError, HookloopError, nearest
 
 _STEPS: Registry[object] = Registry("step", "hookloop.steps")

@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.data.attribute_state import restore_state, to_state
-from hookloop.data.exactness import SeedSamples
-from hookloop.data.find_generators import DEPTH, find_generators
-from hookloop.data.first_batches import first_batches
-from hookloop.data.indices import PassStart
-from hookloop.data.measures import (
+from hookloop.data.mixing.zipped import Zipped
+from hookloop.data.position.indices import PassStart
+from hookloop.data.position.measures import (
     batches_after,
     has_another_size,
     length_of,
@@ -26,17 +23,20 @@ from hookloop.data.measures import (
 )
 from hookloop.data.position.order import Order, SharedGenerators
 from hookloop.data.position.position import Position
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.attributes import restore_state, to_state
+from hookloop.data.random.find import DEPTH, find_generators
+from hookloop.data.random.states import Randomness
 from hookloop.data.reading.current import CurrentData
-from hookloop.data.samplers import State, Stateful
-from hookloop.data.zipped import Zipped
+from hookloop.data.reading.exactness import SeedSamples
+from hookloop.data.reading.first_batches import first_batches
+from hookloop.data.reading.samplers import State, Stateful
 from hookloop.errors import CheckpointError, caused_by
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from hookloop.data.cut import Cut
-    from hookloop.data.share import Share
+    from hookloop.data.ranks.cut import Cut
+    from hookloop.data.ranks.place import Share
     from hookloop.every import Counters
 
 Batches = Iterable[object]

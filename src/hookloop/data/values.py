@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.data.attribute_state import (
+from hookloop.data.random.attributes import (
     GENERATOR_TYPES,
     MOST,
     NO_STATE,

@@ -12,7 +12,7 @@ from hookloop.hooks._watch_metric import WatchMetric
 from hookloop.runs.policy import Rule, nearest_metric, rule_of
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 Mode = Literal["greater", "less", "max", "min"]
 PATIENCE = 5

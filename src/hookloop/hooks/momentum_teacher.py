@@ -16,7 +16,7 @@ from hookloop.hooks._many_tensors import copy_all, lerp_all
 from hookloop.hooks._state_of_ranks import StateOfRanks
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.requests import Rewind
 
 

@@ -11,7 +11,7 @@ from hookloop.hooks._intervals import moment_of
 from hookloop.hooks._watch_metric import WatchMetric
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 class RequirementNotMetError(RuntimeError):

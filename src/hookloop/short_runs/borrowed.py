@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hookloop.core.plan import Plan
 from hookloop.data.reading.current import nothing_read
 from hookloop.data.transfer import make_transfer
+from hookloop.engine.plan import Plan
 from hookloop.metrics.store import MetricStore
 from hookloop.parallel.launched import report_iteration
 from hookloop.requests import Requests
@@ -23,7 +23,7 @@ from hookloop.update.update import Make
 from hookloop.writers.outbox import Outbox
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.trainer.trainer import Trainer
 
 # What an update, or a step of the user's, may set on a run.

@@ -18,7 +18,7 @@ from hookloop.short_runs.borrowed import UPDATES, Iterations, borrowed
 from hookloop.trainer.inputs import check_trainable, check_updates
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.trainer.trainer import Trainer
 
 MOST = 4096

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from hookloop.data.randomness import seed_all
+from hookloop.data.random.states import seed_all
 from hookloop.errors import DataError, HookError, ModelError
 from hookloop.runs.files import write_bytes
 from hookloop.short_runs.borrowed import borrowed

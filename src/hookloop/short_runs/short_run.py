@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, cast
 
-from hookloop.checkpoint.snapshot import Snapshot
-from hookloop.core.hook import Hook, Priority, reaches_outside
+from hookloop.checkpoint.saving.snapshot import Snapshot
+from hookloop.engine.hook import Hook, Priority, reaches_outside
 from hookloop.errors import HookloopError
 from hookloop.every import count_of
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
@@ -21,8 +21,8 @@ from hookloop.trainer.state import RunState
 from hookloop.trainer.trainer import Trainer
 
 if TYPE_CHECKING:
-    from hookloop.checkpoint.index import Saved
-    from hookloop.core.run import Run
+    from hookloop.checkpoint.store.index import Saved
+    from hookloop.engine.run import Run
 
 Arguments = dict[str, object]
 """The arguments of a Trainer, by name."""

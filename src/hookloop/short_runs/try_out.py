@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from hookloop.checkpoint.compare import Difference, compare
-from hookloop.checkpoint.snapshot import Snapshot
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.hook import Hook, Priority
+from hookloop.checkpoint.saving.snapshot import Snapshot
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.data.stream import open_streams
+from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookloopError
 from hookloop.every import Every
 from hookloop.parallel.launched import report_iteration
@@ -32,8 +32,8 @@ from hookloop.trainer.state import RunState
 from hookloop.trainer.val_intervals import Interval, StreamValidation, make_validation
 
 if TYPE_CHECKING:
-    from hookloop.core.progress import Progress
-    from hookloop.core.run import Run
+    from hookloop.engine.progress import Progress
+    from hookloop.engine.run import Run
     from hookloop.trainer.trainer import Trainer
 
 COUNT = 2

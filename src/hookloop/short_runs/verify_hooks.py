@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from hookloop.core.hook import Hook, Priority, kind_of, reaches_outside
+from hookloop.engine.hook import Hook, Priority, kind_of, reaches_outside
 from hookloop.errors import HookloopError
 from hookloop.every import count_of
 from hookloop.runs.policy import is_of_machine, machine_names
@@ -18,7 +18,7 @@ from hookloop.short_runs.short_run import Arguments, short_run
 from hookloop.short_runs.task import TrainingTask, run_task
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 
 @dataclass(frozen=True)

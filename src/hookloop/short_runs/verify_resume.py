@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from hookloop.checkpoint.compare import Difference, compare
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.hook import Hook
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookloopError
 from hookloop.every import count_of
 from hookloop.hooks.save_checkpoint import SaveCheckpoint
@@ -26,7 +26,7 @@ from hookloop.short_runs.short_run import Arguments, shortened
 from hookloop.short_runs.task import KILL, KILLED, Ended, TrainingTask, run_task
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 MOMENTS = ("before_train_iter", "after_forward", "after_backward", "after_update", "while saving")
 """When a process is killed: at a mount point, or a few milliseconds after a save has begun."""

@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Protocol, cast
 
-from hookloop.core.hook import Hook
+from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, nearest
 
 GROUP = "hookloop.dialects"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hookloop.core.loop import Loop
-from hookloop.core.plan import fire
+from hookloop.engine.loop import Loop
+from hookloop.engine.plan import fire
 from hookloop.runs.identity import Identity
 from hookloop.trainer.checkpoints import CheckpointSaver
 from hookloop.trainer.several_ranks import find_checkpoint, join_orders

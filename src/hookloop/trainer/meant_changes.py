@@ -20,7 +20,7 @@ from hookloop.runs.trees import NOTHING, Difference
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
     from hookloop.lr_schedule import Schedule
 
 Group = dict[str, object]

@@ -13,7 +13,7 @@ from torch.nn.parameter import is_lazy
 
 from hookloop.data.batch import pair_of
 from hookloop.data.description import describe, note_batch, note_module
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.states import Randomness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from torch import Tensor
 
 from hookloop.checkpoint.named import BEST, BestCheckpoint, Found, load_named
-from hookloop.checkpoint.store import load
+from hookloop.checkpoint.store.store import load
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.errors import CheckpointError, HookloopError
 from hookloop.hooks.average_weights import AverageWeights
@@ -22,8 +22,8 @@ from hookloop.trainer.parts import restore_model
 from hookloop.trainer.rank_state import restore_buffers, undeclared_of_rank
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Hook
-    from hookloop.core.run import Run
+    from hookloop.engine.hook import Hook
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Literal, cast
 import torch
 from torch import Tensor, nn
 
-from hookloop.checkpoint.dtensors import is_sharded, spread
 from hookloop.checkpoint.gradients import pending_gradients, restore_gradients
 from hookloop.checkpoint.optimizers import numbered_state, optimizer_state
+from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.checkpoint.shape import has_same_form
-from hookloop.checkpoint.shard_reading import load_into
-from hookloop.checkpoint.snapshot import Snapshot
-from hookloop.data.randomness import Randomness
+from hookloop.checkpoint.shards.dtensors import is_sharded, spread
+from hookloop.checkpoint.shards.reading import load_into
+from hookloop.data.random.states import Randomness
 from hookloop.errors import CheckpointError
 from hookloop.lr_schedule import Schedule
 from hookloop.runs.trees import Difference
@@ -37,8 +37,8 @@ from hookloop.trainer.rank_state import (
 )
 
 if TYPE_CHECKING:
-    from hookloop.core.hook import Hook
-    from hookloop.core.run import Run
+    from hookloop.engine.hook import Hook
+    from hookloop.engine.run import Run
     from hookloop.requests import Wanted
 
 Where = Literal["device", "host"]

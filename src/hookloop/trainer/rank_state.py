@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.data.attribute_state import is_equal
-from hookloop.data.randomness import Randomness, seed_rank
+from hookloop.data.random.attributes import is_equal
+from hookloop.data.random.states import Randomness, seed_rank
 from hookloop.errors import CheckpointError
 from hookloop.trainer.checkpoint_schema import restoring
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
     from hookloop.data.stream import Stream
+    from hookloop.engine.run import Run
 
 _log = logging.getLogger("hookloop")
 

@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.request import Save
-from hookloop.checkpoint.store import CheckpointStore
-from hookloop.core.loop import Loop
-from hookloop.data.left_out import add_left_out
+from hookloop.checkpoint.saving.request import Save
+from hookloop.checkpoint.store.index import Saved
+from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.data.position.skipped import add_left_out
+from hookloop.engine.loop import Loop
 from hookloop.errors import CheckpointError, DataError
 from hookloop.every import count_of
 from hookloop.requests import Requests, Rewind

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader, IterableDataset
 
-from hookloop.core.hook import FunctionHook, Hook
-from hookloop.data.samplers import Stateful, is_of_torch, samplers_of
+from hookloop.data.reading.samplers import Stateful, is_of_torch, samplers_of
 from hookloop.data.undeclared import Root
+from hookloop.engine.hook import FunctionHook, Hook
 from hookloop.metrics.meters import Accumulating
 
 if TYPE_CHECKING:
     from torch.optim.lr_scheduler import LRScheduler
 
-    from hookloop.core.run import Run
     from hookloop.data.stream import Stream
+    from hookloop.engine.run import Run
     from hookloop.trainer.preparation import Prepared
 
 

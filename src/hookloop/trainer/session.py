@@ -16,12 +16,12 @@ from signal import SIGINT
 from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.gradients import marking_used_gradients
-from hookloop.core.loop import Loop
-from hookloop.core.plan import fire
-from hookloop.core.run import Run
-from hookloop.data.none_samples import note_none_in_traceback
-from hookloop.data.randomness import seed_all
-from hookloop.data.workers import check_main_is_guarded
+from hookloop.data.random.states import seed_all
+from hookloop.data.reading.none_samples import note_none_in_traceback
+from hookloop.data.reading.workers import check_main_is_guarded
+from hookloop.engine.loop import Loop
+from hookloop.engine.plan import fire
+from hookloop.engine.run import Run
 from hookloop.hooks.stop_on_signal import restore_signal_handlers
 from hookloop.hooks.write_metrics import record_disabled
 from hookloop.outcome import Interrupted, Outcome, Status

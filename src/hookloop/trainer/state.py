@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hookloop.checkpoint.storage import is_checkpoint_directory
-from hookloop.data.randomness import Randomness
+from hookloop.checkpoint.store.storage import is_checkpoint_directory
+from hookloop.data.random.states import Randomness
 from hookloop.runs.policy import machine_names
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints
@@ -66,7 +66,7 @@ from hookloop.trainer.rank_state import undeclared_of_rank
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
-    from hookloop.core.run import Run
+    from hookloop.engine.run import Run
 
 State = MutableMapping[str, object]
 

@@ -3,7 +3,7 @@
 inputs, updates, default_hooks   what the user brings, checked and normalized
 planning                         which hook acts where
 session                          the life of a run, from its directory to its outcome
-core/loop                        the training itself
+engine/loop                      the training itself
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from hookloop.checkpoint.weights import Pretrained
-from hookloop.core.hook import FunctionHook, Hook, Priority
-from hookloop.core.loop import Assembly, Loop
-from hookloop.core.plan import Plan
-from hookloop.core.points import Point, PointTable
-from hookloop.core.run import Phase, Run
-from hookloop.data.exactness import SeedSamples
 from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.mixing.weights import Mix
+from hookloop.data.reading.exactness import SeedSamples
 from hookloop.data.stream import Batches
 from hookloop.data.undeclared import Undeclared
+from hookloop.engine.hook import FunctionHook, Hook, Priority
+from hookloop.engine.loop import Assembly, Loop
+from hookloop.engine.plan import Plan
+from hookloop.engine.points import Point, PointTable
+from hookloop.engine.run import Phase, Run
 from hookloop.errors import caused_by
 from hookloop.every import Every
 from hookloop.lr_schedule import Schedule

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.parts import check_rest, nested, put_back, split
+from hookloop.checkpoint.shards.parts import check_rest, nested, put_back, split
 
 
 def make() -> dict[str, object]:

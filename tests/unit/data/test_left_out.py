@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hookloop.data.left_out import add_left_out, leave_out, loses_some, number_of
+from hookloop.data.position.skipped import add_left_out, leave_out, loses_some, number_of
 
 
 @pytest.mark.parametrize("left_out", [(), (1,), (3,), (1, 2, 3), (2, 5, 6), (9,)])

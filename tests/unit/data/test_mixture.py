@@ -6,10 +6,10 @@ from tests.tiny import make_data, make_model, make_trainer
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from hookloop import Hook
-from hookloop.core.progress import Progress
 from hookloop.data.mixing.mixture import Mixture, open_train_data
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.states import Randomness
 from hookloop.data.stream import Stream
+from hookloop.engine.progress import Progress
 from hookloop.errors import CheckpointError, DataError, ModelError
 
 A, B = [1, 2, 3, 4, 5], [10, 20]

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import torch
 
-from hookloop.data.moments import Moments
+from hookloop.data.random.paused import Moments
 from hookloop.metrics.store import MetricStore
 
 

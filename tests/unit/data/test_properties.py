@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
-from hookloop.core.progress import Progress
-from hookloop.data.cut import Cut
 from hookloop.data.mixing.mixture import open_train_data
-from hookloop.data.randomness import Randomness, seed_all
+from hookloop.data.random.states import Randomness, seed_all
+from hookloop.data.ranks.cut import Cut
 from hookloop.data.stream import Stream
+from hookloop.engine.progress import Progress
 
 FEW = settings(derandomize=True, deadline=None, max_examples=30, database=None)
 

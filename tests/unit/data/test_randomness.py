@@ -3,7 +3,7 @@ import random
 import numpy as np
 import torch
 
-from hookloop.data.randomness import Randomness, seed_all
+from hookloop.data.random.states import Randomness, seed_all
 
 
 def draw(*generators):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from hookloop.data.side_randomness import Observers, SideRandomness
+from hookloop.data.random.observers import Observers, SideRandomness
 
 
 def observers_of(*calls, name="after_train_iter", is_busy=True):

@@ -18,8 +18,8 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from hookloop.data.randomness import Randomness, seed_all
-from hookloop.data.share import Share
+from hookloop.data.random.states import Randomness, seed_all
+from hookloop.data.ranks.place import Share
 from hookloop.data.stream import Stream
 from hookloop.errors import DataError
 

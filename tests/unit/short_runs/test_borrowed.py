@@ -7,7 +7,7 @@ from tests.tiny import make_data
 from torch import nn
 
 from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.snapshot import Snapshot
+from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.short_runs.borrowed import borrowed
 from hookloop.testing import RecordCalls, tiny_trainer
 from hookloop.trainer.state import RunState

@@ -9,9 +9,9 @@ import torch
 from tests.tiny import make_trainer
 from tests.unit.cli.conftest import Invoke
 
-from hookloop.checkpoint.store import load
+from hookloop.checkpoint.store.store import load
 from hookloop.cli.task_process import MODULE
-from hookloop.core.points import POINTS
+from hookloop.engine.points import POINTS
 from hookloop.errors import HookloopError
 from hookloop.hooks import SaveCheckpoint
 from hookloop.short_runs import verify_resume

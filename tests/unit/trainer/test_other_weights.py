@@ -4,7 +4,7 @@ from tests.ranks import on_ranks
 
 from hookloop import Hook, Interrupted
 from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.dtensors import local_part
+from hookloop.checkpoint.shards.dtensors import local_part
 from hookloop.errors import CheckpointError, HookError
 from hookloop.hooks import AverageWeights, MomentumTeacher, SaveCheckpoint
 from hookloop.testing import tiny_trainer

@@ -6,7 +6,7 @@ from tests.carried import make_loader
 from tests.integration.many_ranks import Net, Plain, make
 from tests.ranks import on_ranks
 
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.states import Randomness
 from hookloop.trainer.rank_state import (
     own_buffers,
     randomness_of_rank,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.states import Randomness
 
 T = TypeVar("T")
 

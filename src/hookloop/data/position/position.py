@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from hookloop.data.randomness import Randomness
+from hookloop.data.random.states import Randomness
 
 
 class Position:
