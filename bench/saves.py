@@ -34,7 +34,7 @@ from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.snapshot import Snapshot
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.trainer.checkpoints import CheckpointSaver
-from hookloop.trainer.state import RunState
+from hookloop.trainer.state.run_state import RunState
 
 WIDTH = 1024
 

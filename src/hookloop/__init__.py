@@ -15,8 +15,8 @@ from hookloop.version import VERSION as __version__
 if TYPE_CHECKING:
     from hookloop.checkpoint.index import Saved
     from hookloop.checkpoint.request import Save
+    from hookloop.checkpoint.state.pretrained import Pretrained
     from hookloop.checkpoint.store import CheckpointStore
-    from hookloop.checkpoint.weights import Pretrained
     from hookloop.config.build import build
     from hookloop.config.load import load
     from hookloop.config.registry import (
@@ -90,7 +90,7 @@ _NAMES_BY_MODULE = {
     "hookloop.checkpoint.index": ("Saved",),
     "hookloop.checkpoint.request": ("Save",),
     "hookloop.checkpoint.store": ("CheckpointStore",),
-    "hookloop.checkpoint.weights": ("Pretrained",),
+    "hookloop.checkpoint.state.pretrained": ("Pretrained",),
     "hookloop.config.build": ("build",),
     "hookloop.config.load": ("load",),
     "hookloop.config.registry": (

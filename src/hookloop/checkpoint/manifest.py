@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hookloop.checkpoint.checksum import CHUNK
-from hookloop.checkpoint.shape import Named, check_state, is_count, is_mapping
+from hookloop.checkpoint.state.shape import Named, check_state, is_count, is_mapping
 from hookloop.checkpoint.writing import WrittenFile
 from hookloop.errors import CheckpointError
 from hookloop.runs.checkpoint_names import MANIFEST

@@ -21,10 +21,10 @@ from hookloop.checkpoint.dtensors import is_sharded
 from hookloop.checkpoint.layout import read_layout
 from hookloop.checkpoint.limits import check_archive, check_contents
 from hookloop.checkpoint.manifest import Manifest, open_plain, verify
-from hookloop.checkpoint.optimizers import load_optimizer_state, parameter_names
 from hookloop.checkpoint.parts import MODEL, OPTIMIZERS, check_rest, put_back
 from hookloop.checkpoint.parts import Path as Steps
 from hookloop.checkpoint.shards import STATE
+from hookloop.checkpoint.state.optimizers import load_optimizer_state, parameter_names
 from hookloop.errors import CheckpointError, nearest
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from hookloop.checkpoint.manifest import verify
 from hookloop.checkpoint.ours import is_ours
 from hookloop.checkpoint.reading import read_checkpoint
 from hookloop.checkpoint.saving.retention import Keep, expendable, spare, surplus, without_surplus
-from hookloop.checkpoint.shape import find_mismatch, is_count, is_mapping
 from hookloop.checkpoint.shards import TIMEOUT, Staged
 from hookloop.checkpoint.shards import write as write_shards
+from hookloop.checkpoint.state.shape import find_mismatch, is_count, is_mapping
 from hookloop.checkpoint.storage import (
     LocalStorage,
     Storage,

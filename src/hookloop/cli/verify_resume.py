@@ -22,7 +22,7 @@ from hookloop.every import count_of
 from hookloop.short_runs.task import Trials, failure_of
 
 if TYPE_CHECKING:
-    from hookloop.checkpoint.compare import Difference
+    from hookloop.checkpoint.state.compare import Difference
 
 KILLED = -9 if hasattr(signal, "SIGKILL") else int(signal.SIGTERM)
 """The exit code of a killed process; on Windows, the number of the signal that ends it."""
@@ -200,7 +200,7 @@ class Proof(Trials):
         return found[1] if found is not None else {}
 
     def _compare(self, first: str, second: str, *, exactly: bool = True) -> list[Difference]:
-        from hookloop.checkpoint.compare import compare
+        from hookloop.checkpoint.state.compare import compare
 
         one, other = self._final(first), self._final(second)
         if exactly:

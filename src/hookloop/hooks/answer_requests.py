@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.index import Saved
 from hookloop.checkpoint.request import Save
-from hookloop.checkpoint.shape import Each, Maybe, Named, check_state, is_number
+from hookloop.checkpoint.state.shape import Each, Maybe, Named, check_state, is_number
 from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError, HookloopError
 from hookloop.hooks._live_settings import find_setting

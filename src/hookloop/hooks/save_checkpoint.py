@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from hookloop.checkpoint.named import BestCheckpoint, best_in
 from hookloop.checkpoint.request import Save
 from hookloop.checkpoint.saving.retention import Keep, without_surplus
-from hookloop.checkpoint.shape import Each, Named, check_state, is_number, is_text
+from hookloop.checkpoint.state.shape import Each, Named, check_state, is_number, is_text
 from hookloop.checkpoint.storage import is_url, open_storage
 from hookloop.checkpoint.store import CheckpointStore
 from hookloop.checkpoint.store_queue import MAX_WAIT

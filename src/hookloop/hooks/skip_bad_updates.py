@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.modules.batchnorm import _NormBase
 
 from hookloop.checkpoint.dtensors import is_sharded
-from hookloop.checkpoint.shape import check_state, is_count
+from hookloop.checkpoint.state.shape import check_state, is_count
 from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.every import limit

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from hookloop.engine.plan import Plan
 from hookloop.metrics.store import MetricStore
 from hookloop.requests import Requests
-from hookloop.trainer.parts import Where
-from hookloop.trainer.state import RunState
+from hookloop.trainer.state.parts import Where
+from hookloop.trainer.state.run_state import RunState
 from hookloop.writers.outbox import Outbox
 
 if TYPE_CHECKING:

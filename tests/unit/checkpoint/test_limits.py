@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from hookloop.checkpoint.limits import check_contents
+from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.checkpoint.store import CheckpointStore
-from hookloop.checkpoint.weights import Pretrained
 from hookloop.errors import CheckpointError
 
 

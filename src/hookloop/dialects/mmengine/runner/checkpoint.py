@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from hookloop.checkpoint.search import trusted_location
-from hookloop.checkpoint.weights import Pretrained
+from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.dialects.mmengine.missing import reject
 from hookloop.dialects.mmengine.runner.checkpoint_loader import (
     CheckpointLoader,

@@ -35,15 +35,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from hookloop.checkpoint.state.schema import check_shapes
 from hookloop.checkpoint.storage import is_checkpoint_directory
 from hookloop.data.random.states import Randomness
 from hookloop.runs.policy import machine_names
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints
-from hookloop.trainer.checkpoint_schema import check_shapes
 from hookloop.trainer.compared import compare, kinds_of
 from hookloop.trainer.meant_changes import groups_as_built
-from hookloop.trainer.parts import (
+from hookloop.trainer.state.parts import (
     DataPart,
     GeneratorsPart,
     GradientsPart,
@@ -62,7 +62,7 @@ from hookloop.trainer.parts import (
     Where,
     is_model_sharded,
 )
-from hookloop.trainer.rank_state import undeclared_of_rank
+from hookloop.trainer.state.ranks import undeclared_of_rank
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:

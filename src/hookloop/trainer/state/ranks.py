@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.data.random.attributes import is_equal
+from hookloop.checkpoint.state.schema import restoring
 from hookloop.data.random.states import Randomness, seed_rank
 from hookloop.errors import CheckpointError
-from hookloop.trainer.checkpoint_schema import restoring
+from hookloop.objects.attributes import is_equal
 
 if TYPE_CHECKING:
     from hookloop.data.stream import Stream

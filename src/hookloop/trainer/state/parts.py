@@ -16,18 +16,18 @@ import torch
 from torch import Tensor, nn
 
 from hookloop.checkpoint.dtensors import is_sharded, spread
-from hookloop.checkpoint.gradients import pending_gradients, restore_gradients
-from hookloop.checkpoint.optimizers import numbered_state, optimizer_state
-from hookloop.checkpoint.shape import has_same_form
 from hookloop.checkpoint.shard_reading import load_into
 from hookloop.checkpoint.snapshot import Snapshot
+from hookloop.checkpoint.state.gradients import pending_gradients, restore_gradients
+from hookloop.checkpoint.state.optimizers import numbered_state, optimizer_state
+from hookloop.checkpoint.state.schema import check_optimizer, restoring
+from hookloop.checkpoint.state.shape import has_same_form
 from hookloop.data.random.states import Randomness
 from hookloop.errors import CheckpointError
 from hookloop.lr_schedule import Schedule
 from hookloop.runs.trees import Difference
-from hookloop.trainer.checkpoint_schema import check_optimizer, restoring
 from hookloop.trainer.meant_changes import Built, apply_changes, record_changes
-from hookloop.trainer.rank_state import (
+from hookloop.trainer.state.ranks import (
     data_of_rank,
     randomness_of_rank,
     restore_buffers,
