@@ -70,7 +70,7 @@ def test_nothing_is_imported_by_its_name_to_get_around_the_layers():
 
 PUBLIC = {
     *("hookloop", "hookloop.hooks", "hookloop.writers", "hookloop.runs"),
-    *("hookloop.testing", "hookloop.dialects"),
+    *("hookloop.testing", "hookloop.errors", "hookloop.dialects"),
 }
 
 

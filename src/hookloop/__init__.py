@@ -13,10 +13,10 @@ from hookloop.version import VERSION as __version__
 
 # Type checkers cannot see what `__getattr__` returns, so the table below is repeated as imports.
 if TYPE_CHECKING:
-    from hookloop.checkpoint.index import Saved
-    from hookloop.checkpoint.request import Save
+    from hookloop.checkpoint.saving.request import Save
     from hookloop.checkpoint.state.pretrained import Pretrained
-    from hookloop.checkpoint.store import CheckpointStore
+    from hookloop.checkpoint.store.index import Saved
+    from hookloop.checkpoint.store.store import CheckpointStore
     from hookloop.config.build import build
     from hookloop.config.load import load
     from hookloop.config.registry import (
@@ -87,9 +87,9 @@ __all__ = [
 ]
 
 _NAMES_BY_MODULE = {
-    "hookloop.checkpoint.index": ("Saved",),
-    "hookloop.checkpoint.request": ("Save",),
-    "hookloop.checkpoint.store": ("CheckpointStore",),
+    "hookloop.checkpoint.store.index": ("Saved",),
+    "hookloop.checkpoint.saving.request": ("Save",),
+    "hookloop.checkpoint.store.store": ("CheckpointStore",),
     "hookloop.checkpoint.state.pretrained": ("Pretrained",),
     "hookloop.config.build": ("build",),
     "hookloop.config.load": ("load",),

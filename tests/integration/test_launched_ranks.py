@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from hookloop.checkpoint.state.compare import compare
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.cli.main import cli
 
 PROJECT = """

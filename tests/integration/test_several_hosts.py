@@ -9,7 +9,7 @@ from tests.integration.hosts import Hosts, namespaces, several
 from tests.ranks import free_port
 
 from hookloop.checkpoint.state.compare import compare
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.store.store import CheckpointStore
 
 pytestmark = [
     pytest.mark.slow,

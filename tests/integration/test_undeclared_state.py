@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 from hookloop import Hook, Trainer
 from hookloop.checkpoint.state.compare import compare
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.hooks import SaveCheckpoint
 
 pytestmark = pytest.mark.slow

@@ -200,7 +200,7 @@ def _newest_in(directory: Path) -> str | None:
 
 def _is_of_run(checkpoint: str, home: Path) -> bool:
     """Return whether a file is a complete checkpoint of a run, not only weights."""
-    from hookloop.checkpoint.store import CheckpointStore
+    from hookloop.checkpoint.store.store import CheckpointStore
 
     path = Path(checkpoint)
     # By the index, because a file alone does not show whether parts were left out of it.

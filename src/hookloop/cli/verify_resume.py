@@ -194,7 +194,7 @@ class Proof(Trials):
         return int(progress["iter"]) if isinstance(progress, dict) else 0
 
     def _final(self, name: str) -> dict[str, object]:
-        from hookloop.checkpoint.store import CheckpointStore
+        from hookloop.checkpoint.store.store import CheckpointStore
 
         found = CheckpointStore(self.folder / name).newest()
         return found[1] if found is not None else {}

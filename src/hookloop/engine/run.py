@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
 from hookloop import peers
 from hookloop.arguments import missing_attribute
-from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.saving.request import Save
 from hookloop.checkpoint.state.undeclared import Undeclared
 from hookloop.data.batch import size_of
 from hookloop.data.random.observers import SideRandomness

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.checkpoint.snapshot import Snapshot
+from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.checkpoint.state.compare import Difference, compare
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.data.stream import open_streams
 from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookloopError

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hookloop.checkpoint.named import BEST, BestCheckpoint, Found, load_named
 from hookloop.checkpoint.state.pretrained import Pretrained
-from hookloop.checkpoint.store import load
+from hookloop.checkpoint.store.store import load
 from hookloop.errors import CheckpointError, HookloopError
 from hookloop.hooks.average_weights import AverageWeights
 from hookloop.hooks.momentum_teacher import MomentumTeacher

@@ -7,7 +7,7 @@ from tests.tiny import make_model, make_trainer, weights
 from tests.unit.checkpoint.sharding import run_ranks
 
 import hookloop
-from hookloop.checkpoint.shards import stage, write
+from hookloop.checkpoint.shards.writing import stage, write
 from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.errors import CheckpointError
 from hookloop.hooks import AverageWeights, SaveCheckpoint

@@ -3,7 +3,7 @@ import threading
 
 from tests.tiny import make_trainer
 
-from hookloop.checkpoint.store import load
+from hookloop.checkpoint.store.store import load
 from hookloop.cli import verify_resume_process
 from hookloop.hooks import SaveCheckpoint
 

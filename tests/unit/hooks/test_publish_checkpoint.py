@@ -9,7 +9,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from tests.tiny import make_data, make_trainer, weights
 
-from hookloop.checkpoint.publish import read_metadata
+from hookloop.checkpoint.export.publish import read_metadata
 from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.engine.hook import Hook
 from hookloop.errors import HookError, HookloopError

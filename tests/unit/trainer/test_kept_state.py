@@ -6,7 +6,7 @@ import torch
 from tests.tiny import make_data
 from torch import nn
 
-from hookloop.checkpoint.snapshot import Snapshot
+from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.checkpoint.state.compare import compare
 from hookloop.testing import RecordCalls, tiny_trainer
 from hookloop.trainer.kept_state import without_trace

@@ -3,7 +3,7 @@ import torch
 from tests.ranks import on_ranks
 
 from hookloop import Hook, Interrupted
-from hookloop.checkpoint.dtensors import local_part
+from hookloop.checkpoint.shards.dtensors import local_part
 from hookloop.checkpoint.state.compare import compare
 from hookloop.errors import CheckpointError, HookError
 from hookloop.hooks import AverageWeights, MomentumTeacher, SaveCheckpoint

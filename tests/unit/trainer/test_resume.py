@@ -347,7 +347,10 @@ def test_a_run_that_ended_on_the_last_batch_of_an_epoch_can_be_continued(tmp_pat
 
 @pytest.mark.slow
 def test_a_checkpoint_does_not_grow_with_the_run(tmp_path):
-    make(tmp_path / "r", max_epochs=40, every="10 epochs").train()
+    # `Augmented` notes what it reads, which is state of the user's and grows.
+    plain = torch.utils.data.TensorDataset(torch.rand(23, 4), torch.rand(23, 1))
+    data = {name: DataLoader(plain, batch_size=3, shuffle=True) for name in ("data", "val_data")}
+    make(tmp_path / "r", max_epochs=40, every="10 epochs", **data).train()
     sizes = {path.name: path.stat().st_size for path in (tmp_path / "r").glob("epoch_*.pth")}
     assert sizes["epoch_40.pth"] - sizes["epoch_20.pth"] < 1000
 

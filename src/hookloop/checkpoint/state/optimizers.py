@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import Module
 from torch.optim import Optimizer
 
-from hookloop.checkpoint.dtensors import spread
+from hookloop.checkpoint.shards.dtensors import spread
 from hookloop.errors import CheckpointError, nearest
 
 Groups = list[dict[str, object]]

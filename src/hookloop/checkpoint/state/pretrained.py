@@ -12,10 +12,10 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from hookloop.checkpoint.dtensors import spread
-from hookloop.checkpoint.shard_reading import Shards
-from hookloop.checkpoint.storage import is_checkpoint_directory, is_url
-from hookloop.checkpoint.store import load
+from hookloop.checkpoint.shards.dtensors import spread
+from hookloop.checkpoint.shards.reading import Shards
+from hookloop.checkpoint.store.storage import is_checkpoint_directory, is_url
+from hookloop.checkpoint.store.store import load
 from hookloop.errors import CheckpointError
 
 _log = logging.getLogger("hookloop")

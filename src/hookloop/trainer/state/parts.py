@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Literal, cast
 import torch
 from torch import Tensor, nn
 
-from hookloop.checkpoint.dtensors import is_sharded, spread
-from hookloop.checkpoint.shard_reading import load_into
-from hookloop.checkpoint.snapshot import Snapshot
+from hookloop.checkpoint.saving.snapshot import Snapshot
+from hookloop.checkpoint.shards.dtensors import is_sharded, spread
+from hookloop.checkpoint.shards.reading import load_into
 from hookloop.checkpoint.state.gradients import pending_gradients, restore_gradients
 from hookloop.checkpoint.state.optimizers import numbered_state, optimizer_state
 from hookloop.checkpoint.state.schema import check_optimizer, restoring

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from hookloop.checkpoint.state.schema import check_shapes
-from hookloop.checkpoint.storage import is_checkpoint_directory
+from hookloop.checkpoint.store.storage import is_checkpoint_directory
 from hookloop.data.random.states import Randomness
 from hookloop.runs.policy import machine_names
 from hookloop.runs.records import plain

@@ -13,7 +13,7 @@ import torch
 from mmengine.runner.loops import _InfiniteDataloaderIterator
 from torch.utils.data import RandomSampler
 
-from hookloop.data.random.states import Randomness
+from hookloop.dialects import Randomness
 
 
 class LateIterator(_InfiniteDataloaderIterator):  # type: ignore[misc] # no types in mmengine

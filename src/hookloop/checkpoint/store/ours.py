@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from hookloop.checkpoint.checksum import open_archive
-from hookloop.checkpoint.manifest import check_names, open_plain, read_manifest
-from hookloop.checkpoint.storage import (
+from hookloop.checkpoint.shards.manifest import check_names, open_plain, read_manifest
+from hookloop.checkpoint.store.checksum import open_archive
+from hookloop.checkpoint.store.storage import (
     LocalStorage,
     Storage,
     is_checkpoint_directory,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import torch
 
-from hookloop.checkpoint.checksum import find_damage
-from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.limits import check_archive, check_contents
-from hookloop.checkpoint.shard_reading import Shards
-from hookloop.checkpoint.storage import LocalStorage, Storage, is_checkpoint_directory
+from hookloop.checkpoint.shards.reading import Shards
+from hookloop.checkpoint.store.checksum import find_damage
+from hookloop.checkpoint.store.index import Saved
+from hookloop.checkpoint.store.limits import check_archive, check_contents
+from hookloop.checkpoint.store.storage import LocalStorage, Storage, is_checkpoint_directory
 from hookloop.errors import CheckpointError
 
 

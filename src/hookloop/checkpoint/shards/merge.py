@@ -10,9 +10,14 @@ from typing import BinaryIO, NamedTuple
 import torch
 from torch import Tensor
 
-from hookloop.checkpoint.shard_reading import Shards
-from hookloop.checkpoint.storage import LocalStorage, is_checkpoint_directory, is_url, write_all
-from hookloop.checkpoint.store import load
+from hookloop.checkpoint.shards.reading import Shards
+from hookloop.checkpoint.store.storage import (
+    LocalStorage,
+    is_checkpoint_directory,
+    is_url,
+    write_all,
+)
+from hookloop.checkpoint.store.store import load
 from hookloop.errors import CheckpointError, nearest
 
 ENDING = ".safetensors"

@@ -16,8 +16,8 @@ import threading
 from collections.abc import Callable
 from time import monotonic
 
-from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.store_queue import MAX_WAIT, Job, StoreQueue
+from hookloop.checkpoint.saving.store_queue import MAX_WAIT, Job, StoreQueue
+from hookloop.checkpoint.store.index import Saved
 
 __all__ = ["MAX_WAIT", "BackgroundSaver", "Job"]
 

@@ -15,16 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from hookloop.checkpoint.checksum import find_damage
-from hookloop.checkpoint.index import Index, Saved
-from hookloop.checkpoint.manifest import verify
-from hookloop.checkpoint.ours import is_ours
-from hookloop.checkpoint.reading import read_checkpoint
 from hookloop.checkpoint.saving.retention import Keep, expendable, spare, surplus, without_surplus
-from hookloop.checkpoint.shards import TIMEOUT, Staged
-from hookloop.checkpoint.shards import write as write_shards
+from hookloop.checkpoint.shards.manifest import verify
+from hookloop.checkpoint.shards.writing import TIMEOUT, Staged
+from hookloop.checkpoint.shards.writing import write as write_shards
 from hookloop.checkpoint.state.shape import find_mismatch, is_count, is_mapping
-from hookloop.checkpoint.storage import (
+from hookloop.checkpoint.store.checksum import find_damage
+from hookloop.checkpoint.store.index import Index, Saved
+from hookloop.checkpoint.store.ours import is_ours
+from hookloop.checkpoint.store.reading import read_checkpoint
+from hookloop.checkpoint.store.storage import (
     LocalStorage,
     Storage,
     is_checkpoint_directory,
@@ -32,7 +32,7 @@ from hookloop.checkpoint.storage import (
     open_storage,
     write_all,
 )
-from hookloop.checkpoint.writing import WrittenFile, write_checkpoint
+from hookloop.checkpoint.store.writing import WrittenFile, write_checkpoint
 from hookloop.errors import CheckpointError
 from hookloop.runs.checkpoint_names import LAST, is_checkpoint_name, is_of_exception
 from hookloop.runs.identity import Owner, is_alive, is_copied, is_foreign

@@ -20,7 +20,7 @@ from hookloop.checkpoint.state.shape import (
     is_text,
     one_of,
 )
-from hookloop.checkpoint.storage import LocalStorage, Storage, is_file_name, write_all
+from hookloop.checkpoint.store.storage import LocalStorage, Storage, is_file_name, write_all
 from hookloop.runs.checkpoint_names import INDEX
 from hookloop.runs.identity import Owner, as_id
 from hookloop.runs.policy import Rule
@@ -61,7 +61,7 @@ class Saved:
         iter: Iterations completed in it.
         epoch: Epochs completed in it.
         size: Bytes of the file.
-        crc32: Checksum of the file, see `hookloop.checkpoint.checksum`.
+        crc32: Checksum of the file, see `hookloop.checkpoint.store.checksum`.
         kind: Why it was saved.
         owners: The hooks that asked for it; it is deleted when none of them keeps it any more.
         forever: Whether it is never deleted to make room for newer ones.

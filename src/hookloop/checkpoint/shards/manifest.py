@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from hookloop.checkpoint.checksum import CHUNK
 from hookloop.checkpoint.state.shape import Named, check_state, is_count, is_mapping
-from hookloop.checkpoint.writing import WrittenFile
+from hookloop.checkpoint.store.checksum import CHUNK
+from hookloop.checkpoint.store.writing import WrittenFile
 from hookloop.errors import CheckpointError
 from hookloop.runs.checkpoint_names import MANIFEST
 

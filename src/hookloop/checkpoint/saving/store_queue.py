@@ -12,7 +12,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from time import monotonic
 
-from hookloop.checkpoint.index import Saved
+from hookloop.checkpoint.store.index import Saved
 from hookloop.errors import CheckpointError
 
 _log = logging.getLogger("hookloop")

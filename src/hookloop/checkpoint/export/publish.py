@@ -14,8 +14,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from hookloop.checkpoint.storage import write_all
-from hookloop.checkpoint.store import CheckpointStore, load
+from hookloop.checkpoint.store.storage import write_all
+from hookloop.checkpoint.store.store import CheckpointStore, load
 from hookloop.errors import CheckpointError, nearest
 
 Format = Literal["pth", "safetensors"]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.checkpoint.manifest import Manifest, open_plain
-from hookloop.checkpoint.storage import METADATA
+from hookloop.checkpoint.shards.manifest import Manifest, open_plain
+from hookloop.checkpoint.store.storage import METADATA
 from hookloop.errors import CheckpointError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from hookloop.checkpoint.dtensors import is_sharded, local_part
-from hookloop.checkpoint.limits import DEEPEST
+from hookloop.checkpoint.shards.dtensors import is_sharded, local_part
+from hookloop.checkpoint.store.limits import DEEPEST
 from hookloop.errors import CheckpointError
 from hookloop.secret import redact
 

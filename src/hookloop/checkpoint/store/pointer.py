@@ -6,8 +6,8 @@ import itertools
 import threading
 from pathlib import Path
 
-from hookloop.checkpoint.storage import is_url
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.store.storage import is_url
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.runs.checkpoint_names import LAST
 from hookloop.runs.files import write_text
 from hookloop.secret import without_credentials

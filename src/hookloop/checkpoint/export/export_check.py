@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from hookloop.checkpoint.export import Example
+from hookloop.checkpoint.export.export import Example
 from hookloop.errors import ModelError
 
 LARGEST_DIFFERENCE = 1e-3

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from torch import Tensor
 
 from hookloop.checkpoint.choice import Chosen, describe_weights
-from hookloop.checkpoint.publish import Format, encode
+from hookloop.checkpoint.export.publish import Format, encode
 from hookloop.errors import CheckpointError, HookloopError
 from hookloop.runs import plain_yaml
 from hookloop.runs.card import Facts, model_card

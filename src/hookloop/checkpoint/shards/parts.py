@@ -12,7 +12,7 @@ from typing import cast
 
 from torch import Tensor
 
-from hookloop.checkpoint.dtensors import is_sharded
+from hookloop.checkpoint.shards.dtensors import is_sharded
 from hookloop.checkpoint.state.shape import Each, Named, find_mismatch, is_mapping
 
 Path = tuple[str | int, ...]

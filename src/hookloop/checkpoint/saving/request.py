@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from hookloop.checkpoint.index import Kind
-from hookloop.checkpoint.storage import is_file_name
+from hookloop.checkpoint.store.index import Kind
+from hookloop.checkpoint.store.storage import is_file_name
 from hookloop.errors import CheckpointError
 from hookloop.runs.policy import Rule
 

@@ -15,8 +15,8 @@ from typing import BinaryIO, NamedTuple, cast
 
 import torch
 
-from hookloop.checkpoint.checksum import file_checksum
-from hookloop.checkpoint.storage import LocalStorage, Storage, write_all
+from hookloop.checkpoint.store.checksum import file_checksum
+from hookloop.checkpoint.store.storage import LocalStorage, Storage, write_all
 
 FLUSH_EVERY = 0.03
 """Seconds between two requests to write the pages of an unfinished file to the disk."""

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from hookloop.checkpoint.manifest import encode_manifest
-from hookloop.checkpoint.parts import nested, split
-from hookloop.checkpoint.storage import METADATA, put_in_place, sync_to_disk
-from hookloop.checkpoint.writing import SummingFile, WrittenFile
+from hookloop.checkpoint.shards.manifest import encode_manifest
+from hookloop.checkpoint.shards.parts import nested, split
+from hookloop.checkpoint.store.storage import METADATA, put_in_place, sync_to_disk
+from hookloop.checkpoint.store.writing import SummingFile, WrittenFile
 from hookloop.errors import CheckpointError
 from hookloop.runs.checkpoint_names import MANIFEST
 

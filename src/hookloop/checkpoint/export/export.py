@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
-from hookloop.checkpoint.publish import METADATA
+from hookloop.checkpoint.export.publish import METADATA
 from hookloop.errors import HookloopError, ModelError, nearest
 from hookloop.runs.files import drafted
 from hookloop.runs.records import to_json
