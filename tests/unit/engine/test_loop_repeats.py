@@ -74,6 +74,12 @@ class Draw(Hook):
         run.metrics.put(f"draw/{point}", value)
         self.seen.append((point, run.progress.iter))
 
+    def state_dict(self):
+        return {}  # What was seen is the test's, and no state of the run.
+
+    def load_state_dict(self, state):
+        pass
+
     def before_train(self, run):
         self.draw(run, "train")
 

@@ -393,8 +393,9 @@ class Undeclared:
 
     def _set_flags(self) -> None:
         for name, one in self._parameters().items() if self._flags else ():
-            one.requires_grad_(
-                self._flags_loaded.get(name, self._flags.get(name, one.requires_grad))
+            # Assigned: a parameter of a lazy module has no methods before its first batch.
+            one.requires_grad = self._flags_loaded.get(
+                name, self._flags.get(name, one.requires_grad)
             )
 
     def _restore(self, chosen: Callable[[Cell], bool]) -> list[str]:
