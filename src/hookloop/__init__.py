@@ -14,9 +14,9 @@ from hookloop.version import VERSION as __version__
 # Type checkers cannot see what `__getattr__` returns, so the table below is repeated as imports.
 if TYPE_CHECKING:
     from hookloop.checkpoint.saving.request import Save
+    from hookloop.checkpoint.state.pretrained import Pretrained
     from hookloop.checkpoint.store.index import Saved
     from hookloop.checkpoint.store.store import CheckpointStore
-    from hookloop.checkpoint.weights import Pretrained
     from hookloop.config.build import build
     from hookloop.config.load import load
     from hookloop.config.registry import (
@@ -93,7 +93,7 @@ _NAMES_BY_MODULE = {
     "hookloop.checkpoint.store.index": ("Saved",),
     "hookloop.checkpoint.saving.request": ("Save",),
     "hookloop.checkpoint.store.store": ("CheckpointStore",),
-    "hookloop.checkpoint.weights": ("Pretrained",),
+    "hookloop.checkpoint.state.pretrained": ("Pretrained",),
     "hookloop.config.build": ("build",),
     "hookloop.config.load": ("load",),
     "hookloop.config.registry": (

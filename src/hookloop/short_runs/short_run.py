@@ -17,7 +17,7 @@ from hookloop.hooks.save_checkpoint import SaveCheckpoint
 from hookloop.outcome import Outcome
 from hookloop.parallel.world import World
 from hookloop.trainer.default_hooks import default_hooks, our_name, own_hooks
-from hookloop.trainer.state import RunState
+from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.trainer import Trainer
 
 if TYPE_CHECKING:

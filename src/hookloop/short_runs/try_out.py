@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.checkpoint.compare import Difference, compare
 from hookloop.checkpoint.saving.snapshot import Snapshot
+from hookloop.checkpoint.state.compare import Difference, compare
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.data.stream import open_streams
 from hookloop.engine.hook import Hook, Priority
@@ -28,7 +28,7 @@ from hookloop.runs.checkpoint_names import SUFFIX, directory_name
 from hookloop.short_runs.short_run import Arguments, short_run, shortened
 from hookloop.trainer.counting import start_counting
 from hookloop.trainer.data_limits import PHASES, expected_progress
-from hookloop.trainer.state import RunState
+from hookloop.trainer.state.run_state import RunState
 from hookloop.trainer.val_intervals import Interval, StreamValidation, make_validation
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from hookloop.checkpoint.compare import Difference, compare
+from hookloop.checkpoint.state.compare import Difference, compare
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.engine.hook import Hook
 from hookloop.errors import HookloopError

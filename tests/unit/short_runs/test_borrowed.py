@@ -6,11 +6,11 @@ import torch
 from tests.tiny import make_data
 from torch import nn
 
-from hookloop.checkpoint.compare import compare
 from hookloop.checkpoint.saving.snapshot import Snapshot
+from hookloop.checkpoint.state.compare import compare
 from hookloop.short_runs.borrowed import borrowed
 from hookloop.testing import RecordCalls, tiny_trainer
-from hookloop.trainer.state import RunState
+from hookloop.trainer.state.run_state import RunState
 
 
 class Odd(nn.Module):
