@@ -12,7 +12,7 @@ from pathlib import Path
 from fault_trials.bench import Bench, final_checkpoint, read_metrics
 from fault_trials.process import TrialFailed
 from hookloop import Hook
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.engine.run import Run
 
 

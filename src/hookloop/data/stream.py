@@ -23,7 +23,6 @@ from hookloop.data.position.measures import (
 )
 from hookloop.data.position.order import Order, SharedGenerators
 from hookloop.data.position.position import Position
-from hookloop.data.random.attributes import restore_state, to_state
 from hookloop.data.random.find import DEPTH, find_generators
 from hookloop.data.random.states import GeneratorStates
 from hookloop.data.reading.current import CurrentData
@@ -31,6 +30,7 @@ from hookloop.data.reading.exactness import SeedSamples
 from hookloop.data.reading.first_batches import first_batches
 from hookloop.data.reading.samplers import State, Stateful
 from hookloop.errors import CheckpointError, caused_by
+from hookloop.objects.attributes import restore_state, to_state
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -18,7 +18,7 @@ from hookloop.errors import HookError, nearest
 from hookloop.every import Every
 
 if TYPE_CHECKING:
-    from hookloop.checkpoint.index import Saved
+    from hookloop.checkpoint.store.index import Saved
     from hookloop.engine.points import Point
     from hookloop.engine.run import Run
     from hookloop.requests import Rewind

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.saving.request import Save
 from hookloop.data.group_sizes import GroupSizes
 from hookloop.data.mixing.mixture import Mixture, TrainingStream
 from hookloop.data.position.skipped import has_skipped_data, skip_iterations

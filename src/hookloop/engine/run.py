@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 
 from hookloop import peers
 from hookloop.arguments import missing_attribute
-from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.saving.request import Save
+from hookloop.checkpoint.state.undeclared import Undeclared
 from hookloop.data.batch import size_of
 from hookloop.data.random.observers import ObserverRandomness
 from hookloop.data.ranks.place import Place
-from hookloop.data.undeclared import Undeclared
 from hookloop.engine.plan import Plan, fire
 from hookloop.engine.progress import Progress
 from hookloop.errors import DataError, ModelError, SkippedUpdateError, nearest

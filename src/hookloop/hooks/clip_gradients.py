@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
-from hookloop.checkpoint.dtensors import local_part
+from hookloop.checkpoint.shards.dtensors import local_part
 from hookloop.engine.hook import Hook
 from hookloop.errors import HookError
 

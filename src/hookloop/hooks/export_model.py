@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from hookloop.checkpoint.choice import hash_of
-from hookloop.checkpoint.export import (
+from hookloop.checkpoint.export.export import (
     SUFFIXES,
     Example,
     Format,

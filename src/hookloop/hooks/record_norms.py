@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
-from hookloop.checkpoint.dtensors import is_sharded, local_part
+from hookloop.checkpoint.shards.dtensors import is_sharded, local_part
 from hookloop.data.portable import named_tensors
 from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError, nearest

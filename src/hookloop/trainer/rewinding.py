@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hookloop.checkpoint.index import Saved
-from hookloop.checkpoint.request import Save
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.saving.request import Save
+from hookloop.checkpoint.store.index import Saved
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.data.position.skipped import add_skipped
 from hookloop.engine.loop import Loop
 from hookloop.errors import CheckpointError, DataError

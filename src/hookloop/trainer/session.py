@@ -15,7 +15,7 @@ from functools import partial
 from signal import SIGINT
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.gradients import marking_used_gradients
+from hookloop.checkpoint.state.gradients import marking_used_gradients
 from hookloop.data.random.states import seed_all
 from hookloop.data.reading.none_samples import note_none_in_traceback
 from hookloop.data.reading.workers import check_main_is_guarded

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hookloop.checkpoint.shard_reading import Shards as OpenShards
-from hookloop.checkpoint.storage import is_checkpoint_directory
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.shards.reading import Shards as OpenShards
+from hookloop.checkpoint.store.storage import is_checkpoint_directory
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.data.random.states import GeneratorStates, seed_rank
 from hookloop.engine.meetings import Meetings
 from hookloop.errors import HookloopError

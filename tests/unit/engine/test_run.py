@@ -5,7 +5,7 @@ import torch
 from tests.tiny import make_data, make_model, make_trainer, record
 
 from hookloop import Hook
-from hookloop.checkpoint.request import Save
+from hookloop.checkpoint.saving.request import Save
 from hookloop.errors import CheckpointError, HookError, ModelError
 from hookloop.hooks import WriteTo
 from hookloop.writers.base import Writer

@@ -11,7 +11,7 @@ import torch
 from tests.tiny import make_data, make_trainer, record
 
 from hookloop.checkpoint.named import load_named
-from hookloop.checkpoint.store import CheckpointStore
+from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.engine.hook import Hook
 from hookloop.errors import CheckpointError, HookError, MetricError
 from hookloop.hooks import SaveCheckpoint, StopOnSignal, WriteMetrics

@@ -9,7 +9,7 @@ from tests.tiny import assert_same_bits, make_data, make_trainer
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from hookloop.checkpoint.index import Saved
+from hookloop.checkpoint.store.index import Saved
 from hookloop.engine.hook import Hook
 from hookloop.errors import CheckpointError, DataError
 from hookloop.hooks import AverageWeights, SaveCheckpoint, StepSchedules, WriteCSV, WriteMetrics

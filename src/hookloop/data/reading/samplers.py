@@ -14,16 +14,16 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch.utils.data import DataLoader
 
-from hookloop.data.random.attributes import (
+from hookloop.data.random.generators import access_all
+from hookloop.data.random.per_sample import seed_process
+from hookloop.data.random.states import GeneratorStates
+from hookloop.objects.attributes import (
     GENERATOR_TYPES,
     NO_STATE,
     is_equal,
     restore_state,
     to_state,
 )
-from hookloop.data.random.generators import access_all
-from hookloop.data.random.per_sample import seed_process
-from hookloop.data.random.states import GeneratorStates
 
 State = list[dict[str, object]]
 

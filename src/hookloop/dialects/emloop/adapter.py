@@ -14,17 +14,17 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
-from hookloop.dialects.adapter import Adapter, Catalogued, Method, Mount, base_of
+from hookloop import Hook
+from hookloop.dialects import Adapter, Call, Catalogued, Method, Mount, base_of
 from hookloop.dialects.emloop.companion import EmloopCompanion, check_order, evaluated_names
 from hookloop.dialects.emloop.cycle import TRAIN, Cycle
 from hookloop.dialects.emloop.epoch_data import NotEvaluatedError
 from hookloop.dialects.emloop.main_loop import MainLoop
 from hookloop.dialects.emloop.models import SavingModel
 from hookloop.dialects.emloop.streams import check_streams
-from hookloop.engine.hook import Call, Hook
 
 if TYPE_CHECKING:
-    from hookloop.engine.run import Run
+    from hookloop import Run
 
 Bind = Callable[[Method, Adapter], Call]
 

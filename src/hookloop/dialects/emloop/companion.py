@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from hookloop.data.random.states import GeneratorStates
-from hookloop.data.stream import Stream
-from hookloop.dialects.adapter import Adapter
-from hookloop.dialects.companion import Companion
+from hookloop.dialects import KNOWN_HOOKS, Adapter, Companion, GeneratorStates, Stream
 from hookloop.dialects.emloop.cycle import TRAIN, Cycle, stream_name
 from hookloop.dialects.emloop.streams import Streams, check_streams
 from hookloop.errors import HookError
-from hookloop.trainer.default_hooks import KNOWN_HOOKS
 
 if TYPE_CHECKING:
-    from hookloop.engine.hook import Hook
-    from hookloop.engine.run import Run
+    from hookloop import Hook, Run
 
 
 class EmloopCompanion(Companion):

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import TYPE_CHECKING
 
-from hookloop.dialects.adapter import Adapter
-from hookloop.engine.hook import Priority
+from hookloop import Priority
+from hookloop.dialects import Adapter
 
 if TYPE_CHECKING:
+    from hookloop import Run
     from hookloop.dialects.mmengine.facade import RunnerFacade
     from hookloop.dialects.mmengine.hooks import RuntimeInfoHook
-    from hookloop.engine.run import Run
 
 _OTHERS = ("hookloop.", "torch.", "mmengine.", "builtins")
 

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Self, cast
 
 import torch
 
+from hookloop import Priority
+from hookloop.dialects.engine_parts import FunctionHook
 from hookloop.dialects.mmengine.loader_view import loader_view
-from hookloop.engine.hook import FunctionHook, Priority
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:
-    from hookloop.data.mixing.mixture import TrainingStream
-    from hookloop.data.stream import Batches, Stream
+    from hookloop import Run
+    from hookloop.dialects import Stream, TrainingStream
+    from hookloop.dialects.engine_parts import Batches
     from hookloop.dialects.mmengine.facade import RunnerFacade
-    from hookloop.engine.run import Run
 
 STOP = "mmengine_stop"
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor
 
-from hookloop.dialects.adapter import Adapter
-from hookloop.engine.checks import matches
+from hookloop.dialects import Adapter, matches
 
 if TYPE_CHECKING:
+    from hookloop import Run
     from hookloop.dialects.mmengine.facade import RunnerFacade
-    from hookloop.engine.run import Run
 
 _MISSING = object()
 _OTHERS = ("time", "data_time", "memory")

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from torch import Tensor
 
-from hookloop.dialects.companion import Companion
+from hookloop.dialects import Companion, Waiting, output_of
 from hookloop.dialects.vissl.ema_model import ModelEmaV2
 from hookloop.dialects.vissl.loss_module import restore_loss
 from hookloop.dialects.vissl.views import LastBatch
-from hookloop.dialects.waiting import Waiting
-from hookloop.engine.outputs import output_of
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from hookloop import Run
     from hookloop.dialects.vissl.classy_vision.meters.classy_meter import ClassyMeter
-    from hookloop.engine.run import Run
 
 
 class VisslCompanion(Companion):

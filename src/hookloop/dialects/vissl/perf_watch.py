@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hookloop import Hook, Priority
 from hookloop.dialects.vissl.utils.perf_stats import PerfStats, PerfTimer
-from hookloop.engine.hook import Hook, Priority
 
 if TYPE_CHECKING:
-    from hookloop.engine.run import Run
+    from hookloop import Run
 
 
 class _Begin(Hook):

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import ItemsView, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from hookloop.data.batch import is_pair
-from hookloop.engine.outputs import output_of
+from hookloop.dialects import is_pair, output_of
 from hookloop.errors import HookError
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from hookloop import Run
     from hookloop.dialects.vissl.companion import VisslCompanion
-    from hookloop.engine.run import Run
 
 
 def sample_of(batch: object) -> object:

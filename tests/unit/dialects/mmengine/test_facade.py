@@ -77,8 +77,8 @@ def test_data_and_loops(look):
         train_data=train,
         val_data=val,
     )
-    assert found[0] is train
-    assert found[1] is val
+    assert found[0].dataset is train.dataset  # Seen through, so that new workers can be asked for.
+    assert found[1].dataset is val.dataset
     assert found[2:] == (None, None)
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hookloop.dialects.adapter import Catalogued
-from hookloop.dialects.companion import facade_in
+from hookloop import Hook, Run
+from hookloop.dialects import Catalogued, facade_in
 from hookloop.dialects.emloop.main_loop import MainLoop
-from hookloop.engine.hook import Hook
-from hookloop.engine.run import Run
 
 
 class SkipZerothEpoch(Catalogued):

@@ -13,7 +13,7 @@ import torch
 from mmengine.runner.loops import _InfiniteDataloaderIterator
 from torch.utils.data import RandomSampler
 
-from hookloop.data.random.states import GeneratorStates
+from hookloop.dialects import GeneratorStates
 
 
 class LateIterator(_InfiniteDataloaderIterator):  # type: ignore[misc] # no types in mmengine

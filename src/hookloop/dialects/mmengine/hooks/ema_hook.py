@@ -18,8 +18,8 @@ from hookloop.dialects.mmengine.registry import MODELS
 from hookloop.errors import HookError, nearest
 
 if TYPE_CHECKING:
+    from hookloop import Hook as NativeHook
     from hookloop.dialects.mmengine.facade import RunnerFacade
-    from hookloop.engine.hook import Hook as NativeHook
 
 KINDS = {
     "ExponentialMovingAverage": "exponential",

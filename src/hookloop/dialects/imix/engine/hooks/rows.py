@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from hookloop import Hook
 from hookloop import hooks as native
-from hookloop.dialects.adapter import Catalogued
+from hookloop.dialects import Catalogued
 from hookloop.dialects.imix.engine.hooks.base_hook import HookBase
-from hookloop.engine.hook import Hook
 
 _log = logging.getLogger("imix")
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from hookloop import Hook, Run
 from hookloop import hooks as native
 from hookloop.dialects.vissl.classy_vision.hooks.row import Row
 from hookloop.dialects.vissl.views import LastBatch
-from hookloop.engine.hook import Hook
-from hookloop.engine.run import Run
 from hookloop.errors import HookError
 
 
