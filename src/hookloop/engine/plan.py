@@ -12,7 +12,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from hookloop.data.random.observers import Observers
+from hookloop.data.random.observers import ObserverCalls
 from hookloop.engine.checks import check_hook, check_names, check_reads_and_writes
 from hookloop.engine.hook import Call, Hook, acts_at, interval_at, kind_of, method_of, priority_of
 from hookloop.engine.points import MountPoints, Point, PointTable
@@ -186,7 +186,7 @@ def _call_of(hook: Hook, point: Point) -> Call | None:
     if method is None or interval is None:
         return method
     # Set apart within the interval, so that firings at which it is not due cost one comparison.
-    return limited(_apart(point, (method, hook)), interval, int(point.ahead))
+    return limited(with_own_randomness(point, (method, hook)), interval, int(point.ahead))
 
 
 # --- random numbers: hooks that only observe draw from a sequence of their own ------------------
@@ -215,17 +215,17 @@ def _group(
             yield from stretch
         else:
             yield from stretch[: drawing[0]]
-            yield _apart(point, *stretch[drawing[0] : drawing[-1] + 1]), None
+            yield with_own_randomness(point, *stretch[drawing[0] : drawing[-1] + 1]), None
             yield from stretch[drawing[-1] + 1 :]
 
 
-def _apart(point: Point, *entries: tuple[Call, Hook]) -> Call:
+def with_own_randomness(point: Point, *entries: tuple[Call, Hook]) -> Call:
     """Return one call that lends hooks random numbers of their own while they act."""
     if not any(_may_draw(hook) for _, hook in entries):
         return entries[0][0]
     calls = Calls.of(point, entries, apart=False)
     each = [(one.hooks[0].name, partial(fire, one)) for one in calls.singly(apart=False)]
-    observers = Observers(point.name, point.is_busy, partial(fire, calls), each)
+    observers = ObserverCalls(point.name, point.is_busy, partial(fire, calls), each)
     begins_run, begins_epoch = point.name == "before_train", point.ahead and point.clock == "epochs"
 
     def call(run: Run, *args: object) -> None:
@@ -233,6 +233,6 @@ def _apart(point: Point, *entries: tuple[Call, Hook]) -> Call:
         at = run.progress.iter
         if begins_run or begins_epoch:
             at = 0 if begins_run else at - run.progress.iter_in_epoch
-        run.side_randomness.call_observers(observers, (run.phase, at), run, *args)
+        run.observer_randomness.call_observers(observers, (run.phase, at), run, *args)
 
     return call

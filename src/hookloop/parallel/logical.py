@@ -1,12 +1,11 @@
 """The gradients of one update, summed over logical ranks: the same bits on any number of processes.
 
-Each logical rank computes its part of the global batch with random numbers and buffers that do not
-depend on the process, and the gradients are added in the order of one tree.
+Each logical rank computes its part of the global batch from the same buffers, and the gradients
+are added in the order of one tree. Afterwards every process has the buffers of logical rank 0.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,6 @@ class LogicalAverager:
         modules: Those whose buffers a forward may change.
         parameters: What the update's optimizers step.
         world: This process, its logical ranks, and all others.
-        seed: Begins the generators of the process again.
         finds_unused: Whether a loss may leave out parameters.
         slots: How many numbers travel with the gradients.
     """
@@ -44,7 +42,6 @@ class LogicalAverager:
         parameters: Iterable[Tensor],
         world: World,
         *,
-        seed: Callable[[int], None],
         finds_unused: bool,
         slots: int,
     ) -> None:
@@ -52,7 +49,6 @@ class LogicalAverager:
         self._parameters = list(dict.fromkeys(parameters))
         self._world = world
         self._covers = [cover(*world.leaves_of(rank)) for rank in range(world.size)]
-        self._seed = seed
         self._finds_unused = finds_unused
         self._slots = slots
         self._trained: list[Tensor] = []
@@ -60,7 +56,6 @@ class LogicalAverager:
         self._partials: dict[torch.dtype, Partial[Tensor]] = {}
         self._before: Buffers = []
         self._kept: list[Tensor] | None = None
-        self._base = 0
         self._leaf: int | None = None
         self._numbers = torch.zeros(slots)
         self.mean_numbers = self._numbers
@@ -80,8 +75,6 @@ class LogicalAverager:
             if buffer is not None
         ]
         self._kept, self._leaf = None, None
-        # All processes draw the same number here, because all that draws before draws everywhere.
-        self._base = int(torch.empty((), dtype=torch.int64).random_())
 
     def start_leaf(self, leaf: int) -> None:
         """Begin the part of one logical rank."""
@@ -93,8 +86,6 @@ class LogicalAverager:
         self._numbers = torch.zeros(self._slots, device=device)
         for parameter in self._trained:
             parameter.grad = None
-        text = f"{self._base}/{leaf}".encode()
-        self._seed(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") >> 1)
 
     def start(self, *, synchronizes: bool) -> None:
         """Begin a microbatch; nothing is sent before `finish`."""

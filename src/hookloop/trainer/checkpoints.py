@@ -28,8 +28,8 @@ from hookloop.engine.plan import fire
 from hookloop.errors import CheckpointError
 from hookloop.runs.checkpoint_names import directory_name
 from hookloop.runs.identity import Owner
-from hookloop.trainer.parts import current_metrics
-from hookloop.trainer.state import RunState, State
+from hookloop.trainer.state.parts import current_metrics
+from hookloop.trainer.state.run_state import RunState, State
 
 if TYPE_CHECKING:
     from hookloop.engine.run import Run

@@ -20,6 +20,7 @@ from hookloop.parallel.sharded import ShardedAverager, has_sparse_gradients
 from hookloop.update.by_hook import check_maker, make_by_hook, maker_of
 from hookloop.update.first_loss import watched
 from hookloop.update.in_parts import InParts, InPartsOnRanks, check_parts
+from hookloop.update.logical import LogicalReduction, check_logical, make_averager
 from hookloop.update.loss_weights import counter_of
 from hookloop.update.microbatches import is_sum
 from hookloop.update.missing_losses import MissingLosses
@@ -151,6 +152,8 @@ def check_assembly(
     """
     if (maker := maker_of(run)) is not None:
         check_maker(run, maker, updates, sizes)
+    if run.world.logical:
+        check_logical(run, updates, is_auto=sizes.is_auto, is_sharded=parallel.is_sharded)
     if sizes.is_auto:
         check_parts(run, updates, is_sharded=parallel.is_sharded)
 
@@ -211,9 +214,14 @@ def _way_of(
         in_parts: Whether it is made again from smaller parts when memory runs out.
         finds_unused: Whether the loss may leave out parameters, as with several updates.
     """
-    if run.world.is_alone or update.averages_itself:
+    if not run.world.cuts_batches or update.averages_itself:
         return lambda one: InParts(one).make if in_parts else one.make
     averager: Averager
+    slots = SLOTS if update.returns_loss else 2
+    if run.world.logical:
+        unused = _finds_unused(run, update, parallel, finds_unused)
+        sums = make_averager(run, update, finds_unused=unused, slots=slots)
+        return lambda one: LogicalReduction(one, sums, run).make
     if run.shards is not None:
         averager = ShardedAverager(run.shards, run.ranks)
     else:
@@ -221,7 +229,7 @@ def _way_of(
             run.model,
             update.parameters(),
             finds_unused=_finds_unused(run, update, parallel, finds_unused),
-            slots=SLOTS if update.returns_loss else 2,
+            slots=slots,
         )
 
     def on_ranks(one: Update) -> Make:

@@ -86,10 +86,10 @@ def watched(run: Run, update: Update) -> Update | None:
     computes = [run.step_function, run.model] if update.returns_loss else [run.loss_function]
     if any(_has_fast_path(one) for one in _reachable(computes)):
         return None
-    is_split = run.accumulate > 1 or not run.world.is_alone
+    is_split = run.accumulate > 1 or run.world.cuts_batches
     calls = LossCalls(
         is_main=run.world.is_main,
-        by_samples=update.counts is not None and not run.world.is_alone,
+        by_samples=update.counts is not None and run.world.cuts_batches,
         is_uncounted=is_split and _is_uncounted(update, run),
     )
 

@@ -143,6 +143,26 @@ def _unchanged() -> Iterator[None]:
             access.set_state(state)
 
 
+@contextmanager
+def unchanged_generators(device: torch.device) -> Iterator[None]:
+    """Set the generators of the process, and that of a device, back to where they are now."""
+    module = None if device.type == "cpu" else getattr(torch, device.type)
+    before = None if module is None else module.get_rng_state()
+    with _unchanged():
+        try:
+            yield
+        finally:
+            if module is not None:
+                module.set_rng_state(before)
+
+
+def fill_generators(words: bytes, device: torch.device) -> None:
+    """Let the generators of the process, and that of a device, begin again from random bytes."""
+    fill_all(words)
+    if device.type != "cpu":
+        getattr(torch, device.type).manual_seed(int.from_bytes(words[:7], "little"))
+
+
 def seed_process(seed: int) -> None:
     """Seed Python's, NumPy's and torch's generators of this process, but not those of GPUs."""
     random.seed(seed)

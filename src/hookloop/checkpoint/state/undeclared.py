@@ -24,9 +24,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader, Dataset
 
-from hookloop.data.held import Held, Put, held_by, held_by_class, is_examined, is_stateful
-from hookloop.data.random.attributes import GENERATOR_TYPES, NO_STATE
-from hookloop.data.values import (
+from hookloop.errors import CheckpointError
+from hookloop.objects.attributes import GENERATOR_TYPES, NO_STATE
+from hookloop.objects.held import Held, Put, held_by, held_by_class, is_examined, is_stateful
+from hookloop.objects.values import (
     LONG,
     MAPPINGS,
     PLAIN,
@@ -37,7 +38,6 @@ from hookloop.data.values import (
     restore_value,
     to_value,
 )
-from hookloop.errors import CheckpointError
 
 MOST = 20_000
 """How many parts are examined in all, besides the modules of the model."""

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hookloop.data.random.attributes import (
+from hookloop.objects.attributes import (
     GENERATOR_TYPES,
     MOST,
     NO_STATE,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from torch import Tensor
 
-from hookloop.checkpoint.shape import has_same_form
+from hookloop.checkpoint.state.shape import has_same_form
 
 if TYPE_CHECKING:
     from torch.optim.lr_scheduler import LRScheduler

@@ -9,7 +9,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from hookloop.checkpoint.shape import (
+from hookloop.checkpoint.state.shape import (
     Each,
     Maybe,
     Named,

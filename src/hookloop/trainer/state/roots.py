@@ -1,4 +1,4 @@
-"""Where a run may have state that nobody declared; see `hookloop.data.undeclared`."""
+"""Where a run may have state that nobody declared; see `hookloop.checkpoint.state.undeclared`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader, IterableDataset
 
+from hookloop.checkpoint.state.undeclared import Root
 from hookloop.data.reading.samplers import Stateful, is_of_torch, samplers_of
-from hookloop.data.undeclared import Root
 from hookloop.engine.hook import FunctionHook, Hook
 from hookloop.metrics.meters import Accumulating
 

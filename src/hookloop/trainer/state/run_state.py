@@ -35,15 +35,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from hookloop.checkpoint.state.schema import check_shapes
 from hookloop.checkpoint.store.storage import is_checkpoint_directory
-from hookloop.data.random.states import Randomness
+from hookloop.data.random.states import GeneratorStates
 from hookloop.runs.policy import machine_names
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints
-from hookloop.trainer.checkpoint_schema import check_shapes
 from hookloop.trainer.compared import compare, kinds_of
 from hookloop.trainer.meant_changes import groups_as_built
-from hookloop.trainer.parts import (
+from hookloop.trainer.state.parts import (
     DataPart,
     GeneratorsPart,
     GradientsPart,
@@ -62,7 +62,7 @@ from hookloop.trainer.parts import (
     Where,
     is_model_sharded,
 )
-from hookloop.trainer.rank_state import undeclared_of_rank
+from hookloop.trainer.state.ranks import undeclared_of_rank
 from hookloop.version import VERSION
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class RunState:
         change: Sequence[str] | None = (),
         *,
         trains: bool = True,
-    ) -> Randomness | None:
+    ) -> GeneratorStates | None:
         """Restore everything; return the random numbers, which the loop restores.
 
         Args:
