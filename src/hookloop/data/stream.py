@@ -138,6 +138,11 @@ class Stream:
         return batches_after(self.current.data, self._samples_read() or 0, self.limit)
 
     @property
+    def parts_of_batch(self) -> int:
+        """Into how many parts each batch is read: one for each logical rank of this process."""
+        return 1 if self.current.cut is None else len(self.current.cut.parts)
+
+    @property
     def is_one_pass(self) -> bool:
         """Whether the data can be read only once."""
         return isinstance(self.current.data, Iterator)
@@ -300,7 +305,7 @@ class Stream:
                     if self._goes_over:
                         break
             else:
-                parts = 1 if cut is None else len(cut.parts)  # Of each batch.
+                parts = self.parts_of_batch
                 while group := list(
                     islice(batches, parts * (size if isinstance(size, int) else size()))
                 ):
@@ -397,8 +402,7 @@ class Stream:
         if self.limit is None:
             return reader.begin(start)
         left = self.batches_left or 0  # Known, because there is a limit.
-        parts = 1 if self.current.cut is None else len(self.current.cut.parts)
-        return islice(reader.begin(replace(start, most=left)), left * parts)
+        return islice(reader.begin(replace(start, most=left)), left * self.parts_of_batch)
 
     def finish(self) -> None:
         """Leave the current pass: the next one starts at the first batch."""

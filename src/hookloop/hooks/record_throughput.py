@@ -115,7 +115,7 @@ class RecordThroughput(Hook):
         if self._iter != run.progress.iter:
             self._iter = run.progress.iter
             self._counted.clear()
-            if not run.world.is_alone:
+            if run.world.cuts_batches:
                 self._samples += _samples_of_all_ranks(run)
         # Each microbatch counts once, also if several optimizers train on it. By id, because
         # batches need not be hashable; within an iteration they are all alive.
@@ -123,7 +123,7 @@ class RecordThroughput(Hook):
             self._counted.add(id(run.batch))
             if self.count is not None:
                 self._tokens = self._tokens + self.count(run.batch) * _ranks_per_sample(run)
-            if run.world.is_alone:
+            if not run.world.cuts_batches:
                 self._samples += run.batch_size
 
     def after_backward(self, run: Run) -> None:
@@ -227,7 +227,7 @@ def _check_number(name: str, value: str | float | None) -> None:
 
 def _ranks_per_sample(run: Run) -> float:
     """Return for how many samples of all ranks one of this rank counts."""
-    if run.world.is_alone:
+    if not run.world.cuts_batches:
         return 1
     shares = (run.train_data.shares() if run.train_data is not None else None) or []
     own = sum(one.own for one in shares)
@@ -237,5 +237,6 @@ def _ranks_per_sample(run: Run) -> float:
 def _samples_of_all_ranks(run: Run) -> int:
     """Return how many samples all ranks train on in this iteration."""
     shares = (run.train_data.shares() if run.train_data is not None else None) or []
+    shares = shares[:: max(1, len(run.world.leaves))]  # Logical ranks read the same batches.
     # Where each rank has data of its own, the others are taken to have as many samples.
     return sum(one.own * run.world.size if one.total is None else one.total for one in shares)

@@ -223,7 +223,6 @@ class LogicalAverager:
             for buffers in by_type.values():
                 flat = torch.cat([one.reshape(-1) for one in buffers])
                 dist.broadcast(flat, src=0)
-                for one, value in zip(
-                    buffers, flat.split([one.numel() for one in buffers]), strict=True
-                ):
+                parts = torch.split(flat, [one.numel() for one in buffers])
+                for one, value in zip(buffers, parts, strict=True):
                     one.copy_(value.view_as(one))

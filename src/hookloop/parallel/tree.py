@@ -77,11 +77,11 @@ class Partial(Generic[T]):
         self.values.append(value)
 
 
-def total(values: Mapping[Node, T], leaves: int, add: Callable[[T, T], T]) -> T:
+def add_up(values: Mapping[Node, T], leaves: int, add: Callable[[T, T], T]) -> T:
     """Add values of subtrees that together are the whole tree, in its order.
 
     >>> values = {node: f"{node.first}-{node.first + node.size - 1}" for node in cover(0, 5)}
-    >>> total(values, 5, lambda left, right: f"({left}+{right})")
+    >>> add_up(values, 5, lambda left, right: f"({left}+{right})")
     '(0-3+4-4)'
     """
 
@@ -112,7 +112,7 @@ def sum_over_processes(
         leaves: How many leaves the whole tree has.
     """
     if len(covers) == 1:
-        return total(own, leaves, torch.add)
+        return add_up(own, leaves, torch.add)
     import torch.distributed as dist
 
     ranks = len(covers)
@@ -127,7 +127,9 @@ def sum_over_processes(
     every = [node for nodes in covers for node in nodes]
     slices = dict(zip(every, received.view(len(every), slice_length).unbind(), strict=True))
     summed = like.new_empty(slice_length * ranks)
-    dist.all_gather_into_tensor(summed, total(slices, leaves, torch.add).contiguous())
+    # Newer versions of torch warn of the old name.
+    gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+    gather(summed, add_up(slices, leaves, torch.add).contiguous())
     return summed[:length]
 
 

@@ -291,9 +291,10 @@ def check_updates(run: Run) -> None:
 
 def check_own_updates(run: Run, updates: Iterable[Update], sizes: GroupSizes) -> None:
     """Reject what would have no effect where the user makes the updates."""
-    if not run.world.is_alone:
+    if run.world.cuts_batches:
+        ranks = run.world.logical or run.world.size
         raise ModelError(
-            f"trainer.loop() cannot average the gradients of {run.world.size} ranks, because the "
+            f"trainer.loop() cannot average the gradients of {ranks} ranks, because the "
             "backward is yours: write step=, or an Update, and call train()."
         )
     for point in run.plan.points.values():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -216,8 +217,9 @@ class Trainer(Guarded):
         parallel: Parallel | Mapping[str, object] | str | None = None,
         config: Mapping[str, object] | None = None,
     ) -> None:
-        world, together = World.from_environment(), Parallel.parse(parallel)
-        standard = build_default_hooks(default_hooks, is_alone=world.is_alone)
+        together = Parallel.parse(parallel)
+        world = replace(World.from_environment(), logical=together.logical or 0)
+        standard = build_default_hooks(default_hooks, is_alone=world.is_alone or world.logical > 0)
         self._planner = Planner([*standard, *own_hooks(hooks)], PointTable(points))
         start, where = Start(run_dir, resume, load_from), choose_device(device, world)
         arithmetic, self._count_tokens = Arithmetic(deterministic, matmul), count_tokens
@@ -323,7 +325,9 @@ class Trainer(Guarded):
         with self._session.training(own_updates=bool(own_updates)) as go_back:
             self._limits.warn()
             report_schedules(problems)
-            if self.run.world.is_main and not (self.run.world.is_alone and self._loop.sizes.is_one):
+            if self.run.world.is_main and (
+                self.run.world.cuts_batches or not self._loop.sizes.is_one
+            ):
                 warn_if_uncounted(self.run.loss_function)
             self._loop.train(Assembly(*self._assemble(), count, go_back))
             self._updates[0].check_end(self.run)
@@ -473,7 +477,7 @@ class Trainer(Guarded):
 
     def _assemble(self) -> Makes:
         """Return what makes the updates; on ranks that is done once, as torch keeps its parts."""
-        if self._makes is not None and not self.run.world.is_alone:
+        if self._makes is not None and self.run.world.cuts_batches:
             return Makes(self._makes.later, self._makes.later)
         parallel = self._session.parallel
         self._makes = assemble(self.run, self._updates, self._loop.sizes, parallel)

@@ -472,7 +472,7 @@ def _restore_data(run: Run, checkpoint: Mapping[str, object], label: str) -> Non
     elif run.train_data is not None:
         data = part_of(checkpoint, "data", label)
         run.train_data.load_state_dict(data)
-        if "order" not in data and not run.world.is_alone:
+        if "order" not in data and run.world.cuts_batches:
             # Of a run in one process: its orders continue from the numbers of that process.
             rng = cast("list[dict[str, object]]", checkpoint["rng"])
             run.train_data.order.now = GeneratorStates(rng[0])

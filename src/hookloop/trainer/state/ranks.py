@@ -27,6 +27,8 @@ def state_of_ranks(run: Run) -> dict[str, object]:
     kept: dict[str, object] = {"undeclared": undeclared} if undeclared else {}
     if run.world.is_alone or run.ranks.is_broken:  # A rank that failed speaks for itself alone.
         return {"rng": [own], **kept}
+    if run.world.logical:  # Nothing differs, or the bits would depend on the number of processes.
+        return {"rng": [_equal_numbers(run, own)], **kept}
     workers = {name: states for name, one in _read(run) if (states := one.worker_states())}
     values = undeclared.get("values") or {}
     mine = (own, own_buffers(run.model), workers, own_data(run), values)
@@ -41,6 +43,17 @@ def state_of_ranks(run: Run) -> dict[str, object]:
     if any(data):
         parts["data_of_ranks"] = list(data)
     return parts
+
+
+def _equal_numbers(run: Run, own: dict[str, object]) -> dict[str, object]:
+    """Return the random numbers of the first process; warn if those of another one differ."""
+    of_ranks = run.ranks.gather(own)
+    if not all(is_equal(one, own) for one in of_ranks):
+        _log.warning(
+            "The random numbers of the processes differ: a hook draws on some of them alone. What "
+            "follows depends on the number of processes."
+        )
+    return of_ranks[0]
 
 
 def undeclared_of_rank(run: Run, checkpoint: Mapping[str, object]) -> Mapping[str, object]:
@@ -125,7 +138,9 @@ def randomness_of_rank(run: Run, checkpoint: Mapping[str, object], label: str) -
     rank, size = run.world.rank, run.world.size
     with restoring("random numbers", label):
         saved = cast("list[dict[str, object]]", checkpoint["rng"])
-        is_same = len(saved) == size
+        is_same = len(saved) == (1 if run.world.logical else size)
+        if run.world.logical:
+            rank = 0
         found = GeneratorStates(saved[rank if is_same else 0])
         try:
             found.restore()
