@@ -354,10 +354,12 @@ class Loop:
         """
         run, settings = self.run, settings_now(self.run)
         modules = KeptModules(run.model, run.loss_function)
+        put_back = run.undeclared.keep_from_evaluation()
         current = {name: getattr(run, name) for name in ("batch", "output", "loss", "place")}
         with self.moments.without_trace(run.val_data.values()):
             results = self.evaluation.validate(wanted)
         modules.put_back()
+        put_back()
         for name, value in current.items():
             setattr(run, name, value)
         self._conclude_validation(wanted, results, is_planned=False)
