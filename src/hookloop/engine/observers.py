@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from hookloop.data.random.observers import Observers
+from hookloop.data.random.observers import ObserverCalls
 from hookloop.engine.hook import Call, Hook, interval_at
 from hookloop.engine.points import Point
 
@@ -53,7 +53,7 @@ def grouped(
             yield from stretch[drawing[-1] + 1 :]
 
 
-def with_own_randomness(
+def lend_randomness(
     point: Point, together: Callable[..., object], each: Sequence[tuple[str, Callable[..., object]]]
 ) -> Call:
     """Return a call that lends hooks random numbers of their own while they act.
@@ -63,7 +63,7 @@ def with_own_randomness(
         together: Calls them all.
         each: Calls one of them, by name.
     """
-    observers = Observers(point.name, point.is_busy, together, each)
+    observers = ObserverCalls(point.name, point.is_busy, together, each)
     begins_run, begins_epoch = point.name == "before_train", point.ahead and point.clock == "epochs"
 
     def call(run: Run, *args: object) -> None:
@@ -71,6 +71,6 @@ def with_own_randomness(
         at = run.progress.iter
         if begins_run or begins_epoch:
             at = 0 if begins_run else at - run.progress.iter_in_epoch
-        run.side_randomness.call_observers(observers, (run.phase, at), run, *args)
+        run.observer_randomness.call_observers(observers, (run.phase, at), run, *args)
 
     return call

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hookloop.engine.checks import check_hook, check_names, check_reads_and_writes
 from hookloop.engine.hook import Call, Hook, acts_at, interval_at, kind_of, method_of, priority_of
-from hookloop.engine.observers import grouped, may_draw, with_own_randomness
+from hookloop.engine.observers import grouped, lend_randomness, may_draw
 from hookloop.engine.points import MountPoints, Point, PointTable
 from hookloop.errors import HookError
 from hookloop.every import limited
@@ -46,7 +46,7 @@ class Calls(tuple[tuple[Call, Hook | None], ...]):
     def of(cls, point: Point, entries: Iterable[tuple[Call, Hook]], *, apart: bool = True) -> Calls:
         """Bundle calls; with ``apart``, those that may draw random numbers are set apart."""
         pairs = tuple(entries)
-        calls = cls(grouped(point, pairs, _apart) if apart else pairs)
+        calls = cls(grouped(point, pairs, with_own_randomness) if apart else pairs)
         calls.point, calls.entries = point, pairs
         return calls
 
@@ -185,13 +185,13 @@ def _call_of(hook: Hook, point: Point) -> Call | None:
     if method is None or interval is None:
         return method
     # Set apart within the interval, so that firings at which it is not due cost one comparison.
-    return limited(_apart(point, (method, hook)), interval, int(point.ahead))
+    return limited(with_own_randomness(point, (method, hook)), interval, int(point.ahead))
 
 
-def _apart(point: Point, *entries: tuple[Call, Hook]) -> Call:
+def with_own_randomness(point: Point, *entries: tuple[Call, Hook]) -> Call:
     """Return one call of hooks; those that may draw get random numbers of their own."""
     if not any(may_draw(hook) for _, hook in entries):
         return entries[0][0]
     calls = Calls.of(point, entries, apart=False)
     each = [(one.hooks[0].name, partial(fire, one)) for one in calls.singly(apart=False)]
-    return with_own_randomness(point, partial(fire, calls), each)
+    return lend_randomness(point, partial(fire, calls), each)
