@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hookloop.runs.policy import Machine
     from hookloop.short_runs.find_batch import FoundBatch, find_batch
     from hookloop.short_runs.find_lr import find_lr
+    from hookloop.short_runs.short_run import ShortRun, short_run
     from hookloop.trainer.meant_changes import Resume
     from hookloop.trainer.model_table import describe_model
     from hookloop.trainer.preparation import ActivationCheckpointing, Cast, ChannelsLast, Compile
@@ -75,6 +76,7 @@ __all__ = [
     "Save",
     "Saved",
     "Schedule",
+    "ShortRun",
     "Trainer",
     "Update",
     "__version__",
@@ -84,6 +86,7 @@ __all__ = [
     "find_lr",
     "limit",
     "load",
+    "short_run",
 ]
 
 _NAMES_BY_MODULE = {
@@ -112,6 +115,7 @@ _NAMES_BY_MODULE = {
     ),
     "hookloop.short_runs.find_batch": ("FoundBatch", "find_batch"),
     "hookloop.short_runs.find_lr": ("find_lr",),
+    "hookloop.short_runs.short_run": ("ShortRun", "short_run"),
     "hookloop.trainer.model_table": ("describe_model",),
     "hookloop.trainer.trainer": ("Trainer",),
 }  # fmt: skip

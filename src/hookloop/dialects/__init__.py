@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hookloop.data.mixing.mixture import TrainingStream
     from hookloop.data.portable import to_portable, write_portable
     from hookloop.data.position.measures import length_of
-    from hookloop.data.random.states import Randomness, seed_all
+    from hookloop.data.random.states import GeneratorStates, seed_all
     from hookloop.data.stream import Stream
     from hookloop.dialects.adapter import (
         Adapter,
@@ -209,7 +209,7 @@ _PATHS = {
     "Moments": "hookloop.metrics.moments:Moments",
     "Mount": "hookloop.dialects.adapter:Mount",
     "Names": "hookloop.dialects.names:Names",
-    "Randomness": "hookloop.data.random.states:Randomness",
+    "GeneratorStates": "hookloop.data.random.states:GeneratorStates",
     "Rule": "hookloop.runs.policy:Rule",
     "Series": "hookloop.metrics.series:Series",
     "Stream": "hookloop.data.stream:Stream",
@@ -276,6 +276,7 @@ __all__ = [
     "Dialect",
     "Facade",
     "ForeignAttributeError",
+    "GeneratorStates",
     "Graft",
     "HookError",
     "LeftToLoop",
@@ -284,7 +285,6 @@ __all__ = [
     "Moments",
     "Mount",
     "Names",
-    "Randomness",
     "Rule",
     "Series",
     "Stream",

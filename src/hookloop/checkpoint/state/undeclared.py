@@ -259,6 +259,15 @@ class Undeclared:
 
         return put_back
 
+    def keep_from_evaluation(self) -> Callable[[], None]:
+        """Copy all of it but what hooks hold, which may act on the results, as `keep` does."""
+        return self.keep(cell for cell in self._cells() if not cell.path.startswith("hooks."))
+
+    def marks_of_hooks(self) -> dict[str, object]:
+        """Return what tells whether numbers and text in hooks have changed, by name."""
+        found = (cell for cell in self._cells() if cell.path.startswith("hooks."))
+        return {one.path: _mark(one) for one in found if type(one.value) in PLAIN}
+
     def _copy(self, cell: Cell) -> object:
         is_kept = cell.kind in ("parameter", "buffer", "value", "stateful")
         return self._saved(cell) if is_kept else NO_STATE

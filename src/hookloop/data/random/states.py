@@ -30,10 +30,10 @@ def seed_rank(rank: int) -> None:
         seed_all(derive_key([torch.get_rng_state()], rank) % 2**63)
 
 
-class Randomness:
+class GeneratorStates:
     """The state of the process's generators at one moment, and of some generators of a loader.
 
-    >>> now = Randomness.now()
+    >>> now = GeneratorStates.now()
     >>> first = torch.rand(1)
     >>> now.restore()
     >>> bool(torch.rand(1) == first)
@@ -42,7 +42,7 @@ class Randomness:
 
     def __init__(self, state: Mapping[str, object]) -> None:
         self.state = dict(state)
-        self.order: Randomness | None = None
+        self.order: GeneratorStates | None = None
         """From where the orders of data are drawn, where ranks share it."""
 
     @classmethod

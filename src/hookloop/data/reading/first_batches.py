@@ -7,7 +7,7 @@ from itertools import islice
 
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
-from hookloop.data.random.states import Randomness, seed_all
+from hookloop.data.random.states import GeneratorStates, seed_all
 from hookloop.data.reading.current import nothing_read
 
 
@@ -27,7 +27,7 @@ def first_batches(data: Iterable[object], count: int, name: str = "train_data") 
     [1, 2]
     """
     generator = getattr(data, "generator", None)
-    now = Randomness.now([generator] if generator is not None else [])
+    now = GeneratorStates.now([generator] if generator is not None else [])
     seed_all(0)
     try:
         batches = list(islice(_in_order(data), count))

@@ -22,7 +22,7 @@ from hookloop.checkpoint.state.gradients import pending_gradients, restore_gradi
 from hookloop.checkpoint.state.optimizers import numbered_state, optimizer_state
 from hookloop.checkpoint.state.schema import check_optimizer, restoring
 from hookloop.checkpoint.state.shape import has_same_form
-from hookloop.data.random.states import Randomness
+from hookloop.data.random.states import GeneratorStates
 from hookloop.errors import CheckpointError
 from hookloop.lr_schedule import Schedule
 from hookloop.runs.trees import Difference
@@ -332,17 +332,17 @@ class ObserversPart(Part):
     key = "side_randomness"
 
     def state(self) -> Checkpoint:
-        return {"side_randomness": self.run.side_randomness.state_dict()}
+        return {"side_randomness": self.run.observer_randomness.state_dict()}
 
     def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
         if "side_randomness" not in checkpoint:  # Versions before 0.2 did not know of any.
             return
         with restoring("random numbers of hooks", source.label):
             state = part_of(checkpoint, "side_randomness", source.label)
-            self.run.side_randomness.load_state_dict(state)
+            self.run.observer_randomness.load_state_dict(state)
 
     def reset(self) -> None:
-        self.run.side_randomness.begin()
+        self.run.observer_randomness.forget_moments()
 
 
 class UndeclaredPart(Part):
@@ -402,7 +402,7 @@ class GeneratorsPart(Part):
     """
 
     key = "generators"
-    loaded: Randomness | None = None
+    loaded: GeneratorStates | None = None
 
     def load(self, checkpoint: Checkpoint, source: LoadedFrom) -> None:
         self.loaded = randomness_of_rank(self.run, checkpoint, source.label)
@@ -410,7 +410,7 @@ class GeneratorsPart(Part):
     def keep(self, where: Where) -> Callable[[], None]:
         data = self.run.train_data
         generators = data.generators() if data is not None else []
-        randomness = Randomness.now(generators)
+        randomness = GeneratorStates.now(generators)
         return lambda: randomness.restore(generators)
 
 
@@ -475,7 +475,7 @@ def _restore_data(run: Run, checkpoint: Mapping[str, object], label: str) -> Non
         if "order" not in data and not run.world.is_alone:
             # Of a run in one process: its orders continue from the numbers of that process.
             rng = cast("list[dict[str, object]]", checkpoint["rng"])
-            run.train_data.order.now = Randomness(rng[0])
+            run.train_data.order.now = GeneratorStates(rng[0])
     # Streams may come and go between the runs: a new one starts from its beginning.
     for name, state in part_of(checkpoint, "val_data", label).items():
         if name in run.val_data:

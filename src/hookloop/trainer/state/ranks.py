@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 
 from hookloop.checkpoint.state.schema import restoring
-from hookloop.data.random.states import Randomness, seed_rank
+from hookloop.data.random.states import GeneratorStates, seed_rank
 from hookloop.errors import CheckpointError
 from hookloop.objects.attributes import is_equal
 
@@ -22,7 +22,7 @@ _log = logging.getLogger("hookloop")
 
 def state_of_ranks(run: Run) -> dict[str, object]:
     """Collect what differs from rank to rank."""
-    own = Randomness.now().state
+    own = GeneratorStates.now().state
     undeclared = run.undeclared.state(tells=run.world.is_main)
     kept: dict[str, object] = {"undeclared": undeclared} if undeclared else {}
     if run.world.is_alone or run.ranks.is_broken:  # A rank that failed speaks for itself alone.
@@ -118,20 +118,20 @@ def restore_buffers(run: Run, checkpoint: Mapping[str, object], label: str) -> N
                     buffer.copy_(torch.stack(of_ranks).double().mean(0))
 
 
-def randomness_of_rank(run: Run, checkpoint: Mapping[str, object], label: str) -> Randomness:
+def randomness_of_rank(run: Run, checkpoint: Mapping[str, object], label: str) -> GeneratorStates:
     """Return the random numbers of a rank, after checking that they can be restored."""
     # A generator checks its state only when it is set. So each is set for a trial, and set back.
-    now = Randomness.now()
+    now = GeneratorStates.now()
     rank, size = run.world.rank, run.world.size
     with restoring("random numbers", label):
         saved = cast("list[dict[str, object]]", checkpoint["rng"])
         is_same = len(saved) == size
-        found = Randomness(saved[rank if is_same else 0])
+        found = GeneratorStates(saved[rank if is_same else 0])
         try:
             found.restore()
             if not is_same and rank:  # Each rank draws other numbers than all ranks before.
                 seed_rank(rank)
-                found = Randomness.now()
+                found = GeneratorStates.now()
         finally:
             now.restore()
     if not is_same:

@@ -37,7 +37,7 @@ import torch
 
 from hookloop.checkpoint.state.schema import check_shapes
 from hookloop.checkpoint.store.storage import is_checkpoint_directory
-from hookloop.data.random.states import Randomness
+from hookloop.data.random.states import GeneratorStates
 from hookloop.runs.policy import machine_names
 from hookloop.runs.records import plain
 from hookloop.secret import fingerprints
@@ -103,7 +103,7 @@ class RunState:
         change: Sequence[str] | None = (),
         *,
         trains: bool = True,
-    ) -> Randomness | None:
+    ) -> GeneratorStates | None:
         """Restore everything; return the random numbers, which the loop restores.
 
         Args:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hookloop.cli.verify_hooks import Ending
+from hookloop.short_runs.verify_hooks import Ending
 
 ENDING = Ending([], 4, {"w": "1", "b": "2"}, {"iteration 1, train/loss": "0x1"})
 

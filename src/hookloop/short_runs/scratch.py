@@ -1,4 +1,4 @@
-"""A directory for the time of a command, removed whatever ends the command."""
+"""A directory for the time of a short run, removed whatever ends the process, but for a kill."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import FrameType
 
 
 class Terminated(SystemExit):
-    """Raised where SIGTERM arrives, so that what a command has begun is cleaned up."""
+    """Raised where SIGTERM arrives, so that what has begun is cleaned up."""
 
 
 @contextmanager

@@ -2,34 +2,34 @@ from types import SimpleNamespace
 
 import torch
 
-from hookloop.data.random.paused import Moments
+from hookloop.data.random.paused import PausedRandomness
 from hookloop.metrics.store import MetricStore
 
 
-def moments():
-    return Moments(SimpleNamespace(train_data=None, metrics=MetricStore()))
+def paused():
+    return PausedRandomness(SimpleNamespace(train_data=None, metrics=MetricStore()))
 
 
-def test_numbers_continue_from_where_they_were_kept():
+def test_numbers_continue_from_where_they_paused():
     torch.manual_seed(0)
-    own = moments()
-    own.keep()
+    own = paused()
+    own.pause()
     first = torch.rand(3)
-    assert own.take_up()
+    assert own.resume()
     assert torch.equal(torch.rand(3), first)
-    assert not own.take_up()  # Once.
+    assert not own.resume()  # Once.
 
 
-def test_the_first_moment_is_kept():
+def test_the_first_pause_counts():
     torch.manual_seed(0)
-    own = moments()
-    first = own.keep()
+    own = paused()
+    first = own.pause()
     torch.rand(3)
-    assert own.keep() is first
+    assert own.pause() is first
 
 
 def test_points_that_fire_again_leave_no_trace():
-    own = moments()
+    own = paused()
     torch.manual_seed(0)
     expected = torch.rand(2)
     torch.manual_seed(0)
@@ -39,7 +39,7 @@ def test_points_that_fire_again_leave_no_trace():
 
 
 def test_points_that_fire_for_the_first_time_draw():
-    own = moments()
+    own = paused()
     torch.manual_seed(0)
     torch.rand(5)
     expected = torch.rand(2)

@@ -1,4 +1,4 @@
-"""What is done within `without_trace` leaves the run as it was, to the last bit."""
+"""What is done with a borrowed Trainer leaves the run as it was, to the last bit."""
 
 import random
 
@@ -8,8 +8,8 @@ from torch import nn
 
 from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.checkpoint.state.compare import compare
+from hookloop.short_runs.borrowed import borrowed
 from hookloop.testing import RecordCalls, tiny_trainer
-from hookloop.trainer.kept_state import without_trace
 from hookloop.trainer.state.run_state import RunState
 
 
@@ -52,7 +52,7 @@ class Counting(nn.Module):
 def test_plain_attributes_of_modules_are_set_back():
     trainer = tiny_trainer(model=(model := Counting()), train_data=make_data())
     trainer.check_hooks()
-    with without_trace(trainer.run):
+    with borrowed(trainer):
         for batches in trainer.run.train_data.groups(1):
             trainer._updates[0].make(trainer.run, batches)
         assert model.calls == 3
@@ -77,7 +77,7 @@ def test_everything_is_set_back():
     model.norm.eval()
     before, hidden, group = state_of(trainer), model.hidden, run.optimizer.param_groups[0]
     objects = run.plan, run.metrics, run.outbox, run.progress
-    with without_trace(run):
+    with borrowed(trainer):
         assert not run.hooks
         model.train()
         for batches in run.train_data.groups(1):
@@ -104,7 +104,7 @@ def test_it_is_set_back_after_an_error_too():
     trainer.check_hooks()
     before = state_of(trainer)
     try:
-        with without_trace(trainer.run), torch.no_grad():
+        with borrowed(trainer), torch.no_grad():
             trainer.run.model[0].weight.add_(1)
             raise KeyError
     except KeyError:

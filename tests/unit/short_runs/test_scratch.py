@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.conftest import Invoke
 
-from hookloop.cli.scratch import Terminated, scratch_directory
+from hookloop.short_runs.scratch import Terminated, scratch_directory
 
 SLOW = """
 
