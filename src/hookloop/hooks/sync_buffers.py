@@ -38,6 +38,7 @@ class SyncBuffers(Hook):
 
     def _sync(self, run: Run) -> None:
         # Once per iteration: the validation right after an epoch finds the buffers averaged.
-        if run.world.size > 1 and self._synced_at != run.progress.iter:
+        # Logical ranks leave the same buffers on all processes.
+        if run.world.size > 1 and not run.world.logical and self._synced_at != run.progress.iter:
             mean_over_ranks(buffer for buffer in run.model.buffers() if buffer.is_floating_point())
             self._synced_at = run.progress.iter
