@@ -207,6 +207,7 @@ class Loop:
             fire(plan.before_epoch, run)
             run.model.train()  # A hook may have left it in evaluation mode.
             fire(plan.before_train_epoch, run)
+            run.undeclared.begin_epoch()
         # A validation may have been due when the run was cut off.
         if self._handle_requests() or run.requests.stop:
             return False
