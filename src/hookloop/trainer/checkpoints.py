@@ -83,7 +83,7 @@ class CheckpointSaver:
         own.index.owner = Owner(run.id)
         for place in dict.fromkeys(place for hook in run.hooks for place in hook.stores(run.dir)):
             store = self._store(place)
-            # Others, such as a folder that ClassyVision's hook is given, may be shared by runs.
+            # Others, such as a folder that a foreign hook is given, may be shared by runs.
             if store is not own and place.rstrip("/").endswith(f"/{Path(run.dir).name}"):
                 where = None if is_url(place) else _key(place)
                 owner = Owner(run.id, str(Path(run.dir).absolute()), where)
