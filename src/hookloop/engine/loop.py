@@ -207,6 +207,7 @@ class Loop:
             fire(plan.before_epoch, run)
             run.model.train()  # A hook may have left it in evaluation mode.
             fire(plan.before_train_epoch, run)
+            run.undeclared.begin_epoch()
         # A validation may have been due when the run was cut off.
         if self._handle_requests() or run.requests.stop:
             return False
@@ -356,10 +357,12 @@ class Loop:
         """
         run, settings = self.run, settings_now(self.run)
         modules = KeptModules(run.model, run.loss_function)
+        put_back = run.undeclared.keep_from_evaluation()
         current = {name: getattr(run, name) for name in ("batch", "output", "loss", "place")}
         with self.randomness.without_trace(run.val_data.values()):
             results = self.evaluation.validate(wanted)
         modules.put_back()
+        put_back()
         for name, value in current.items():
             setattr(run, name, value)
         self._conclude_validation(wanted, results, is_planned=False)

@@ -214,9 +214,10 @@ class Run:
     def validate(self, *streams: str, everywhere: bool = False, planned: bool = False) -> None:
         """Request a validation after this iteration, on all streams or on those that are named.
 
-        It leaves the random numbers, the data and the buffers as they are, so that asking for one
-        does not change the training. One that is ``planned``, because it belongs to the training
-        after every so many iterations or epochs, draws from the random numbers of the training.
+        It leaves random numbers, data, buffers and plain attributes as they are, so that asking for
+        one does not change the training. One that is ``planned``, because it belongs to the
+        training after every so many iterations or epochs, draws from the random numbers of the
+        training.
 
         For ``everywhere`` see `stop`.
         """

@@ -57,7 +57,7 @@ def _(value: Tensor) -> object:
 def _(value: Array) -> object:
     try:
         return torch.from_numpy(value.copy())
-    except TypeError:  # Text or objects, for which torch has no type.
+    except (TypeError, ValueError):  # Text, objects, foreign bytes: torch has no type for them.
         return NO_STATE
 
 

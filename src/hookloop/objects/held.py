@@ -7,12 +7,18 @@ dict. A walk over them is bounded, and the same in each process that builds the 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from argparse import Namespace
+from collections import UserDict, UserList
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from hookloop.objects.values import is_plain
 
 SOME = 100
 """How many parts of a list or dict are examined."""
@@ -26,7 +32,15 @@ DISPLAYS = frozenset(
 """Packages that show or store something: their objects take no part in a training."""
 
 OF_ANY_MODULE = frozenset(vars(nn.Module()))
-HOOKS_OF_MODULE = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")
+HOOKS_OF_MODULE = (
+    *("_forward_hooks", "_forward_pre_hooks"),
+    *("_backward_hooks", "_backward_pre_hooks"),
+)
+HOOKS_OF_TENSOR = ("_backward_hooks", "_post_accumulate_grad_hooks")
+HOOKS_OF_OPTIMIZER = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
+
+HOLDERS = (SimpleNamespace, Namespace, UserDict, UserList)
+"""Classes of the standard library that only hold what a user puts there."""
 
 Put = Callable[[object], None]
 
@@ -49,6 +63,12 @@ def held_by(holder: object) -> Iterator[Held]:  # noqa: C901, PLR0912 - one for 
     """Yield what an object holds; see `held_by_class` for what its class does."""
     if isinstance(holder, nn.Module):
         yield from _held_by_module(holder)
+    elif isinstance(holder, Optimizer):
+        yield from _held_by_optimizer(holder)
+    elif isinstance(holder, LRScheduler):
+        yield from _held_by_schedule(holder)
+    elif isinstance(holder, HOLDERS):
+        yield from _attributes(holder)
     elif isinstance(holder, list):
         for index, part in enumerate(holder[:SOME]):
             yield Held(str(index), part, partial(holder.__setitem__, index))
@@ -74,6 +94,8 @@ def is_examined(value: object) -> bool:
     """Return whether the parts of an object are looked at."""
     if isinstance(value, nn.Module | partial | list | tuple | set | frozenset | Mapping):
         return True
+    if isinstance(value, (Optimizer, LRScheduler, *HOLDERS)):
+        return True
     if isinstance(value, MethodType):
         return is_examined(value.__self__)
     if isinstance(value, FunctionType):
@@ -93,15 +115,40 @@ def _held_by_module(module: nn.Module) -> Iterator[Held]:
     for name, tensor in (*module._parameters.items(), *module._buffers.items()):
         if tensor is not None:
             yield Held(name, tensor, partial(_set_tensor, module, name))
+            yield from _functions_at(tensor, HOOKS_OF_TENSOR, f"{name}.")
     for name, inner in module._modules.items():
         if inner is not None:
             yield Held(name, inner, None)
     for name, value in list(vars(module).items()):
         if name not in OF_ANY_MODULE:
             yield Held(name, value, partial(vars(module).__setitem__, name))
-    for name in HOOKS_OF_MODULE:
-        for index, function in enumerate(list(getattr(module, name).values())):
-            yield Held(f"{name[1:]}[{index}]", function, None)
+    yield from _functions_at(module, HOOKS_OF_MODULE)
+
+
+def _functions_at(holder: object, names: Iterable[str], prefix: str = "") -> Iterator[Held]:
+    """Yield the functions that were registered on something of torch's."""
+    for name in names:
+        for index, function in enumerate(list((getattr(holder, name, None) or {}).values())):
+            yield Held(f"{prefix}{name[1:]}[{index}]", function, None)
+
+
+def _held_by_optimizer(optimizer: Optimizer) -> Iterator[Held]:
+    yield from _functions_at(optimizer, HOOKS_OF_OPTIMIZER)
+    kind = type(optimizer)
+    if _is_users(kind.__module__) and not _is_users(kind.state_dict.__module__):
+        skipped = _of_bases(kind, "torch")
+        for name, value in list(vars(optimizer).items()):
+            if name not in skipped:
+                yield Held(name, value, partial(setattr, optimizer, name))
+
+
+def _held_by_schedule(schedule: LRScheduler) -> Iterator[Held]:
+    """Yield what the state of a schedule leaves out: functions, and what no file can hold."""
+    if _is_users(type(schedule).state_dict.__module__):  # It says what its state is.
+        return
+    for name, value in list(vars(schedule).items()):
+        if name != "optimizer" and not is_plain(value):
+            yield Held(name, value, partial(setattr, schedule, name))
 
 
 def _set_tensor(module: nn.Module, name: str, value: object) -> None:
@@ -111,7 +158,7 @@ def _set_tensor(module: nn.Module, name: str, value: object) -> None:
 
 def _attributes(holder: object) -> Iterator[Held]:
     attributes = getattr(holder, "__dict__", {})
-    skipped = _of_our_bases(type(holder))
+    skipped = _of_bases(type(holder), "hookloop")
     for name, value in list(attributes.items()):
         if name not in skipped:
             yield Held(name, value, partial(attributes.__setitem__, name))
@@ -127,13 +174,13 @@ def _attributes(holder: object) -> Iterator[Held]:
                 yield Held(name, value, partial(member.__set__, holder))
 
 
-def _of_our_bases(kind: type) -> set[str]:
-    """Return the attributes that a class of ours sets, in an object of a user's subclass."""
+def _of_bases(kind: type, package: str) -> set[str]:
+    """Return the attributes that a class of a package sets, in an object of a user's subclass."""
     names: set[str] = set()
     for base in kind.__mro__:
-        make = vars(base).get("__init__")
-        if base.__module__.partition(".")[0] == "hookloop" and isinstance(make, FunctionType):
-            names.update(make.__code__.co_names)
+        if base.__module__.partition(".")[0] == package:
+            for one in vars(base).values():
+                names.update(one.__code__.co_names if isinstance(one, FunctionType) else ())
     return names
 
 
@@ -173,9 +220,17 @@ def _used_by(function: FunctionType) -> Iterator[Held]:
         except ValueError:  # The variable has no value yet.
             continue
     variables = function.__globals__
-    for name in sorted(_names_in(code)):
-        if name in variables and not isinstance(variables[name], ModuleType | type):
-            yield Held(name, variables[name], partial(variables.__setitem__, name))
+    names = sorted(_names_in(code))
+    for name in names:
+        value = variables.get(name)
+        if name in variables and not isinstance(value, ModuleType | type):
+            yield Held(name, value, partial(variables.__setitem__, name))
+        elif isinstance(value, ModuleType) and _is_users(value.__name__):  # helpers.next_scale()
+            inside = vars(value)
+            for one in names:
+                if one in inside and not isinstance(inside[one], ModuleType | type):
+                    put = partial(inside.__setitem__, one)
+                    yield Held(f"{name}.{one}", inside[one], put)
 
 
 def _names_in(code: CodeType) -> set[str]:

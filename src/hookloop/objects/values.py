@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import zlib
+from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -17,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
 from hookloop.objects.attributes import (
     GENERATOR_TYPES,
@@ -36,6 +38,9 @@ PLAIN = SCALARS | {bytes, complex, torch.dtype, torch.device}
 MAPPINGS: tuple[type, ...] = (dict, OrderedDict, defaultdict, Counter)
 SEQUENCES: tuple[type, ...] = (list, tuple, set, frozenset, deque)
 
+OWN_KINDS: tuple[type, ...] = (dict, list, set, deque)
+"""What a user's class may extend and still be restored in place, if it adds no attributes."""
+
 FACTORIES = {kind.__name__: kind for kind in (int, float, bool, str, list, dict, set)}
 """What a `defaultdict` may be built with."""
 
@@ -53,6 +58,22 @@ class CannotRestoreError(Exception):
     """A saved value that does not fit what the script has in its place."""
 
 
+def container_of(value: object) -> type | None:
+    """Return the kind of container that a value is, or None; its class may be a user's own.
+
+    >>> container_of([1]), container_of(1)
+    (<class 'list'>, None)
+    """
+    kind = type(value)
+    if kind in MAPPINGS or kind in SEQUENCES:
+        return kind
+    if isinstance(value, tuple):
+        return tuple if hasattr(kind, "_fields") else None
+    if isinstance(value, OWN_KINDS) and not getattr(value, "__dict__", None):
+        return next(one for one in OWN_KINDS if isinstance(value, one))
+    return None
+
+
 def to_value(value: object, most: int = MOST) -> object:
     """Return a copy of a value in a form that a checkpoint can hold, or `NO_STATE`.
 
@@ -66,12 +87,12 @@ def to_value(value: object, most: int = MOST) -> object:
     return _copied(value, [most])
 
 
-def _copied(value: object, room: list[int]) -> object:  # noqa: C901, PLR0911 - a line for each kind
+def _copied(value: object, room: list[int]) -> object:  # noqa: C901, PLR0911, PLR0912 - a line for each kind
     kind = type(value)
     if kind in PLAIN:
         room[0] -= 1
         return value
-    room[0] -= value.numel() if isinstance(value, Tensor) else 1
+    room[0] -= value.numel() if isinstance(value, Tensor) and not is_lazy(value) else 1
     room[0] -= value.size if isinstance(value, np.ndarray) else 0
     if room[0] < 0:
         return NO_STATE
@@ -88,14 +109,24 @@ def _copied(value: object, room: list[int]) -> object:  # noqa: C901, PLR0911 - 
         return {KIND: "path", "value": str(value)}
     if isinstance(value, Enum):
         return {KIND: "enum", "type": kind.__qualname__, "name": value.name}
-    if kind in MAPPINGS:
-        return _mapping(cast("dict[object, object]", value), room)
-    if kind in SEQUENCES:
-        return _sequence(cast("list[object]", value), room)
-    return NO_STATE
+    if isinstance(value, bytearray | array):
+        code = value.typecode if isinstance(value, array) else ""
+        return {KIND: "bytes", "type": code, "value": bytes(value)}
+    container = container_of(value)
+    if container is None:
+        return NO_STATE
+    if container in MAPPINGS:
+        state = _mapping(cast("dict[object, object]", value), room)
+    else:
+        state = _sequence(cast("list[object]", value), room)
+    if container is kind or state is NO_STATE:
+        return state
+    return {KIND: "own", "type": kind.__qualname__, "state": state}
 
 
 def _tensor(value: Tensor) -> object:
+    if is_lazy(value):
+        return NO_STATE
     copied = value.detach().to("cpu", copy=True)
     if value.device.type == "cpu":
         return copied
@@ -106,9 +137,10 @@ def _mapping(value: dict[object, object], room: list[int]) -> object:
     keys, parts = _parts(value.keys(), room), _parts(value.values(), room)
     if keys is None or parts is None:
         return NO_STATE
-    if type(value) is dict and {type(key) for key in keys} <= SCALARS and KIND not in keys:
+    kind = cast("type", container_of(value))
+    if kind is dict and {type(key) for key in keys} <= SCALARS and KIND not in keys:
         return dict(zip(keys, parts, strict=True))
-    state: dict[object, object] = {KIND: type(value).__name__, "keys": keys, "parts": parts}
+    state: dict[object, object] = {KIND: kind.__name__, "keys": keys, "parts": parts}
     if isinstance(value, defaultdict):
         factory = value.default_factory
         state["factory"] = None if factory is None else getattr(factory, "__name__", "")
@@ -119,9 +151,10 @@ def _sequence(value: Iterable[object], room: list[int]) -> object:
     parts = _parts(value, room)
     if parts is None:
         return NO_STATE
-    if type(value) in (list, tuple):
-        return parts if isinstance(value, list) else tuple(parts)
-    state = {KIND: type(value).__name__, "parts": parts}
+    kind = cast("type", container_of(value))
+    if kind in (list, tuple):
+        return parts if kind is list else tuple(parts)
+    state = {KIND: kind.__name__, "parts": parts}
     return {**state, "maxlen": value.maxlen} if isinstance(value, deque) else state
 
 
@@ -146,6 +179,15 @@ def _name_of(generator: object) -> str:
     return f"{type(generator).__module__}.{type(generator).__name__}"
 
 
+def is_plain(value: object) -> bool:
+    """Return whether a file holds a value as it is: tensors, numbers, text, plain containers."""
+    if isinstance(value, Tensor) or type(value) in PLAIN or isinstance(value, np.generic):
+        return True
+    if isinstance(value, dict):
+        return all(is_plain(part) for pair in value.items() for part in pair)
+    return isinstance(value, list | tuple | set) and all(map(is_plain, value))
+
+
 # --- back --------------------------------------------------------------------------------------
 
 
@@ -161,6 +203,8 @@ def restore_value(old: object, state: object, device: torch.device) -> object:  
         CannotRestoreError: If the value needs an object that the script does not have.
     """
     new = _built(old, state, device)
+    if isinstance(state, Mapping) and state.get(KIND) == "own":
+        return _as_own(old, str(state["type"]), new)
     if isinstance(old, Tensor) and isinstance(new, Tensor):  # Perhaps a parameter, and stays one.
         return restore_state(old, new)
     if new is old or type(new) is not type(old):
@@ -194,6 +238,10 @@ def _built(  # noqa: C901, PLR0911, PLR0912 - a line for each kind
     kind = state.get(KIND)
     if kind is None:
         return {key: _built(None, part, device) for key, part in state.items()}
+    if kind == "own":
+        return _built(None, state["state"], device)
+    if kind == "bytes":
+        return _bytes(old, str(state["type"]), cast("bytes", state["value"]))
     if kind == "tensor":
         return cast("Tensor", state["value"]).to(device, copy=True)
     if kind == "array":
@@ -215,6 +263,35 @@ def _built(  # noqa: C901, PLR0911, PLR0912 - a line for each kind
     if kind == "deque":
         return deque(parts, cast("int | None", state["maxlen"]))
     return set(parts) if kind == "set" else frozenset(parts)
+
+
+def _as_own(old: object, name: str, new: object) -> object:
+    """Return a value of a user's class, without a call of what that class overrides."""
+    kind = type(old)
+    if kind.__qualname__ != name:
+        raise CannotRestoreError(f"it was of the class {name}")
+    if isinstance(old, tuple):
+        return cast("object", tuple.__new__(cast("type[Any]", kind), cast("Any", new)))
+    if isinstance(old, list):
+        list.__setitem__(old, slice(None), cast("list[object]", new))
+    elif isinstance(old, dict):
+        dict.clear(old)
+        dict.update(old, cast("dict[object, object]", new))
+    elif isinstance(old, set):
+        set.clear(old)
+        set.update(old, cast("set[object]", new))
+    elif isinstance(old, deque):
+        deque.clear(old)
+        deque.extend(old, cast("deque[object]", new))
+    return old
+
+
+def _bytes(old: object, code: str, value: bytes) -> object:
+    new: bytearray | array[Any] = array(code, value) if code else bytearray(value)
+    if type(old) is type(new) and getattr(old, "typecode", "") == code:
+        cast("Any", old)[:] = new
+        return old
+    return new
 
 
 def _mapping_from(old: object, kind: str, pairs: dict[object, object], factory: object) -> object:
@@ -259,13 +336,18 @@ def mark_of(value: object) -> object:  # noqa: PLR0911 - a line for each kind
     if kind in PLAIN:  # 1, 1.0 and True are equal to Python, and NaN is not equal to itself.
         return kind.__name__, repr(value) if kind is float else value
     if isinstance(value, Tensor):
+        if is_lazy(value):
+            return "lazy", id(value)
         local = value.detach()
         return "tensor", str(value.dtype), tuple(value.shape), checksum(local)
     if isinstance(value, np.ndarray) and value.dtype != object:
         return "array", value.dtype.str, value.shape, _checksum_of_array(value)
     if isinstance(value, GENERATOR_TYPES):
         return "generator", _mark_of_parts([to_state(value)])
-    if kind in MAPPINGS:
+    if isinstance(value, bytearray | array):
+        return kind.__name__, len(value), zlib.crc32(value)
+    container = container_of(value)
+    if container in MAPPINGS:
         mapping = cast("dict[object, object]", value)
         return (
             kind.__name__,
@@ -273,11 +355,31 @@ def mark_of(value: object) -> object:  # noqa: PLR0911 - a line for each kind
             _mark_of_parts(mapping),
             _mark_of_parts(mapping.values()),
         )
-    if kind in SEQUENCES:
+    if container is not None:
         return kind.__name__, len(cast("list[object]", value)), _mark_of_parts(cast("Any", value))
     if isinstance(value, np.generic | Enum | PurePath):
         return kind.__name__, str(value)
-    return f"{kind.__module__}.{kind.__qualname__}", id(value)
+    return f"{kind.__module__}.{kind.__qualname__}", Itself(value)
+
+
+class Itself:
+    """Equal to the same object only; it keeps the object, as another may get its address.
+
+    Args:
+        value: The object.
+    """
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Itself) and self._value is other._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+    def __repr__(self) -> str:
+        return f"<{id(self._value)}>"
 
 
 def _mark_of_parts(parts: Iterable[object]) -> object:
@@ -291,7 +393,7 @@ def _mark_of_parts(parts: Iterable[object]) -> object:
 def checksum(value: Tensor) -> int:
     """Return a checksum of a tensor; of a large one, of parts all over it."""
     if value.layout is not torch.strided or value.is_quantized:
-        return 0
+        return zlib.crc32(repr([checksum(one) for one in _dense_parts(value)]).encode())
     if hasattr(value, "to_local"):  # Of a tensor that is spread over ranks, this rank's part.
         value = value.to_local()
     flat = value.contiguous().view(-1)
@@ -302,6 +404,20 @@ def checksum(value: Tensor) -> int:
     if not flat.numel():
         return 0
     return zlib.crc32(flat.view(torch.uint8).cpu().numpy().data)
+
+
+def _dense_parts(value: Tensor) -> list[Tensor]:
+    """Return the dense tensors of which a sparse or quantized one consists."""
+    if value.is_quantized:
+        return [value.int_repr()]
+    if value.layout is torch.sparse_coo:
+        value = value.coalesce()
+        return [value.indices(), value.values()]
+    if value.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [value.crow_indices(), value.col_indices(), value.values()]
+    if value.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return [value.ccol_indices(), value.row_indices(), value.values()]
+    return []
 
 
 def _checksum_of_array(value: np.ndarray[Any, Any]) -> int:

@@ -323,4 +323,9 @@ def _protect_loaders(run: Run) -> None:
     run.observer_randomness.watch_loaders(g for one in sources for g in one.generators())
     # A hook may replace a loader, and the new one has generators of its own.
     for source in sources:
-        source.when_replaced(partial(_protect_loaders, run))
+        source.when_replaced(partial(_note_replaced, run))
+
+
+def _note_replaced(run: Run) -> None:
+    _protect_loaders(run)
+    run.undeclared.note_replaced()

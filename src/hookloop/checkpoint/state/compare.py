@@ -91,6 +91,7 @@ def _tensors_differ(one: Tensor, other: Tensor) -> str | None:
     if one.dtype != other.dtype or one.shape != other.shape:
         return f"{one.dtype} {tuple(one.shape)} is not {other.dtype} {tuple(other.shape)}"
     # Compared as bytes, so that NaN equals itself and -0.0 differs from 0.0.
+    one, other = (v if v.layout is torch.strided else v.to_dense() for v in (one, other))
     bits = [value.contiguous().view(-1).view(torch.uint8) for value in (one, other)]
     if torch.equal(*bits):
         return None

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, cast
 from torch import Tensor
 
 from hookloop.checkpoint.state.shape import has_same_form
+from hookloop.objects.values import is_plain
 
 if TYPE_CHECKING:
     from torch.optim.lr_scheduler import LRScheduler
 
-INNER = "_schedulers"
+INNER, FUNCTIONS = "_schedulers", "lr_lambdas"
 
 State = dict[str, object]
 
@@ -33,11 +34,11 @@ class ScheduleState:
     def __init__(self, scheduler: LRScheduler) -> None:
         self._scheduler = scheduler
         # A copy, because the state_dict of a scheduler shares its lists with the scheduler.
-        self._built: State = copy.deepcopy(scheduler.state_dict())
+        self._built: State = copy.deepcopy(_storable(scheduler.state_dict()))
 
     def state_dict(self) -> State:
         """Return what has changed, and the shape that it belongs to."""
-        changed = _changed(self._built, self._scheduler.state_dict())
+        changed = _changed(self._built, _storable(self._scheduler.state_dict()))
         # The position is under "place" in every checkpoint so far, so the key stays.
         return {"place": changed, "shape": _shape(self._built)}
 
@@ -60,6 +61,19 @@ def _check(scheduler: object, built: Mapping[str, object], position: Mapping[str
     if isinstance(inner, list) and isinstance(saved, list):
         for part, theirs, ours in zip(getattr(scheduler, INNER), saved, inner, strict=True):
             _check(part, ours, theirs)
+
+
+def _storable(state: Mapping[str, object]) -> State:
+    """Leave out what no file can hold; it counts as undeclared state."""
+    found: State = {}
+    for key, value in state.items():
+        if key == INNER and isinstance(value, list):
+            found[key] = [_storable(inner) for inner in value]
+        elif key == FUNCTIONS and isinstance(value, list):  # As torch does for plain functions.
+            found[key] = [one if is_plain(one) else None for one in value]
+        elif is_plain(value):
+            found[key] = value
+    return found
 
 
 def _changed(built: Mapping[str, object], now: Mapping[str, object]) -> State:

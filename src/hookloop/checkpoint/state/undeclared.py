@@ -10,6 +10,7 @@ Nothing is done per iteration: all is looked at when a training begins, and at e
 from __future__ import annotations
 
 import logging
+from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,8 +22,9 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
-from torch.utils.data import DataLoader, Dataset
+from torch.optim.lr_scheduler import LRScheduler
 
 from hookloop.errors import CheckpointError
 from hookloop.objects.attributes import GENERATOR_TYPES, NO_STATE
@@ -32,8 +34,9 @@ from hookloop.objects.values import (
     MAPPINGS,
     PLAIN,
     SAMPLED,
-    SEQUENCES,
     CannotRestoreError,
+    Itself,
+    container_of,
     mark_of,
     restore_value,
     to_value,
@@ -57,11 +60,14 @@ SMALL = 100_000
 EVALUATED = ("model", "loss", "step", "metrics")
 """The objects with which an evaluation computes."""
 
-PARTS = ("parameters", "values", "checksums", "groups", "requires_grad")
+PARTS = ("parameters", "values", "checksums", "groups", "requires_grad", "modes")
 """What the state has at most, in this order."""
 
 TENSORS = (Tensor, np.ndarray, *GENERATOR_TYPES)
 """What is state even if a hook has just made it: a number that `before_train` sets is a setting."""
+
+IN_PLACE = (*TENSORS, list, dict, set, deque, bytearray, array)
+"""What can be restored although nothing can be put in its place."""
 
 Kind = Literal["parameter", "buffer", "value", "stateful", "part", "iterator", "opaque"]
 
@@ -77,12 +83,16 @@ class Root:
         is_data: Whether it is read from, so that it may be large.
         only_tensors: Whether only parameters and buffers of modules count.
         is_kept_apart: Whether its plain attributes are in the checkpoint already.
+        is_declared: Whether it has a state in the checkpoint, which leaves something out.
+        is_replaced: Whether a hook has given it during the training.
     """
 
     holder: object
     is_data: bool = False
     only_tensors: bool = False
     is_kept_apart: bool = False
+    is_declared: bool = False
+    is_replaced: bool = False
 
 
 class Roots(Protocol):
@@ -159,6 +169,9 @@ class Undeclared:
         self._loaded_parameters: dict[str, Tensor] = {}
         self._label = ""
         self._flags_loaded: dict[str, bool] = {}
+        self._modules: dict[str, nn.Module] = {}
+        self._modes: dict[str, bool] = {}
+        self._modes_loaded: dict[str, bool] = {}
 
     def begin(self) -> None:
         """Remember how everything was built; later calls change nothing."""
@@ -168,9 +181,28 @@ class Undeclared:
             self._groups = {n: _sizes(one) for n, one in self._roots.optimizers().items()}
             self._flags = self._flags_now()
 
+    def note_replaced(self) -> None:
+        """Remember how data was built that a hook has just given."""
+        for cell in self._cells() if self._has_begun else ():
+            if cell.root.is_replaced:
+                self._built[cell.path] = _built(cell)
+
+    def begin_epoch(self) -> None:
+        """Remember which modules train, or restore it in an epoch that is continued."""
+        if self._roots is None:
+            return
+        model = cast("nn.Module", self._roots()["model"].holder)
+        self._modules |= {f"model.{name}": one for name, one in model.named_modules()}
+        self._modes = {name: one.training for name, one in self._modules.items()}
+        for name, is_training in self._modes_loaded.items():
+            if name in self._modules:
+                self._modules[name].training = is_training
+        self._modes_loaded = {}
+
     def tensors(self) -> dict[str, Tensor]:
         """Return the parameters and buffers of modules besides the model and its data, by name."""
-        return {cell.path: cast("Tensor", cell.value) for cell in self._of_modules()}
+        found = {cell.path: cast("Tensor", cell.value) for cell in self._of_modules()}
+        return {name: one for name, one in found.items() if not is_lazy(one)}
 
     def move(self) -> None:
         """Move them to the device."""
@@ -178,7 +210,7 @@ class Undeclared:
             return
         for cell in self._of_modules():
             tensor = cast("Tensor", cell.value)
-            if tensor.device.type != "cpu":
+            if tensor.device.type != "cpu" or is_lazy(tensor):
                 continue
             if cell.kind == "parameter":  # The optimizer holds the same object.
                 tensor.data = tensor.data.to(self._device)
@@ -227,6 +259,15 @@ class Undeclared:
 
         return put_back
 
+    def keep_from_evaluation(self) -> Callable[[], None]:
+        """Copy all of it but what hooks hold, which may act on the results, as `keep` does."""
+        return self.keep(cell for cell in self._cells() if not cell.path.startswith("hooks."))
+
+    def marks_of_hooks(self) -> dict[str, object]:
+        """Return what tells whether numbers and text in hooks have changed, by name."""
+        found = (cell for cell in self._cells() if cell.path.startswith("hooks."))
+        return {one.path: _mark(one) for one in found if type(one.value) in PLAIN}
+
     def _copy(self, cell: Cell) -> object:
         is_kept = cell.kind in ("parameter", "buffer", "value", "stateful")
         return self._saved(cell) if is_kept else NO_STATE
@@ -253,6 +294,11 @@ class Undeclared:
         lost = cast("dict[str, str]", found.pop("lost", {}))
         found["groups"] = self._added_groups(lost)
         found["requires_grad"] = self._changed_flags()
+        found["modes"] = {
+            name: one.training
+            for name, one in self._modules.items()
+            if one.training != self._modes.get(name, one.training)
+        }
         if tells:
             self._tell(lost)
         return {part: found[part] for part in PARTS if found.get(part)}
@@ -271,7 +317,7 @@ class Undeclared:
         if cell.kind == "parameter":
             return "parameters", cell.value
         saved = NO_STATE if cell.root.is_kept_apart else self._saved(cell)
-        if saved is not NO_STATE:
+        if saved is not NO_STATE and _can_be_put(cell):
             return "values", saved
         return None if _is_handle(cell, built) else ("lost", type(cell.value).__name__)
 
@@ -366,6 +412,7 @@ class Undeclared:
         early = trains and not self._is_settled
         self._loaded = values
         self._flags_loaded = dict(cast("Mapping[str, bool]", state.get("requires_grad") or {}))
+        self._modes_loaded = dict(cast("Mapping[str, bool]", state.get("modes") or {}))
         self._restore(lambda cell: not early or isinstance(cell.value, TENSORS))
         self._load_parameters(reports=not early)
         if not early:
@@ -380,6 +427,9 @@ class Undeclared:
                 if not isinstance(cell.value, TENSORS) and cell.kind != "stateful":
                     self._built[cell.path] = _built(cell)
             self._flags = self._flags_now()
+            self._modules = {
+                cell.path: cell.value for cell in self._cells() if isinstance(cell.value, nn.Module)
+            }
         self._set_flags()
         missing = self._restore(lambda cell: True)
         self._load_parameters(reports=bool(self._label))
@@ -443,6 +493,8 @@ class Undeclared:
             for path, value in saved.items():
                 if path in own:
                     parameter = cast("Tensor", own[path].value)
+                    if is_lazy(parameter):  # It gets its shape at the first forward, or here.
+                        cast("Any", parameter).materialize(value.shape)
                     if parameter.shape != value.shape:
                         raise CheckpointError(
                             f"'{self._label}' does not fit: {path} has the shape "
@@ -518,11 +570,11 @@ class Undeclared:
                 value, name = held.value, f"{path}.{held.name}"
                 if id(value) in known or id(value) in seen or _is_of_engine(value):
                     continue
-                # What is read from counts as data alone, whoever holds it too.
-                is_data = isinstance(value, DataLoader | Dataset)
-                if id(value) in own or (is_data and not root.is_data):
+                if id(value) in own:  # It has a name of its own.
                     continue
                 kind = _kind(holder, held, known)
+                if root.is_declared and isinstance(value, LRScheduler):
+                    kind = "part"
                 is_tensor = kind in ("parameter", "buffer")
                 is_saved = root.is_kept_apart and depth == DEPTH and kind == "value"
                 if not is_saved and (is_tensor or not root.only_tensors):
@@ -559,19 +611,24 @@ def _is_of_engine(value: object) -> bool:
     return is_ours and not is_stateful(value)
 
 
-def _is_value(value: object, known: set[int], depth: int = DEPTH) -> bool:
+def _is_value(  # noqa: PLR0911 - a line for each kind
+    value: object, known: set[int], depth: int = DEPTH
+) -> bool:
     """Return whether a value is one that a checkpoint can hold, judged by some of its parts."""
     kind = type(value)
     if kind in PLAIN or isinstance(value, (np.generic, Enum, PurePath, *GENERATOR_TYPES)):
+        return True
+    if isinstance(value, bytearray | array):
         return True
     if isinstance(value, Tensor):
         return id(value) not in known
     if isinstance(value, np.ndarray):
         return not value.dtype.hasobject
-    if kind not in MAPPINGS and kind not in SEQUENCES:
+    container = container_of(value)
+    if container is None:
         return False
     mapping = cast("dict[object, object]", value)
-    parts = list(mapping.values()) if kind in MAPPINGS else list(cast("list[object]", value))
+    parts = list(mapping.values()) if container in MAPPINGS else list(cast("list[object]", value))
     chosen = parts if len(parts) <= LONG else parts[:: len(parts) // SAMPLED]
     if {type(part) for part in chosen} <= PLAIN:
         return True
@@ -580,11 +637,28 @@ def _is_value(value: object, known: set[int], depth: int = DEPTH) -> bool:
 
 def _tensors_in(model: nn.Module) -> set[int]:
     """Return the tensors of a model that its ``state_dict`` holds."""
-    known = {id(one) for one in model.parameters()}
+    known: dict[int, Tensor] = {id(one): one for one in model.parameters()}
+    is_own = False
     for module in model.modules():
         left_out = module._non_persistent_buffers_set
-        known |= {id(one) for name, one in module._buffers.items() if name not in left_out}
-    return known - {id(None)}
+        buffers = [one for name, one in module._buffers.items() if name not in left_out]
+        known |= {id(one): one for one in buffers if one is not None}
+        is_own = is_own or type(module).state_dict is not nn.Module.state_dict
+    if is_own and not any(hasattr(one, "to_local") for one in known.values()):
+        # It may leave something out.
+        state = [one for one in model.state_dict().values() if isinstance(one, Tensor)]
+        there = {_address(one) for one in state if not is_lazy(one)}
+        return {number for number, one in known.items() if is_lazy(one) or _address(one) in there}
+    return set(known)
+
+
+def _address(tensor: Tensor) -> tuple[object, ...]:
+    return tensor.data_ptr(), tuple(tensor.shape)
+
+
+def _can_be_put(cell: Cell) -> bool:
+    """Return whether a saved value can be brought back: into its place, or into the object."""
+    return cell.put is not None or cell.kind == "stateful" or isinstance(cell.value, IN_PLACE)
 
 
 def _built(cell: Cell) -> Built:
@@ -606,19 +680,23 @@ def _sizes(optimizer: Optimizer) -> list[int]:
     return [len(group["params"]) for group in optimizer.param_groups]
 
 
-def _mark(cell: Cell) -> object:
+def _mark(cell: Cell) -> object:  # noqa: PLR0911 - a line for each kind
     value = cell.value
     if cell.kind in ("value", "parameter", "buffer"):
         return mark_of(value)
     if cell.kind == "opaque":
-        return type(value).__qualname__, id(value)
+        return type(value).__qualname__, Itself(value)
     if isinstance(value, FunctionType | MethodType):
         return "function", value.__qualname__
     if isinstance(value, dict | list | tuple | set | frozenset):
         return type(value).__qualname__, len(value)
     if isinstance(value, nn.Module):  # torch gives it another class when it is sharded.
         return "module"
-    return "object", type(value).__module__, type(value).__qualname__
+    name = type(value).__module__, type(value).__qualname__
+    for base in (int, float, complex, str, bytes, deque):
+        if isinstance(value, base):  # What its attributes do not show.
+            return "object", *name, base.__repr__(value)
+    return "object", *name
 
 
 def _is_handle(cell: Cell, built: Built | None) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import FunctionType, MethodType
+from functools import partial
 from typing import TYPE_CHECKING
 
 from torch.optim import Optimizer
@@ -15,8 +15,6 @@ from hookloop.engine.hook import FunctionHook, Hook
 from hookloop.metrics.meters import Accumulating
 
 if TYPE_CHECKING:
-    from torch.optim.lr_scheduler import LRScheduler
-
     from hookloop.data.stream import Stream
     from hookloop.engine.run import Run
     from hookloop.trainer.preparation import Prepared
@@ -44,8 +42,10 @@ class RootsOfRun:
             is_reset = isinstance(metric, Accumulating)
             roots[f"metrics.{name}" if name else "metrics"] = Root(metric, only_tensors=is_reset)
         for name, schedule in run.schedules.items():
-            roots[f"schedules.{name}"] = Root(_functions_of(schedule.scheduler))
-        if steps := [one for one in self._prepared.steps if _is_users(one)]:
+            roots[f"schedules.{name}"] = Root(schedule.scheduler, is_declared=True)
+        for name, optimizer in run.optimizers.items():
+            roots[f"optimizers.{name}"] = Root(optimizer, is_declared=True)
+        if steps := [one for one in self._prepared.steps if not _is_ours(type(one))]:
             roots["prepare"] = Root(steps)
         for hook in run.hooks:
             if (holder := _holder_of(hook)) is not None:
@@ -58,7 +58,6 @@ class RootsOfRun:
     def declared(self) -> Iterable[object]:
         """Return what checkpoints hold by itself, or what belongs to the run."""
         run = self._run
-        schedulers = [schedule.scheduler for schedule in run.schedules.values()]
         hooks = [hook for hook in run.hooks if _holder_of(hook) is None]
         train = [] if run.train_data is None else run.train_data.parts()
         data = [one.data for one in (*train, *run.val_data.values())]
@@ -66,7 +65,7 @@ class RootsOfRun:
         scaler = [] if run.scaler is None else [run.scaler]
         # A facade is the run itself, in the words of another system.
         facades = run.facades.values()
-        return [*run.optimizers.values(), *schedulers, *hooks, *loaders, *scaler, *facades]
+        return [*hooks, *loaders, *scaler, *facades]
 
     def optimizers(self) -> Mapping[str, Optimizer]:
         """Return the optimizers by name."""
@@ -87,34 +86,24 @@ def _named(name: str, given: object) -> dict[str, Root]:
 
 def _roots_of_data(source: Stream) -> dict[str, Root]:
     data: object = source.data
-    if source.current.is_replaced:  # The hook that did it builds that data again after a resume.
-        return {}
+    # Other data has another name: what a checkpoint holds of it waits until the hook brings it.
+    is_replaced = source.current.is_replaced
+    base = f"{source.name}.replaced" if is_replaced else source.name
+    root = partial(Root, is_data=True, is_replaced=is_replaced)
     if isinstance(data, list | tuple):
-        return {source.name: Root(data, is_data=True)}
+        return {base: root(data)}
     if not isinstance(data, DataLoader):  # It is read again up to its position.
         return {}
     loader: DataLoader[object] = data
-    roots = {f"{source.name}.collate_fn": Root(loader.collate_fn, is_data=True)}
+    roots = {f"{base}.collate_fn": root(loader.collate_fn)}
     # What an iterable data set has moved on to is read again at a resume, and is warned of.
     if not isinstance(loader.dataset, IterableDataset | Stateful):
-        roots[f"{source.name}.dataset"] = Root(loader.dataset, is_data=True)
+        roots[f"{base}.dataset"] = root(loader.dataset)
     for number, sampler in enumerate(samplers_of(loader)):
         if not is_of_torch(sampler) and not isinstance(sampler, Stateful):
-            name = f"{source.name}.sampler" + (f"#{number}" if number else "")
-            roots[name] = Root(sampler, is_data=True, is_kept_apart=True)
+            name = f"{base}.sampler" + (f"#{number}" if number else "")
+            roots[name] = root(sampler, is_kept_apart=True)
     return roots
-
-
-def _functions_of(scheduler: LRScheduler) -> list[object]:
-    """Return the functions with which a scheduler computes; its ``state_dict`` leaves them out."""
-    found: list[object] = []
-    for value in vars(scheduler).values():
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, FunctionType | MethodType) or hasattr(one, "func"):
-                found.append(one)
-            elif hasattr(one, "get_last_lr") and one is not scheduler:
-                found.append(_functions_of(one))
-    return found
 
 
 def _holder_of(hook: Hook) -> object:
@@ -123,9 +112,10 @@ def _holder_of(hook: Hook) -> object:
         return None
     if isinstance(hook, FunctionHook):
         return [one for one in vars(hook).values() if callable(one)]
-    is_declared = type(hook).state_dict is not Hook.state_dict
-    return None if is_declared or not _is_users(hook) else hook
+    # A class of ours declares what it sets, and nothing that a user's subclass adds.
+    declares = next(kind for kind in type(hook).__mro__ if "state_dict" in vars(kind))
+    return None if _is_ours(type(hook)) or not _is_ours(declares) else hook
 
 
-def _is_users(part: object) -> bool:
-    return type(part).__module__.partition(".")[0] != "hookloop"
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "hookloop"
