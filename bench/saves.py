@@ -34,7 +34,7 @@ from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.checkpoint.store.index import Saved
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.trainer.checkpoints import CheckpointSaver
-from hookloop.trainer.state import RunState
+from hookloop.trainer.state.run_state import RunState
 
 WIDTH = 1024
 

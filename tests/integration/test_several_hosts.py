@@ -8,7 +8,7 @@ import pytest
 from tests.integration.hosts import Hosts, namespaces, several
 from tests.ranks import free_port
 
-from hookloop.checkpoint.compare import compare
+from hookloop.checkpoint.state.compare import compare
 from hookloop.checkpoint.store.store import CheckpointStore
 
 pytestmark = [

@@ -28,8 +28,8 @@ from hookloop.engine.plan import fire
 from hookloop.errors import CheckpointError
 from hookloop.runs.checkpoint_names import directory_name
 from hookloop.runs.identity import Owner
-from hookloop.trainer.parts import current_metrics
-from hookloop.trainer.state import RunState, State
+from hookloop.trainer.state.parts import current_metrics
+from hookloop.trainer.state.run_state import RunState, State
 
 if TYPE_CHECKING:
     from hookloop.engine.run import Run
@@ -83,7 +83,7 @@ class CheckpointSaver:
         own.index.owner = Owner(run.id)
         for place in dict.fromkeys(place for hook in run.hooks for place in hook.stores(run.dir)):
             store = self._store(place)
-            # Others, such as a folder that ClassyVision's hook is given, may be shared by runs.
+            # Others, such as a folder that a foreign hook is given, may be shared by runs.
             if store is not own and place.rstrip("/").endswith(f"/{Path(run.dir).name}"):
                 owner = Owner(run.id, str(Path(run.dir).absolute()))
                 _ask(partial(store.claim, owner), place)

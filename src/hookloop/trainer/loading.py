@@ -67,7 +67,7 @@ class Loading:
         fire(run.plan.after_load_checkpoint, run, checkpoint)
         # The loop sets the generators itself when it starts. What is drawn until then does not
         # count.
-        self._loop.moments.kept = self._saver.state.restore(
+        self._loop.randomness.paused_at = self._saver.state.restore(
             checkpoint, label, change, trains=trains
         )
         join_orders(run)

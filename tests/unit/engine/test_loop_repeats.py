@@ -9,9 +9,9 @@ from tests.readback import jsonl_points
 from tests.tiny import assert_same_bits
 
 from hookloop import Hook
-from hookloop.checkpoint.compare import compare
+from hookloop.checkpoint.state.compare import compare
 from hookloop.testing import assert_resumes_exactly, tiny_trainer
-from hookloop.trainer.state import RunState
+from hookloop.trainer.state.run_state import RunState
 
 
 class Probe(Hook):
