@@ -65,8 +65,10 @@ def command(
     new = _new_directory(home, run_dir)
     if uses_sources:
         _use_sources(loaded, home, new, report)
-    trainer = _build(loaded, new)
-    outcome = trainer.train(max_iters=iters)
+    from hookloop.data.random.states import generators_kept
+
+    with generators_kept():
+        outcome = _build(loaded, new).train(max_iters=iters)
     from hookloop.runs.same_metrics import compare_metrics
 
     return report.conclude(str(outcome), new, compare_metrics(home, new))

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, cast
 
 from hookloop.checkpoint.saving.snapshot import Snapshot
+from hookloop.data.random.states import generators_kept
 from hookloop.engine.hook import Hook, Priority, reaches_outside
 from hookloop.errors import HookloopError
 from hookloop.every import count_of
@@ -66,7 +67,7 @@ def short_run(
     """Train for a few iterations with new objects, in a directory that goes away.
 
     Nothing else is written, and checkpoints go into that directory, too, whatever directory a hook
-    names. Random numbers of the process change, as with any training.
+    names. The random numbers of the process are set back.
 
     Args:
         make: Returns the arguments of a new Trainer, given its directory. It builds new objects:
@@ -98,7 +99,7 @@ def short_run(
     ('completed', 3, 3, {})
     """
     place = TemporaryDirectory(prefix="hookloop-short-") if run_dir is None else nullcontext()
-    with place as scratch:
+    with place as scratch, generators_kept():
         directory = run_dir if scratch is None else Path(scratch) / "run"
         assert directory is not None
         keeper = _KeepState()

@@ -17,6 +17,7 @@ import torch
 from hookloop.checkpoint.saving.snapshot import Snapshot
 from hookloop.checkpoint.state.compare import Difference, compare
 from hookloop.checkpoint.store.store import CheckpointStore
+from hookloop.data.random.states import generators_kept
 from hookloop.data.stream import open_streams
 from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookloopError
@@ -94,6 +95,7 @@ class Trial:
     metrics: dict[str, float] = field(default_factory=dict)
 
 
+@generators_kept()
 def try_out(make: Callable[[Path, str | bool], Arguments], scratch: Path) -> Trial:
     """Train, validate, save, restore and test, each as briefly as possible.
 

@@ -83,6 +83,8 @@ class Verification:
         self._resume_ranks = resume_ranks or task.ranks
         self._tell = tell
         self._every = save_interval(task.iters)
+        # Without a seed, so that each call tries other moments, and of its own.
+        self._random = random.Random()
 
     def run(self, kills: int) -> Proof:
         """Train, kill, resume, compare.
@@ -118,14 +120,13 @@ class Verification:
         # Each kill needs an iteration of its own: behind the first checkpoint, before the last one,
         # and behind the one from which the last process was resumed.
         untried = set(range(min(self._every, done - 1), done))
-        # The sample has no seed, so that each call tries other moments.
-        planned = sorted(random.sample(sorted(untried), min(kills, len(untried))))
+        planned = sorted(self._random.sample(sorted(untried), min(kills, len(untried))))
         found: list[str] = []
         saved = 0
         while len(found) < kills and (left := sorted(one for one in untried if one > saved)):
             planned = [one for one in planned if one in left]
             # One that tested nothing is made up for elsewhere.
-            iteration = planned[0] if planned else random.choice(left)
+            iteration = planned[0] if planned else self._random.choice(left)
             untried.remove(iteration)
             ranks = self._resume_ranks if found else self._task.ranks
             if (how := self._kill_at(iteration, done, ranks)) is not None:
@@ -145,19 +146,20 @@ class Verification:
         already, or if there is none yet. It is undone then, and another moment is tried.
         """
         before, run_dir = self._folder / "before", self._folder / "killed"
-        for moment in random.sample(MOMENTS, len(MOMENTS)):
+        for moment in self._random.sample(MOMENTS, len(MOMENTS)):
             shutil.rmtree(before, ignore_errors=True)
             if run_dir.is_dir():
                 shutil.copytree(run_dir, before, symlinks=True)
-            kill: dict[str, object] = {"iter": iteration, "moment": moment, **victim_of(ranks)}
+            who = victim_of(ranks, self._random)
+            kill = {"iter": iteration, "moment": moment, "who": who}
             mark_of(run_dir).unlink(missing_ok=True)
             code = self._train("killed", kill, (0, KILLED), ranks).code
             saved = self._iterations("killed")
             if code == KILLED and 0 < saved < done:
-                who = f"{kill['who']}, " if "who" in kill else ""
                 # A save, or another rank, may come later than the iteration that was chosen.
                 at = _read(mark_of(run_dir)) or iteration
-                return f"{at} ({who}{moment}; resumed from {saved})"
+                how = moment if ranks == 1 else f"{who}, {moment}"
+                return f"{at} ({how}; resumed from {saved})"
             shutil.rmtree(run_dir)
             if before.is_dir():
                 before.rename(run_dir)
@@ -215,12 +217,11 @@ def save_interval(iters: int) -> int:
     return max(1, min(5, iters // 4))
 
 
-def victim_of(ranks: int) -> dict[str, object]:
+def victim_of(ranks: int, draw: random.Random) -> str:
     """Choose whom to kill."""
     if ranks == 1:
-        return {}
-    who = random.choice((*(f"rank {rank}" for rank in range(ranks)), "all ranks", "launcher"))
-    return {"who": who}
+        return "all ranks"
+    return draw.choice((*(f"rank {rank}" for rank in range(ranks)), "all ranks", "launcher"))
 
 
 def adopt_close(one: object, other: object) -> object:
@@ -338,8 +339,8 @@ def train_to_be_killed(task: TrainingTask, make: Callable[..., Arguments]) -> li
     """
     every, hooks = cast("int", task.options["every"]), []
     if kill := cast("dict[str, object] | None", task.options["kill"]):
-        who = str(kill.get("who", "all ranks"))
-        hooks.append(KillProcess(cast("int", kill["iter"]), str(kill["moment"]), who, every))
+        who, moment = str(kill["who"]), str(kill["moment"])
+        hooks.append(KillProcess(cast("int", kill["iter"]), moment, who, every))
     trainer, _ = shortened(
         # "auto", because the same task starts the run and continues it after a kill.
         make(run_dir=task.run_dir, resume="auto"),

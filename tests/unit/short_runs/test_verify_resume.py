@@ -82,8 +82,9 @@ def test_rounding_is_forgiven_on_another_number_of_ranks(tmp_path: Path) -> None
 
 
 def test_on_many_ranks_anybody_may_be_killed() -> None:
-    assert victim_of(1) == {}
-    drawn = {str(victim_of(2)["who"]) for _ in range(200)}
+    assert victim_of(1, random.Random()) == "all ranks"
+    draw = random.Random(0)
+    drawn = {victim_of(2, draw) for _ in range(200)}
     assert drawn == {"rank 0", "rank 1", "all ranks", "launcher"}
 
 
@@ -130,7 +131,12 @@ def test_that_no_kill_counted_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("warm_python", "project")
 def test_a_kill_that_tests_no_resume_is_undone_and_does_not_count(tmp_path: Path) -> None:
     proof = make(tmp_path / "runs")
-    assert proof._train("killed", {"iter": 2, "moment": "after_update"}, (KILLED,)).code == KILLED
+    assert (
+        proof._train(
+            "killed", {"iter": 2, "moment": "after_update", "who": "all ranks"}, (KILLED,)
+        ).code
+        == KILLED
+    )
     saved = proof._iterations("killed")
     assert 0 < saved < 4
     # Each of these comes when the training is complete, or not at all.

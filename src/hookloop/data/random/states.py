@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Self, cast
 
 import numpy as np
@@ -87,3 +88,13 @@ class GeneratorStates:
         """Condense this moment and a number into a key from which seeds are derived."""
         own = cast("list[Tensor]", self.state["generators"])
         return derive_key([cast("Tensor", self.state["torch"]), *own], count)
+
+
+@contextmanager
+def generators_kept(generators: Sequence[torch.Generator] = ()) -> Iterator[None]:
+    """Set the generators of the process, and the given ones, back to where they were."""
+    states = GeneratorStates.now(generators)
+    try:
+        yield
+    finally:
+        states.restore(generators)
