@@ -14,6 +14,7 @@ from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from hookloop.checkpoint.saving.checkpoints import Checkpoints
 from hookloop.checkpoint.weights import Pretrained
 from hookloop.data.group_sizes import Accumulate, GroupSizes
 from hookloop.data.mixing.weights import Mix
@@ -38,7 +39,7 @@ from hookloop.parallel.world import World, choose_device
 from hookloop.runs.run_log import logged
 from hookloop.secret import show_references
 from hookloop.trainer.arithmetic import Arithmetic, Deterministic, Matmul
-from hookloop.trainer.checkpoints import CheckpointSaver
+from hookloop.trainer.checkpoints import RunAsOrigin
 from hookloop.trainer.compared import plain_arguments
 from hookloop.trainer.compilation import Compile
 from hookloop.trainer.counting import CountTokens, start_counting
@@ -251,7 +252,7 @@ class Trainer(Guarded):
         self.run.scaler, self.run.meters = make_scaler(precision, where), by_name(metrics)
         roots = RootsOfRun(self.run, self._prepared)
         self.run.undeclared = Undeclared(roots, where)
-        saver = CheckpointSaver(RunState(self.run), start.restore)
+        state = RunState(self.run)
         self.run.precision, self._context = precision, autocast(precision, where)
         self._updates = make_updates(
             loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=self.run.scaler,
@@ -266,10 +267,10 @@ class Trainer(Guarded):
             ),
             sizes=GroupSizes(accumulate),
             epoch_iters=epoch_iters,
-            saver=saver,
+            checkpoints=Checkpoints(RunAsOrigin(self.run, state, start.restore)),
         )
         self._makes: Makes | None = None
-        self._session = Session(self.run, self._loop, start, saver, together, arithmetic)
+        self._session = Session(self.run, self._loop, start, state, together, arithmetic)
 
     def __repr__(self) -> str:
         run = self.run
