@@ -131,7 +131,7 @@ class Saving(RuleBasedStateMachine):
     @precondition(lambda self: self.training.iter not in self.validated)
     @rule()
     def validate(self):
-        found = self.checkpoints.finished()
+        found = self.found_at_home()
         news = self.checkpoints.to_announce(found, is_validation_due=True)
         now = self.training.iter
         assert all(saved.iter != now for saved in news)
@@ -142,6 +142,19 @@ class Saving(RuleBasedStateMachine):
         assert is_held == bool(news)
         assert all(saved.validated for saved in news)
         self.tell(news)
+
+    def found_at_home(self):
+        """Wait for the store that is well; return what has become durable in any."""
+        home = str(self.training.home)
+        asked = [one for one in self.asked if one[0] == home]
+        found, end = [], time.monotonic() + LONG
+        while sum(one.location == home for one in found) + self.told_at(home) < len(asked):
+            assert time.monotonic() < end
+            found += self.checkpoints.finished()
+        return found
+
+    def told_at(self, place):
+        return sum(one[0] == place for one in self.told)
 
     def teardown(self):
         Unreliable.become("well")
