@@ -18,7 +18,7 @@ import torch
 from fault_trials.process import TrainingProcess, TrialFailed
 from fault_trials.training import SMALL, Size, make_trainer
 from hookloop import Hook
-from hookloop.checkpoint.compare import compare
+from hookloop.checkpoint.state.compare import compare
 from hookloop.checkpoint.store.index import Saved
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.engine.run import Run

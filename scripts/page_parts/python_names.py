@@ -13,6 +13,7 @@ from page_parts.docstrings import first_line
 
 MODULES = {
     "hookloop": "What a training script imports.",
+    "hookloop.commands": "What a command of another package is made of.",
     "hookloop.runs": "Read runs from disk, without torch.",
     "hookloop.writers": "Writers, and the records that they take: for writers of your own.",
     "hookloop.testing": "What a project needs to test its hooks.",
@@ -77,6 +78,8 @@ def _duty(value: object) -> str:
         return _listed(value)
     if type(value).__module__.startswith("hookloop"):
         return f"A `{type(value).__name__}`: {first_line(type(value))}"
+    if isinstance(value, str | int | tuple):
+        return f"`{value!r}`."
     if type(value) is object:
         return "A marker, compared with `is`."
     return f"A type, `{value}`.".replace("|", "\\|").replace("typing.", "")

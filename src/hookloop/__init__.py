@@ -14,9 +14,9 @@ from hookloop.version import VERSION as __version__
 # Type checkers cannot see what `__getattr__` returns, so the table below is repeated as imports.
 if TYPE_CHECKING:
     from hookloop.checkpoint.saving.request import Save
+    from hookloop.checkpoint.state.pretrained import Pretrained
     from hookloop.checkpoint.store.index import Saved
     from hookloop.checkpoint.store.store import CheckpointStore
-    from hookloop.checkpoint.weights import Pretrained
     from hookloop.config.build import build
     from hookloop.config.load import load
     from hookloop.config.registry import (
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hookloop.runs.policy import Machine
     from hookloop.short_runs.find_batch import FoundBatch, find_batch
     from hookloop.short_runs.find_lr import find_lr
+    from hookloop.short_runs.short_run import ShortRun, short_run
     from hookloop.trainer.meant_changes import Resume
     from hookloop.trainer.model_table import describe_model
     from hookloop.trainer.preparation import ActivationCheckpointing, Cast, ChannelsLast, Compile
@@ -75,6 +76,7 @@ __all__ = [
     "Save",
     "Saved",
     "Schedule",
+    "ShortRun",
     "Trainer",
     "Update",
     "__version__",
@@ -84,13 +86,14 @@ __all__ = [
     "find_lr",
     "limit",
     "load",
+    "short_run",
 ]
 
 _NAMES_BY_MODULE = {
     "hookloop.checkpoint.store.index": ("Saved",),
     "hookloop.checkpoint.saving.request": ("Save",),
     "hookloop.checkpoint.store.store": ("CheckpointStore",),
-    "hookloop.checkpoint.weights": ("Pretrained",),
+    "hookloop.checkpoint.state.pretrained": ("Pretrained",),
     "hookloop.config.build": ("build",),
     "hookloop.config.load": ("load",),
     "hookloop.config.registry": (
@@ -112,6 +115,7 @@ _NAMES_BY_MODULE = {
     ),
     "hookloop.short_runs.find_batch": ("FoundBatch", "find_batch"),
     "hookloop.short_runs.find_lr": ("find_lr",),
+    "hookloop.short_runs.short_run": ("ShortRun", "short_run"),
     "hookloop.trainer.model_table": ("describe_model",),
     "hookloop.trainer.trainer": ("Trainer",),
 }  # fmt: skip

@@ -11,7 +11,7 @@ from tests.ranks import each_rank, on_ranks
 from torch.utils.data import DataLoader, TensorDataset
 
 from hookloop import Trainer
-from hookloop.checkpoint.compare import compare
+from hookloop.checkpoint.state.compare import compare
 from hookloop.engine.hook import Hook
 from hookloop.hooks import (
     AccumulateVariables,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Literal, cast
 from hookloop.cli.arguments import CHOICES, run_directory_of
 from hookloop.cli.output import set_result
 from hookloop.cli.report import print_text
-from hookloop.cli.scratch import scratch_directory
 from hookloop.errors import CheckpointError
 from hookloop.every import count_of
 from hookloop.runs.layout import RunDir
+from hookloop.short_runs.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from hookloop.config.tree import Config

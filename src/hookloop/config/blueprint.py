@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from hookloop import peers
-from hookloop.checkpoint.weights import Pretrained
+from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.config import namespaces
 from hookloop.config import registry as registries
 from hookloop.config.load import extend_import_path

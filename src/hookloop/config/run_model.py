@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.choice import Chosen, choose, describe_weights
-from hookloop.checkpoint.weights import Pretrained
+from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.config.build import Builder, plan_build
 from hookloop.config.dump import effective
 from hookloop.config.load import load

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hookloop.data.mixing.mixture import TrainingStream
     from hookloop.data.portable import to_portable, write_portable
     from hookloop.data.position.measures import length_of
-    from hookloop.data.random.states import Randomness, seed_all
+    from hookloop.data.random.states import GeneratorStates, seed_all
     from hookloop.data.stream import Stream
     from hookloop.dialects.adapter import (
         Adapter,
@@ -92,11 +92,7 @@ if TYPE_CHECKING:
 
 
 def stand_in(path: str) -> str:
-    """Replace a path into a foreign package that is not installed by the path of our stand-in.
-
-    >>> stand_in("emloop.hooks.SaveBest"), stand_in("my_project.hooks.MyHook")
-    ('hookloop.dialects.emloop.hooks.SaveBest', 'my_project.hooks.MyHook')
-    """
+    """Replace a path into a foreign package that is not installed by the path of our stand-in."""
     package, dot, rest = path.partition(".")
     for dialect in installed().values() if dot else ():
         # An installed package wins: its own classes are adapted, whatever their version.
@@ -209,7 +205,7 @@ _PATHS = {
     "Moments": "hookloop.metrics.moments:Moments",
     "Mount": "hookloop.dialects.adapter:Mount",
     "Names": "hookloop.dialects.names:Names",
-    "Randomness": "hookloop.data.random.states:Randomness",
+    "GeneratorStates": "hookloop.data.random.states:GeneratorStates",
     "Rule": "hookloop.runs.policy:Rule",
     "Series": "hookloop.metrics.series:Series",
     "Stream": "hookloop.data.stream:Stream",
@@ -276,6 +272,7 @@ __all__ = [
     "Dialect",
     "Facade",
     "ForeignAttributeError",
+    "GeneratorStates",
     "Graft",
     "HookError",
     "LeftToLoop",
@@ -284,7 +281,6 @@ __all__ = [
     "Moments",
     "Mount",
     "Names",
-    "Randomness",
     "Rule",
     "Series",
     "Stream",

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hookloop.checkpoint.store.ours import is_checkpoint_file
     from hookloop.checkpoint.store.pointer import LastPointer
     from hookloop.checkpoint.store.store import load as load_checkpoint
-    from hookloop.data.random.attributes import NO_STATE, is_equal, restore_state, to_state
     from hookloop.data.ranks.place import Place
     from hookloop.data.stream import Batches
     from hookloop.engine.evaluation import Evaluation
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from hookloop.engine.loop import Validation
     from hookloop.metrics.meters import Meters, Metric
     from hookloop.metrics.results import LiveResults, Results
+    from hookloop.objects.attributes import NO_STATE, is_equal, restore_state, to_state
     from hookloop.parallel.ranks import Ranks
     from hookloop.parallel.replicated import Replica
     from hookloop.parallel.world import assume
@@ -76,7 +76,7 @@ _PATHS = {
     "LogFile": "hookloop.runs.log:LogFile",
     "Meters": "hookloop.metrics.meters:Meters",
     "Metric": "hookloop.metrics.meters:Metric",
-    "NO_STATE": "hookloop.data.random.attributes:NO_STATE",
+    "NO_STATE": "hookloop.objects.attributes:NO_STATE",
     "Place": "hookloop.data.ranks.place:Place",
     "Ranks": "hookloop.parallel.ranks:Ranks",
     "Replica": "hookloop.parallel.replicated:Replica",
@@ -88,13 +88,13 @@ _PATHS = {
     "checkpoint_name": "hookloop.runs.checkpoint_names:checkpoint_name",
     "current_logs": "hookloop.runs.run_log:current_logs",
     "is_checkpoint_file": "hookloop.checkpoint.store.ours:is_checkpoint_file",
-    "is_equal": "hookloop.data.random.attributes:is_equal",
+    "is_equal": "hookloop.objects.attributes:is_equal",
     "join_divided": "hookloop.trainer.several_ranks:join_divided",
     "load_checkpoint": "hookloop.checkpoint.store.store:load",
     "load_newest": "hookloop.checkpoint.search:load_newest",
     "numbered": "hookloop.trainer.adapters:numbered",
-    "restore_state": "hookloop.data.random.attributes:restore_state",
-    "to_state": "hookloop.data.random.attributes:to_state",
+    "restore_state": "hookloop.objects.attributes:restore_state",
+    "to_state": "hookloop.objects.attributes:to_state",
     "trusted_location": "hookloop.checkpoint.search:trusted_location",
 }
 

@@ -25,7 +25,7 @@ def settings_now(run: Run) -> dict[str, object]:
     for hook in run.hooks:
         if hook.takes_part_in_training:
             found |= _plain_values(hook.state_dict(), f"hooks.{hook.name}")
-    return found
+    return found | run.undeclared.marks_of_hooks()
 
 
 def changed_since(before: Mapping[str, object], run: Run) -> list[str]:

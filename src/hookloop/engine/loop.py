@@ -17,8 +17,8 @@ from hookloop.checkpoint.saving.checkpoints import Checkpoints
 from hookloop.checkpoint.store.index import Saved
 from hookloop.data.group_sizes import GroupSizes
 from hookloop.data.mixing.mixture import Mixture, TrainingStream
-from hookloop.data.position.skipped import leave_out, loses_some
-from hookloop.data.random.paused import Moments
+from hookloop.data.position.skipped import has_skipped_data, skip_iterations
+from hookloop.data.random.paused import PausedRandomness
 from hookloop.data.reading.current import nothing_read
 from hookloop.data.transfer import make_transfer
 from hookloop.engine.evaluation import Computes, Evaluation
@@ -103,7 +103,7 @@ class Loop:
         checkpoints: Makes the checkpoints that were requested.
 
     Attributes:
-        moments: Where the training's random numbers stand while it pauses.
+        randomness: Where the training's random numbers stand while it pauses.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Loop:
         run.accumulate = sizes.first
         self.epoch_iters = epoch_iters
         self.checkpoints = checkpoints
-        self.moments = Moments(run)
+        self.randomness = PausedRandomness(run)
         self._go_back: Callable[[Rewind], Rewind] | None = None  # While a training is under way.
 
     def train(self, assembly: Assembly) -> None:
@@ -141,9 +141,9 @@ class Loop:
         """Yield the batches of each iteration for its update; do everything else in between."""
         self._go_back = assembly.go_back
         run, plan, progress = self.run, self.run.plan, self.run.progress
-        is_continued = self.moments.take_up()
+        is_continued = self.randomness.resume()
         self.meetings.begin(progress.iter)
-        with self.moments.repeating(is_continued):
+        with self.randomness.repeating(is_continued):
             fire(plan.before_train, run)
         run.undeclared.settle()
         if self.validation.due_at_start(progress):
@@ -154,12 +154,12 @@ class Loop:
             if (yield from self._train_epoch(assembly.count)):
                 self._end_epoch()
         self._go_back = None
-        kept = self.moments.keep()
+        kept = self.randomness.pause()
         if self.validation.due_at_end(progress):
             run.validate(*self.validation.due, everywhere=True)
             self._handle_requests()
         # A checkpoint of the end has them, for a run that is made longer.
-        self.moments.restore(kept)
+        self.randomness.restore(kept)
         if run.requests.stop:
             fire(plan.on_stop, run, run.requests.stop.reason)
         fire(plan.after_train, run)
@@ -171,7 +171,7 @@ class Loop:
         while run.requests.rewind and self._go_back:
             rewind = self._go_back(run.requests.rewind)
             run.requests.rewind = None
-            self.moments.take_up()
+            self.randomness.resume()
             fire(run.plan.after_rewind, run, rewind)
             if run.progress.stage == "closing":
                 self._end_epoch()
@@ -185,10 +185,11 @@ class Loop:
         if is_new := progress.stage != "inside":
             progress.stage, progress.iter_in_epoch = "inside", 0
             run.metrics.start_epoch("train")
-        with self.moments.repeating(not is_new):
+        with self.randomness.repeating(not is_new):
             fire(plan.before_epoch, run)
             run.model.train()  # A hook may have left it in evaluation mode.
             fire(plan.before_train_epoch, run)
+            run.undeclared.begin_epoch()
         # A validation may have been due when the run was cut off.
         if self._handle_requests() or run.requests.stop:
             return False
@@ -212,7 +213,7 @@ class Loop:
                 break
         else:
             # An epoch in which the batch size changed says nothing about the length of the next.
-            is_whole = (is_new or last is None) and not loses_some(progress)
+            is_whole = (is_new or last is None) and not has_skipped_data(progress)
             progress.epoch_iters = progress.iter_in_epoch if is_whole else progress.epoch_iters
         self._complete_pass()
         fire(plan.after_train_epoch, run)
@@ -254,7 +255,7 @@ class Loop:
             run.stop(f"{name} ended after {count_of(progress.iter, 'iteration')}", everywhere=True)
         if self.validation.due_after_epoch(progress):
             if not (is_regular := self.validation.is_regular(progress)):
-                self.moments.keep()
+                self.randomness.pause()
             run.validate(*self.validation.due, everywhere=True, planned=is_regular)
         # Interrupted: the epoch is closed by the run that resumes, or after going back.
         if self._handle_requests() or run.requests.validate:
@@ -342,10 +343,12 @@ class Loop:
         return results
 
     def _validate_planned(self, wanted: Wanted) -> Results:
-        before = self.moments.now()
+        before = self.randomness.now()
         results = self.evaluation.validate(wanted)
         if self.run.is_interrupted:
-            self.moments.restore(before)  # The run that resumes makes the whole validation again.
+            self.randomness.restore(
+                before
+            )  # The run that resumes makes the whole validation again.
         self._conclude_validation(wanted, results, is_planned=True)
         return results
 
@@ -356,10 +359,12 @@ class Loop:
         """
         run, settings = self.run, settings_now(self.run)
         modules = KeptModules(run.model, run.loss_function)
+        put_back = run.undeclared.keep_from_evaluation()
         current = {name: getattr(run, name) for name in ("batch", "output", "loss", "place")}
-        with self.moments.without_trace(run.val_data.values()):
+        with self.randomness.without_trace(run.val_data.values()):
             results = self.evaluation.validate(wanted)
         modules.put_back()
+        put_back()
         for name, value in current.items():
             setattr(run, name, value)
         self._conclude_validation(wanted, results, is_planned=False)
@@ -390,7 +395,7 @@ class Loop:
             groups = ([move(batch) for batch in group] for group in groups)
         if isinstance(stream, Mixture):
             groups = stream.label(groups, partial(setattr, self.run, "stream"))
-        return leave_out(groups, self.run.progress)
+        return skip_iterations(groups, self.run.progress)
 
     def _last_iter(self) -> int | None:
         """Return the last iteration of an epoch that is continued, or None if it is unknown.

@@ -7,14 +7,13 @@ Whatever is wrong with a hook is reported here, before training starts. What is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-from hookloop.data.random.observers import Observers
 from hookloop.engine.checks import check_hook, check_names, check_reads_and_writes
 from hookloop.engine.hook import Call, Hook, acts_at, interval_at, kind_of, method_of, priority_of
+from hookloop.engine.observers import grouped, lend_randomness, may_draw
 from hookloop.engine.points import MountPoints, Point, PointTable
 from hookloop.errors import HookError
 from hookloop.every import limited
@@ -47,7 +46,7 @@ class Calls(tuple[tuple[Call, Hook | None], ...]):
     def of(cls, point: Point, entries: Iterable[tuple[Call, Hook]], *, apart: bool = True) -> Calls:
         """Bundle calls; with ``apart``, those that may draw random numbers are set apart."""
         pairs = tuple(entries)
-        calls = cls(_group(point, pairs) if apart else pairs)
+        calls = cls(grouped(point, pairs, with_own_randomness) if apart else pairs)
         calls.point, calls.entries = point, pairs
         return calls
 
@@ -186,53 +185,13 @@ def _call_of(hook: Hook, point: Point) -> Call | None:
     if method is None or interval is None:
         return method
     # Set apart within the interval, so that firings at which it is not due cost one comparison.
-    return limited(_apart(point, (method, hook)), interval, int(point.ahead))
+    return limited(with_own_randomness(point, (method, hook)), interval, int(point.ahead))
 
 
-# --- random numbers: hooks that only observe draw from a sequence of their own ------------------
-
-
-def _may_draw(hook: Hook) -> bool:
-    return hook.draws_random_numbers and not hook.takes_part_in_training
-
-
-def _group(
-    point: Point, entries: Sequence[tuple[Call, Hook]]
-) -> Iterator[tuple[Call, Hook | None]]:
-    """Put neighbours that may draw into one call, with those between them that do not.
-
-    To lend them the generators costs microseconds each time, so all of a point borrow them once.
-    """
-    for takes_part, neighbours in groupby(entries, lambda entry: entry[1].takes_part_in_training):
-        stretch = list(neighbours)
-        # A call with an interval is set apart by itself, when it is due.
-        drawing = [
-            position
-            for position, (_, hook) in enumerate(stretch)
-            if _may_draw(hook) and not interval_at(hook, point)
-        ]
-        if takes_part or not drawing:
-            yield from stretch
-        else:
-            yield from stretch[: drawing[0]]
-            yield _apart(point, *stretch[drawing[0] : drawing[-1] + 1]), None
-            yield from stretch[drawing[-1] + 1 :]
-
-
-def _apart(point: Point, *entries: tuple[Call, Hook]) -> Call:
-    """Return one call that lends hooks random numbers of their own while they act."""
-    if not any(_may_draw(hook) for _, hook in entries):
+def with_own_randomness(point: Point, *entries: tuple[Call, Hook]) -> Call:
+    """Return one call of hooks; those that may draw get random numbers of their own."""
+    if not any(may_draw(hook) for _, hook in entries):
         return entries[0][0]
     calls = Calls.of(point, entries, apart=False)
     each = [(one.hooks[0].name, partial(fire, one)) for one in calls.singly(apart=False)]
-    observers = Observers(point.name, point.is_busy, partial(fire, calls), each)
-    begins_run, begins_epoch = point.name == "before_train", point.ahead and point.clock == "epochs"
-
-    def call(run: Run, *args: object) -> None:
-        # A resume fires these points again: they get the iteration at which they fired first.
-        at = run.progress.iter
-        if begins_run or begins_epoch:
-            at = 0 if begins_run else at - run.progress.iter_in_epoch
-        run.side_randomness.call_observers(observers, (run.phase, at), run, *args)
-
-    return call
+    return lend_randomness(point, partial(fire, calls), each)

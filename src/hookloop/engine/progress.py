@@ -9,7 +9,7 @@ from typing import Literal, cast
 Stage = Literal["between", "inside", "closing"]
 
 _COUNTERS = ("iter", "epoch", "iter_in_epoch", "stage", "validated_at")
-_LATER = ("samples", "tokens", "split", "left_out")  # Older checkpoints do not hold them.
+_LATER = ("samples", "tokens", "split")  # Older checkpoints do not hold them.
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Progress:
         samples: Samples trained on, over all ranks; None if nobody asked to count them.
         tokens: The same for tokens.
         last_samples, last_tokens: Those of the last iteration.
-        left_out: Which iterations' data was left out after a rewind, numbered as if none had been.
+        skipped_iters: Which iterations' data a rewind skipped, numbered as if none had been.
         split: Into how many parts each microbatch is split, if whole ones do not fit into memory.
         iters_of_epochs: Returns how many updates some epochs make, where their length changes.
     """
@@ -54,7 +54,7 @@ class Progress:
     last_samples: int = 0
     last_tokens: int = 0
     split: int = 1
-    left_out: tuple[int, ...] = ()
+    skipped_iters: tuple[int, ...] = ()
     iters_of_epochs: Callable[[int], int | None] | None = None
 
     @property
@@ -85,7 +85,7 @@ class Progress:
         """Return the counters; the limits belong to the config, which a resume may change."""
         rare = {"validated_streams": bool(self.validated_streams), "asked_at": self.asked_at >= 0}
         names = (*_COUNTERS, *_LATER, *(name for name, is_used in rare.items() if is_used))
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"left_out": self.skipped_iters}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Take back what `state_dict` returned."""
@@ -94,5 +94,7 @@ class Progress:
         for name in _LATER:
             if (now := getattr(self, name)) is not None:  # Otherwise nobody counts it any more.
                 setattr(self, name, state.get(name) or now)
+        skipped = cast("tuple[int, ...] | None", state.get("left_out"))
+        self.skipped_iters = skipped or self.skipped_iters
         self.asked_at = cast("int", state.get("asked_at", -1))
         self.validated_streams = dict(cast("Mapping[str, int]", state.get("validated_streams", {})))

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
 from hookloop import peers
 from hookloop.arguments import missing_attribute
 from hookloop.checkpoint.saving.request import Save
+from hookloop.checkpoint.state.undeclared import Undeclared
 from hookloop.data.batch import size_of
-from hookloop.data.random.observers import SideRandomness
+from hookloop.data.random.observers import ObserverRandomness
 from hookloop.data.ranks.place import Place
-from hookloop.data.undeclared import Undeclared
 from hookloop.engine.plan import Plan, fire
 from hookloop.engine.progress import Progress
 from hookloop.errors import DataError, ModelError, SkippedUpdateError, nearest
@@ -90,7 +90,7 @@ class Run:
         asked: Calls that a thread asks the loop to make, on all ranks, so they must be picklable.
         outbox: Where records wait for the writers; write it through `emit`.
         facades: How foreign hooks see this run, by the name of their dialect.
-        side_randomness: Where hooks that only observe get their random numbers.
+        observer_randomness: Where hooks that only observe get their random numbers.
         precision: That of forward and loss: ``fp32``, ``bf16`` or ``fp16``.
         scaler: The loss scaler of half precision, if there is one.
         meters: The metrics that evaluations compute, by name.
@@ -139,7 +139,7 @@ class Run:
     asked: deque[Callable[[Run], object]] = field(default_factory=deque)
     outbox: Outbox = field(default_factory=Outbox)
     facades: dict[str, object] = field(default_factory=dict)
-    side_randomness: SideRandomness = field(default_factory=SideRandomness)
+    observer_randomness: ObserverRandomness = field(default_factory=ObserverRandomness)
     precision: str = "fp32"
     scaler: torch.amp.GradScaler | None = None
     meters: Mapping[str, Metric] = field(default_factory=dict)
@@ -219,9 +219,10 @@ class Run:
     def validate(self, *streams: str, everywhere: bool = False, planned: bool = False) -> None:
         """Request a validation after this iteration, on all streams or on those that are named.
 
-        It leaves the random numbers, the data and the buffers as they are, so that asking for one
-        does not change the training. One that is ``planned``, because it belongs to the training
-        after every so many iterations or epochs, draws from the random numbers of the training.
+        It leaves random numbers, data, buffers and plain attributes as they are, so that asking for
+        one does not change the training. One that is ``planned``, because it belongs to the
+        training after every so many iterations or epochs, draws from the random numbers of the
+        training.
 
         For ``everywhere`` see `stop`.
         """

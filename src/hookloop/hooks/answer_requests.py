@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.saving.request import Save
-from hookloop.checkpoint.shape import Each, Maybe, Named, check_state, is_number
+from hookloop.checkpoint.state.shape import Each, Maybe, Named, check_state, is_number
 from hookloop.checkpoint.store.index import Saved
 from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError, HookloopError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import torch
 
-from hookloop.checkpoint.shape import Named, check_state, is_count, is_tensor
+from hookloop.checkpoint.state.shape import Named, check_state, is_count, is_tensor
 from hookloop.engine.hook import Priority
 from hookloop.errors import HookError, nearest
 from hookloop.hooks._intervals import moment_of

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from hookloop.checkpoint.shape import Maybe, check_state, is_number
+from hookloop.checkpoint.state.shape import Maybe, check_state, is_number
 from hookloop.data.batch import pair_of
 from hookloop.data.portable import named_tensors
 from hookloop.engine.hook import Hook, Priority

@@ -10,7 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, cast
 
 from hookloop.checkpoint.saving.request import Save
-from hookloop.checkpoint.shape import Each, check_state, is_count, is_number
+from hookloop.checkpoint.state.shape import Each, check_state, is_count, is_number
 from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.hooks.save_checkpoint import SaveCheckpoint

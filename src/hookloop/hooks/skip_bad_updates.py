@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _NormBase
 
-from hookloop.checkpoint.shape import check_state, is_count
 from hookloop.checkpoint.shards.dtensors import is_sharded
+from hookloop.checkpoint.state.shape import check_state, is_count
 from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.every import limit

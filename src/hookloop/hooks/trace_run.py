@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.shape import check_state, is_text
+from hookloop.checkpoint.state.shape import check_state, is_text
 from hookloop.engine.hook import Hook, Priority
 from hookloop.errors import HookError
 from hookloop.runs import plain_yaml

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.shape import Maybe, check_state, is_count, is_text
+from hookloop.checkpoint.state.shape import Maybe, check_state, is_count, is_text
 from hookloop.data.position.measures import batch_size_of
 from hookloop.every import Every
 from hookloop.hooks._stopwatch import Stopwatch

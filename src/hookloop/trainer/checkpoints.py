@@ -8,8 +8,8 @@ from pathlib import Path
 from hookloop.engine.plan import fire
 from hookloop.engine.run import Run
 from hookloop.parallel.ranks import Ranks
-from hookloop.trainer.parts import current_metrics
-from hookloop.trainer.state import RunState, State
+from hookloop.trainer.state.parts import current_metrics
+from hookloop.trainer.state.run_state import RunState, State
 
 
 class RunAsOrigin:

@@ -9,7 +9,7 @@ from hookloop.engine.plan import fire
 from hookloop.runs.identity import Identity
 from hookloop.trainer.several_ranks import find_checkpoint, join_orders
 from hookloop.trainer.start import Start
-from hookloop.trainer.state import RunState
+from hookloop.trainer.state.run_state import RunState
 
 
 class Loading:
@@ -67,7 +67,9 @@ class Loading:
         fire(run.plan.after_load_checkpoint, run, checkpoint)
         # The loop sets the generators itself when it starts. What is drawn until then does not
         # count.
-        self._loop.moments.kept = self._state.restore(checkpoint, label, change, trains=trains)
+        self._loop.randomness.paused_at = self._state.restore(
+            checkpoint, label, change, trains=trains
+        )
         join_orders(run)
         if trains:
             self._loop.checkpoints.continue_from(label, run.stores)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from hookloop.checkpoint.schedules import join_curve
+from hookloop.checkpoint.state.schedules import join_curve
 from hookloop.errors import ArgumentError
 from hookloop.runs.records import plain
 from hookloop.runs.run_log import current_logs

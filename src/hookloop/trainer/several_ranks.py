@@ -13,7 +13,7 @@ import torch
 from hookloop.checkpoint.shards.reading import Shards as OpenShards
 from hookloop.checkpoint.store.storage import is_checkpoint_directory
 from hookloop.checkpoint.store.store import CheckpointStore
-from hookloop.data.random.states import Randomness, seed_rank
+from hookloop.data.random.states import GeneratorStates, seed_rank
 from hookloop.engine.meetings import Meetings
 from hookloop.errors import HookloopError
 from hookloop.parallel.ranks import Ranks
@@ -81,13 +81,13 @@ def agree_on_order(run: Run, *, is_new: bool) -> None:
     """
     if run.world.is_alone or is_divided(run):
         return
-    start = run.ranks.share(Randomness.now(gpus=False).state)
+    start = run.ranks.share(GeneratorStates.now(gpus=False).state)
     for stream, is_training in _streams(run):
         if is_new and is_training:
-            stream.order.now = Randomness(start)
+            stream.order.now = GeneratorStates(start)
         stream.load_order_state(run.ranks.share(stream.order_state()))
     if is_new:
-        Randomness(start).restore()
+        GeneratorStates(start).restore()
         seed_rank(run.world.rank)
 
 

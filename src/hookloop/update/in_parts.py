@@ -17,7 +17,7 @@ from torch import Tensor
 
 from hookloop.data.batch import size_of
 from hookloop.data.mixing.mixture import Mixture
-from hookloop.data.random.states import Randomness
+from hookloop.data.random.states import GeneratorStates
 from hookloop.data.ranks.place import Share
 from hookloop.data.ranks.splitting import split_batch
 from hookloop.errors import ModelError
@@ -205,7 +205,7 @@ class Moment:
     """
 
     def __init__(self, run: Run) -> None:
-        self._randomness = Randomness.now()
+        self._randomness = GeneratorStates.now()
         self._take_back_metrics = run.metrics.bookmark()  # A step, or a hook, may put some.
         roots = [run.model]
         if isinstance(run.loss_function, torch.nn.Module):

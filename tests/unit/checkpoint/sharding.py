@@ -124,7 +124,7 @@ def run_ranks(home: Path, size: int, body: str) -> list[str]:
 
 
 SAVE = """
-from hookloop.checkpoint.optimizers import optimizer_state
+from hookloop.checkpoint.state.optimizers import optimizer_state
 from hookloop.checkpoint.shards.writing import stage, write
 from hookloop.checkpoint.saving.snapshot import Snapshot
 

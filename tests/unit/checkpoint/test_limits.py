@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import torch
 
+from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.checkpoint.store.limits import check_contents
 from hookloop.checkpoint.store.store import CheckpointStore
-from hookloop.checkpoint.weights import Pretrained
 from hookloop.errors import CheckpointError
 
 

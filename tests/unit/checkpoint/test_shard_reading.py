@@ -6,11 +6,11 @@ import torch
 from tests.unit.checkpoint.sharding import run_ranks, save_trained
 from torch import nn
 
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.optimizers import optimizer_state
 from hookloop.checkpoint.shards.manifest import encode_manifest, read_manifest
 from hookloop.checkpoint.shards.reading import Shards, load_into
 from hookloop.checkpoint.shards.writing import stage, write
+from hookloop.checkpoint.state.compare import compare
+from hookloop.checkpoint.state.optimizers import optimizer_state
 from hookloop.checkpoint.store.writing import WrittenFile
 from hookloop.errors import CheckpointError
 

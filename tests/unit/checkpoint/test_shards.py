@@ -5,15 +5,15 @@ import pytest
 import torch
 from tests.unit.checkpoint.sharding import SAVE, run_ranks, save_trained
 
-from hookloop.checkpoint.compare import compare
 from hookloop.checkpoint.shards.manifest import verify
 from hookloop.checkpoint.shards.reading import Shards
 from hookloop.checkpoint.shards.writing import stage, staged_directory, write
+from hookloop.checkpoint.state.compare import compare
 from hookloop.errors import CheckpointError
 
 READ = """
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.optimizers import optimizer_state
+from hookloop.checkpoint.state.compare import compare
+from hookloop.checkpoint.state.optimizers import optimizer_state
 from hookloop.checkpoint.shards.reading import load_into
 
 for name in NAMES:

@@ -9,9 +9,9 @@ from tests.readback import jsonl_points
 from tests.tiny import assert_same_bits
 
 from hookloop import Hook
-from hookloop.checkpoint.compare import compare
+from hookloop.checkpoint.state.compare import compare
 from hookloop.testing import assert_resumes_exactly, tiny_trainer
-from hookloop.trainer.state import RunState
+from hookloop.trainer.state.run_state import RunState
 
 
 class Probe(Hook):
@@ -73,6 +73,12 @@ class Draw(Hook):
         value = torch.rand(1).item() + random.random() + np.random.rand()
         run.metrics.put(f"draw/{point}", value)
         self.seen.append((point, run.progress.iter))
+
+    def state_dict(self):
+        return {}  # What was seen is the test's, and no state of the run.
+
+    def load_state_dict(self, state):
+        pass
 
     def before_train(self, run):
         self.draw(run, "train")

@@ -13,7 +13,7 @@ import torch
 from tests.tiny import assert_same_bits, make_trainer
 
 from hookloop.checkpoint.choice import choose
-from hookloop.checkpoint.compare import compare
+from hookloop.checkpoint.state.compare import compare
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.engine.hook import Hook
 from hookloop.errors import CheckpointError

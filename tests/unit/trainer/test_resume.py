@@ -361,8 +361,8 @@ def test_a_checkpoint_does_not_grow_with_the_run(tmp_path):
         (lambda: (x for x in [(torch.ones(3, 4), torch.ones(3, 1))]), "read only once"),
         (Endless, "not a DataLoader"),
         (lambda: DataLoader(Stream(), batch_size=2), "data set is iterable"),
-        (lambda: DataLoader(WithGenerator(), batch_size=2), "generator of its own"),
-        (lambda: DataLoader(WithTransform(), batch_size=2), "own ('transform.rng')"),
+        (lambda: DataLoader(WithGenerator(), 2, num_workers=1), "generator of its own"),
+        (lambda: DataLoader(WithTransform(), 2, num_workers=1), "own ('transform.rng')"),
     ],
 )
 def test_a_loader_that_cannot_be_exact_is_named_at_start(tmp_path, caplog, data, reason):

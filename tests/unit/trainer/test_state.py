@@ -8,9 +8,9 @@ import torch
 from tests.tiny import make_data, make_trainer
 from tests.unit.checkpoint.sharding import run_ranks
 
-from hookloop.checkpoint.compare import compare
-from hookloop.checkpoint.optimizers import optimizer_state
 from hookloop.checkpoint.shards.writing import stage
+from hookloop.checkpoint.state.compare import compare
+from hookloop.checkpoint.state.optimizers import optimizer_state
 from hookloop.checkpoint.store.store import CheckpointStore
 from hookloop.engine.hook import Hook
 from hookloop.errors import CheckpointError

@@ -107,7 +107,7 @@ class Checkpoints:
         own.index.owner = Owner(run_id)
         for place in dict.fromkeys(places):
             store = self._store(place)
-            # Others, such as a folder that ClassyVision's hook is given, may be shared by runs.
+            # Others, such as a folder that a foreign hook is given, may be shared by runs.
             if store is not own and place.rstrip("/").endswith(f"/{home.name}"):
                 _ask(partial(store.claim, Owner(run_id, str(home.absolute()))), place)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from hookloop.checkpoint.shape import Named, check_state, is_count, is_mapping
+from hookloop.checkpoint.state.shape import Named, check_state, is_count, is_mapping
 from hookloop.checkpoint.store.checksum import CHUNK
 from hookloop.checkpoint.store.writing import WrittenFile
 from hookloop.errors import CheckpointError

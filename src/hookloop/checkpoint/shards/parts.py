@@ -12,8 +12,8 @@ from typing import cast
 
 from torch import Tensor
 
-from hookloop.checkpoint.shape import Each, Named, find_mismatch, is_mapping
 from hookloop.checkpoint.shards.dtensors import is_sharded
+from hookloop.checkpoint.state.shape import Each, Named, find_mismatch, is_mapping
 
 Path = tuple[str | int, ...]
 

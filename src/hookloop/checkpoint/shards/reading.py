@@ -17,13 +17,13 @@ from torch import Tensor
 from torch.nn import Module
 from torch.optim import Optimizer
 
-from hookloop.checkpoint.optimizers import load_optimizer_state, parameter_names
 from hookloop.checkpoint.shards.dtensors import is_sharded
 from hookloop.checkpoint.shards.layout import read_layout
 from hookloop.checkpoint.shards.manifest import Manifest, open_plain, verify
 from hookloop.checkpoint.shards.parts import MODEL, OPTIMIZERS, check_rest, put_back
 from hookloop.checkpoint.shards.parts import Path as Steps
 from hookloop.checkpoint.shards.writing import STATE
+from hookloop.checkpoint.state.optimizers import load_optimizer_state, parameter_names
 from hookloop.checkpoint.store.limits import check_archive, check_contents
 from hookloop.errors import CheckpointError, nearest
 

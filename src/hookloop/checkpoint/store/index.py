@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from hookloop.checkpoint.shape import (
+from hookloop.checkpoint.state.shape import (
     Each,
     Maybe,
     Named,

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import cast
 
 from hookloop.checkpoint.saving.retention import Keep, expendable, spare, surplus, without_surplus
-from hookloop.checkpoint.shape import find_mismatch, is_count, is_mapping
 from hookloop.checkpoint.shards.manifest import verify
 from hookloop.checkpoint.shards.writing import TIMEOUT, Staged
 from hookloop.checkpoint.shards.writing import write as write_shards
+from hookloop.checkpoint.state.shape import find_mismatch, is_count, is_mapping
 from hookloop.checkpoint.store.checksum import find_damage
 from hookloop.checkpoint.store.index import Index, Saved
 from hookloop.checkpoint.store.ours import is_ours

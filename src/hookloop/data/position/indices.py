@@ -24,10 +24,10 @@ from typing import cast
 import numpy as np
 from torch.utils.data import BatchSampler
 
-from hookloop.data.random.attributes import NO_STATE, is_equal, to_state
 from hookloop.data.random.per_sample import GroupTuple
 from hookloop.data.ranks.cut import Cut
 from hookloop.data.reading.samplers import RandomStream, SamplerStates, State
+from hookloop.objects.attributes import NO_STATE, is_equal, to_state
 
 _log = logging.getLogger("hookloop")
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler
 
-from hookloop.data.random.states import Randomness
+from hookloop.data.random.states import GeneratorStates
 from hookloop.data.reading.exactness import why_inexact
 from hookloop.data.reading.samplers import is_of_torch, samplers_of
 
@@ -39,7 +39,7 @@ def _places(own: Sequence[torch.Generator]) -> list[str]:
     return [f"generator {number}" for number in range(len(own))]
 
 
-def states_of(began: Randomness, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+def states_of(began: GeneratorStates, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Yield the states of generators as they were when a pass began, as bytes.
 
     torch's are as ``get_state`` returns them. Those of Python and NumPy are 624 words of 32 bits,

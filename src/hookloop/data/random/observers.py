@@ -23,7 +23,7 @@ from hookloop.data.random.generators import Generator, TorchGenerator, process_g
 
 
 @dataclass(frozen=True)
-class Observers:
+class ObserverCalls:
     """The observers that are called together at one mount point.
 
     Attributes:
@@ -45,15 +45,15 @@ class Observers:
         return f"{self.name}: {', '.join(name for name, _ in self.each)}"
 
 
-class SideRandomness:
+class ObserverRandomness:
     """Protects the generators of the training from observers.
 
     >>> from functools import partial
-    >>> side = SideRandomness()
+    >>> own = ObserverRandomness()
     >>> generator = torch.manual_seed(1)
     >>> before = generator.get_state()
     >>> draw = partial(torch.rand, 1)
-    >>> side.call_observers(Observers("after_train_iter", True, draw, [("draw", draw)]), when=1)
+    >>> own.call_observers(ObserverCalls("after_train_iter", True, draw, [("draw", draw)]), when=1)
     >>> torch.equal(generator.get_state(), before)
     True
     """
@@ -67,7 +67,7 @@ class SideRandomness:
         self._drawn: dict[str, set[str]] = {}
         self._moments: dict[str, tuple[Hashable, int]] = {}
 
-    def begin(self) -> None:
+    def forget_moments(self) -> None:
         """Start a call of the trainer: if it repeats a moment, the numbers are the same again."""
         self._moments.clear()
 
@@ -81,7 +81,7 @@ class SideRandomness:
         of_loaders = [TorchGenerator(f"loader {n}", one) for n, one in enumerate(own.values())]
         self._generators = [*self._of_process, *of_loaders]
 
-    def call_observers(self, observers: Observers, when: Hashable, *args: object) -> None:
+    def call_observers(self, observers: ObserverCalls, when: Hashable, *args: object) -> None:
         """Call observers, and set the generators back to where they were.
 
         Args:
@@ -107,7 +107,11 @@ class SideRandomness:
             self._restore(before, drawn)
 
     def _call_each(
-        self, observers: Observers, drawn: set[str] | None, when: Hashable, args: tuple[object, ...]
+        self,
+        observers: ObserverCalls,
+        drawn: set[str] | None,
+        when: Hashable,
+        args: tuple[object, ...],
     ) -> None:
         """Seed the generators for each observer; if they are busy, note which are drawn from."""
         # Several calls may share a moment: all iterations of a validation, for example.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from hookloop.data.mixing.mixture import TrainingStream
-from hookloop.data.random.states import Randomness
+from hookloop.data.random.states import GeneratorStates
 from hookloop.data.stream import Stream
 from hookloop.metrics.store import MetricStore
 
@@ -19,45 +19,45 @@ class Drawing(Protocol):
     metrics: MetricStore
 
 
-class Moments:
+class PausedRandomness:
     """Remembers where the random numbers of a run stand, those of the orders of data included.
 
     Args:
         run: The run.
 
     Attributes:
-        kept: Where they stand while the training pauses: as a checkpoint has them, or as the
+        paused_at: Where they stand while the training pauses: as a checkpoint has them, or as the
             training left them when it ended. None while it trains.
     """
 
     def __init__(self, run: Drawing) -> None:
         self._run = run
-        self.kept: Randomness | None = None
+        self.paused_at: GeneratorStates | None = None
 
-    def now(self) -> Randomness:
+    def now(self) -> GeneratorStates:
         """Return where random numbers stand now."""
-        now, stream = Randomness.now(), self._run.train_data
+        now, stream = GeneratorStates.now(), self._run.train_data
         now.order = stream.order.now if stream is not None else None
         return now
 
-    def restore(self, moment: Randomness) -> None:
+    def restore(self, moment: GeneratorStates) -> None:
         """Continue from where they stood."""
         moment.restore()
         if moment.order is not None and self._run.train_data is not None:
             self._run.train_data.order.now = moment.order
 
-    def keep(self) -> Randomness:
+    def pause(self) -> GeneratorStates:
         """Remember where they stand, for a training that is continued later.
 
         A validation that takes place only because the run ends must not change how a longer run
         would continue.
         """
-        self.kept = self.kept or self.now()
-        return self.kept
+        self.paused_at = self.paused_at or self.now()
+        return self.paused_at
 
-    def take_up(self) -> bool:
-        """Continue from where they were kept; return whether they were."""
-        kept, self.kept = self.kept, None
+    def resume(self) -> bool:
+        """Continue from where they paused; return whether they were."""
+        kept, self.paused_at = self.paused_at, None
         if kept is not None:
             self.restore(kept)
         return kept is not None

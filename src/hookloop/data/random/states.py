@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Self, cast
 
 import numpy as np
@@ -30,10 +31,10 @@ def seed_rank(rank: int) -> None:
         seed_all(derive_key([torch.get_rng_state()], rank) % 2**63)
 
 
-class Randomness:
+class GeneratorStates:
     """The state of the process's generators at one moment, and of some generators of a loader.
 
-    >>> now = Randomness.now()
+    >>> now = GeneratorStates.now()
     >>> first = torch.rand(1)
     >>> now.restore()
     >>> bool(torch.rand(1) == first)
@@ -42,7 +43,7 @@ class Randomness:
 
     def __init__(self, state: Mapping[str, object]) -> None:
         self.state = dict(state)
-        self.order: Randomness | None = None
+        self.order: GeneratorStates | None = None
         """From where the orders of data are drawn, where ranks share it."""
 
     @classmethod
@@ -87,3 +88,13 @@ class Randomness:
         """Condense this moment and a number into a key from which seeds are derived."""
         own = cast("list[Tensor]", self.state["generators"])
         return derive_key([cast("Tensor", self.state["torch"]), *own], count)
+
+
+@contextmanager
+def generators_kept(generators: Sequence[torch.Generator] = ()) -> Iterator[None]:
+    """Set the generators of the process, and the given ones, back to where they were."""
+    states = GeneratorStates.now(generators)
+    try:
+        yield
+    finally:
+        states.restore(generators)

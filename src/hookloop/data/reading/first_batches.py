@@ -7,7 +7,7 @@ from itertools import islice
 
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
-from hookloop.data.random.states import Randomness, seed_all
+from hookloop.data.random.states import generators_kept, seed_all
 from hookloop.data.reading.current import nothing_read
 
 
@@ -27,12 +27,9 @@ def first_batches(data: Iterable[object], count: int, name: str = "train_data") 
     [1, 2]
     """
     generator = getattr(data, "generator", None)
-    now = Randomness.now([generator] if generator is not None else [])
-    seed_all(0)
-    try:
+    with generators_kept([generator] if generator is not None else []):
+        seed_all(0)
         batches = list(islice(_in_order(data), count))
-    finally:
-        now.restore([generator] if generator is not None else [])
     if not batches:
         raise nothing_read(data, name)
     return batches

@@ -14,16 +14,16 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch.utils.data import DataLoader
 
-from hookloop.data.random.attributes import (
+from hookloop.data.random.generators import access_all
+from hookloop.data.random.per_sample import seed_process
+from hookloop.data.random.states import GeneratorStates
+from hookloop.objects.attributes import (
     GENERATOR_TYPES,
     NO_STATE,
     is_equal,
     restore_state,
     to_state,
 )
-from hookloop.data.random.generators import access_all
-from hookloop.data.random.per_sample import seed_process
-from hookloop.data.random.states import Randomness
 
 State = list[dict[str, object]]
 
@@ -136,12 +136,12 @@ class RandomStream:
     def state_dict(self) -> dict[str, object]:
         """Return the state of the stream."""
         with self:
-            return Randomness.now(gpus=False).state
+            return GeneratorStates.now(gpus=False).state
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Continue the stream from what `state_dict` returned."""
         with self:
-            Randomness(state).restore()
+            GeneratorStates(state).restore()
 
     # Entered for every batch, so the three generators are written out instead of looped over.
     def __enter__(self) -> None:
