@@ -111,7 +111,8 @@ class Session:
                 run, is_new=run.progress.iter == 0 and self._loop.randomness.paused_at is None
             )
             if run.world.is_main and run.id is not None:
-                self._loop.checkpoints.claim(run.id, run.stores)
+                is_new = run.progress.iter == 0 or run.is_from_other
+                self._loop.checkpoints.claim(run.id, run.stores, is_new=is_new)
             yield Rewinder(self._loop, self._state, self._loading.restore)
 
     def is_over(self) -> bool:

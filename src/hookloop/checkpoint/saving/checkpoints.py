@@ -96,8 +96,13 @@ class Checkpoints:
         """Why the newest checkpoint could not be saved, or None."""
         return self._writer.problem
 
-    def claim(self, run_id: str, places: Sequence[str]) -> None:
+    def claim(self, run_id: str, places: Sequence[str], *, is_new: bool) -> None:
         """Note in the stores outside of the run's directory that they are this run's.
+
+        Args:
+            run_id: The run.
+            places: The stores.
+            is_new: Whether the run has saved nothing there before.
 
         Raises:
             CheckpointError: If one belongs to another run.
@@ -109,7 +114,8 @@ class Checkpoints:
             store = self._store(place)
             # Others, such as a folder that a foreign hook is given, may be shared by runs.
             if store is not own and place.rstrip("/").endswith(f"/{home.name}"):
-                _ask(partial(store.claim, Owner(run_id, str(home.absolute()))), place)
+                owner = Owner(run_id, str(home.absolute()), None if is_url(place) else _key(place))
+                _ask(partial(store.claim, owner, is_new=is_new), place)
 
     def continue_from(self, label: str, places: Sequence[str]) -> None:
         """Note the checkpoint that the run continues from; a validation that is due amends it."""
@@ -323,7 +329,7 @@ class Checkpoints:
         """Return the store of a directory or URL, the same for every spelling of its path."""
         # One store per location, because the index is kept in memory: a second one would not see
         # the first one's entries and would overwrite them.
-        key = place.rstrip("/") if is_url(place) else str(Path(place).absolute())
+        key = _key(place)
         if key not in self._stores:
             self._stores[key] = CheckpointStore(place)
         return self._stores[key]
@@ -390,3 +396,7 @@ def _ask(claim: Callable[[], None], place: str) -> None:
     if problems or thread.is_alive():
         why = problems[0] if problems else "no answer"
         _log.info("Whether '%s' belongs to another run is not known yet: %s.", place, why)
+
+
+def _key(place: str) -> str:
+    return place.rstrip("/") if is_url(place) else str(Path(place).absolute())
