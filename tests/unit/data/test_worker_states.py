@@ -25,7 +25,7 @@ from hookloop.data.random.workers import (
     read_generators,
     restore_generators,
 )
-from hookloop.data.reading.loader import make_reader
+from hookloop.data.reading.current import make_reader
 from hookloop.data.stream import Stream
 from hookloop.errors import DataError
 
@@ -59,13 +59,13 @@ def test_the_state_is_the_same_from_the_public_functions(monkeypatch):
     seed_all(1)
     draw()
     state = read_generators()
-    python, numpy, torch_cpu = worker_states.access_cached()
+    python, numpy, torch_cpu = worker_states.cached_generators()
     public = (
         python._replace(get_state=random.getstate),
         numpy._replace(get_state=np.random.get_state),
         torch_cpu,
     )
-    monkeypatch.setattr(worker_states, "access_cached", lambda: public)
+    monkeypatch.setattr(worker_states, "cached_generators", lambda: public)
     assert read_generators() == state
 
 
@@ -252,7 +252,7 @@ class OwnIter(DataLoader):
 def test_a_loader_whose_workers_cannot_be_followed_is_named_and_read(make, reason):
     reader = make_reader(make(), seed_samples="workers")
     assert reason in reader.inexact
-    assert reader.carried is None
+    assert reader.state(0, "workers") == {}
     batches = list(reader.begin(PassStart()))
     assert sorted(one["index"] for batch in batches for one in batch) == list(range(COUNT))
 
