@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from hookloop.checkpoint.saving.checkpoints import Checkpoints
 from hookloop.checkpoint.state.pretrained import Pretrained
 from hookloop.checkpoint.state.undeclared import Undeclared
 from hookloop.data.group_sizes import Accumulate, GroupSizes
@@ -38,7 +40,7 @@ from hookloop.parallel.world import World, choose_device
 from hookloop.runs.run_log import logged
 from hookloop.secret import show_references
 from hookloop.trainer.arithmetic import Arithmetic, Deterministic, Matmul
-from hookloop.trainer.checkpoints import CheckpointSaver
+from hookloop.trainer.checkpoints import RunAsOrigin
 from hookloop.trainer.compared import plain_arguments
 from hookloop.trainer.compilation import Compile
 from hookloop.trainer.counting import CountTokens, start_counting
@@ -251,7 +253,7 @@ class Trainer(Guarded):
         self.run.scaler, self.run.meters = make_scaler(precision, where), by_name(metrics)
         roots = RootsOfRun(self.run, self._prepared)
         self.run.undeclared = Undeclared(roots, where)
-        saver = CheckpointSaver(RunState(self.run), start.restore)
+        self._state = RunState(self.run)
         self.run.precision, self._context = precision, autocast(precision, where)
         self._updates = make_updates(
             loss, step, self.run.optimizers, clip_norm=clip_norm, scaler=self.run.scaler,
@@ -266,10 +268,10 @@ class Trainer(Guarded):
             ),
             sizes=GroupSizes(accumulate),
             epoch_iters=epoch_iters,
-            saver=saver,
+            checkpoints=Checkpoints(RunAsOrigin(self.run, self._state, start.restore)),
         )
         self._makes: Makes | None = None
-        self._session = Session(self.run, self._loop, start, saver, together, arithmetic)
+        self._session = Session(self.run, self._loop, start, self._state, together, arithmetic)
 
     def __repr__(self) -> str:
         run = self.run
@@ -476,7 +478,10 @@ class Trainer(Guarded):
         if self._makes is not None and not self.run.world.is_alone:
             return Makes(self._makes.later, self._makes.later)
         parallel = self._session.parallel
-        self._makes = assemble(self.run, self._updates, self._loop.sizes, parallel)
+        keep = None
+        if self._loop.sizes.is_auto:
+            keep = partial(self._state.keep, "buffers", "metrics", "generators")
+        self._makes = assemble(self.run, self._updates, parallel, keep)
         return self._makes
 
     def check_hooks(self) -> None:
