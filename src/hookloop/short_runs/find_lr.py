@@ -176,7 +176,7 @@ def _check(trainer: Trainer) -> None:
                 hook=hook.name,
             )
     check_trainable(run)
-    check_updates(run)
+    check_updates(run, trainer._updates)
     if run.train_data is not None and run.train_data.is_one_pass:
         raise DataError(
             f"{run.train_data.name} can be read only once, and find_lr would use it up: give a "

@@ -236,14 +236,16 @@ class LossCalls(TorchFunctionMode):
     def _check_difference(self, args: tuple[Any, ...]) -> None:
         """Find ``output - targets`` of the shapes (8, 1) and (8,), in a loss that is hand-written.
 
-        Other differences of unequal shapes are common: only one of these needs a gradient.
+        Other differences of unequal shapes are common: of these, one was computed by the model.
         """
         if len(args) < 2 or not all(isinstance(one, Tensor) for one in args[:2]):
             return
         output, target = args[:2] if args[0].requires_grad else (args[1], args[0])
         is_column = {output.ndim, target.ndim} == {1, 2} and output.numel() == target.numel() > 1
         column = output if output.ndim == 2 else target
-        if is_column and column.shape[1] == 1 and output.requires_grad > target.requires_grad:
+        # What the model has learned, such as centers that all samples are compared with, is a leaf.
+        is_output = output.requires_grad > target.requires_grad and not output.is_leaf
+        if is_column and column.shape[1] == 1 and is_output:
             shape = torch.broadcast_shapes(output.shape, target.shape)  # type: ignore[no-untyped-call]
             self._warn("broadcast", _describe_broadcast("a difference", output, target, shape))
 

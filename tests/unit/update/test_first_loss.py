@@ -97,6 +97,18 @@ def test_what_is_right_is_not_reported(model, targets, loss):
     assert not warned(model, targets, loss=loss)
 
 
+def test_as_many_learned_centers_as_samples_are_not_reported():
+    class Centers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.centers = nn.Parameter(torch.linspace(-1, 1, 8))
+
+    def step(run, batch):
+        return (batch[1] - run.model.centers).abs().min(1).values.mean()
+
+    assert not warned(Centers(), NUMBERS[:, None], step=step)
+
+
 def test_later_iterations_call_what_was_given():
     seen = []
 
