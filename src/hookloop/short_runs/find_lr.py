@@ -63,6 +63,14 @@ class RateSearch:
     has_groups: bool = False
     again: dict[str, float] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        found = "no suggestion" if self.suggestion is None else f"suggestion {self.suggestion:.2g}"
+        again = ", ".join(f"{name}={value:g}" for name, value in self.again.items())
+        return (
+            f"<RateSearch: {found}; {len(self.rates)} rates, {self.ended}"
+            f"{f'; search again with find_lr({again})' if again else ''}>"
+        )
+
     def save_png(self, path: str | Path) -> None:
         """Draw the loss over the learning rate; needs matplotlib, the extra ``plots``."""
         from hookloop.hooks._figures import new_figure, require_plots

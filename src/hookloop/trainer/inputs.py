@@ -267,7 +267,7 @@ def check_ends(run: Run) -> None:
 def check_validations(run: Run, *, begin: int = 0) -> None:
     """Reject validation data that the first of several validations would use up."""
     every, progress = run.val_every, run.progress
-    limits = {"epochs": progress.max_epochs, "iters": progress.max_iters}
+    limits = {"epochs": progress.max_epochs, "iters": progress.total_iters}
     limit = None if every is None else limits.get(every.unit)
     if every is None or limit is None or begin or limit <= every.count:
         return

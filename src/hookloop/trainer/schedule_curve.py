@@ -162,7 +162,7 @@ class _Found:
 
 def _find_problem(curve: Curve, scheduler: LRScheduler, run: Run, is_whole: bool) -> _Found | None:
     """Return what is wrong with a curve."""
-    for find in (_find_failure, _find_vanished, _find_over):
+    for find in (_find_failure, _find_negative, _find_vanished, _find_over):
         if what := find(curve, scheduler):
             if find is _find_over and _is_in_cycles(curve, scheduler, run):
                 return None
@@ -182,6 +182,18 @@ def _find_failure(curve: Curve, scheduler: LRScheduler) -> str:
     return (
         f"has total_steps={last}, and torch raises an error when it is stepped once more: after "
         f"{curve.at(last)} {_of_run(curve)}"
+    )
+
+
+def _find_negative(curve: Curve, scheduler: LRScheduler) -> str:
+    # Not what rounding makes of a 0 at the end.
+    below = (at for at, rate in enumerate(curve.rates) if rate < -VANISHED * max(curve.rates))
+    first = next(below, None)
+    if first is None:
+        return ""
+    return (
+        f"makes the learning rate negative, {curve.rates[first]:.2g}, at "
+        f"{curve.at(curve.points[first])} {_of_run(curve)}: updates raise the loss from there on"
     )
 
 
@@ -247,8 +259,9 @@ def _is_in_cycles(curve: Curve, scheduler: LRScheduler, run: Run) -> bool:
     if not isinstance(last, CosineAnnealingLR) or curve.steps % last.T_max:
         return False
     epoch = run.progress.epoch_iters
-    is_in_epochs = curve.unit == "epochs" or not epoch
-    return is_in_epochs or (last.T_max % epoch == 0 and last.T_max != run.progress.max_epochs)
+    if curve.unit == "epochs" or not epoch:
+        return True
+    return last.T_max % epoch == 0 and last.T_max != run.progress.max_epochs
 
 
 def _find_long(curve: Curve, scheduler: LRScheduler, accumulate: int) -> str:

@@ -79,6 +79,7 @@ from hookloop.trainer.val_intervals import make_validation
 from hookloop.update.application import make_scaler
 from hookloop.update.assemble import Loss, Makes, assemble, check_assembly, make_updates
 from hookloop.update.by_hook import maker_of
+from hookloop.update.first_loss import watching_first_calls
 from hookloop.update.loss_weights import warn_if_uncounted
 from hookloop.update.objective import Precision, autocast
 from hookloop.update.update import Step, Update
@@ -261,7 +262,7 @@ class Trainer(Guarded):
         self._loop = Loop(
             self.run,
             self._updates,
-            metrics=self.run.meters,
+            metrics=watching_first_calls(self.run.meters),
             validation=make_validation(
                 val_every, val_begin, val_at_start, self.run.val_data, world
             ),

@@ -91,6 +91,7 @@ WRONG = {
         1,
         "iteration 100 of",
     ),
+    "below zero": (lambda o: schedulers.LambdaLR(o, lambda s: 1 - s / 100), 1, "iteration 101 of"),
     "steps in iterations, by epochs": (
         lambda o: schedulers.StepLR(o, 1000),
         "1 epoch",
